@@ -1,0 +1,439 @@
+//! The kinds of entries a log is made of. Names are past tense: an entry says what happened.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Json, MicroDollars, Outcome,
+    RunPolicy, Seq, SessionId, StopReport, Usage,
+};
+
+macro_rules! entries {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// What one record says.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Entry {
+            $($(#[$doc])* $kind($kind),)*
+        }
+
+        impl Entry {
+            /// All kinds' names.
+            pub const KINDS: &'static [&'static str] = &[$($name),*];
+
+            /// The kind's name, as the `type` field has it.
+            #[must_use]
+            pub const fn kind(&self) -> &'static str {
+                match self { $(Self::$kind(_) => $name,)* }
+            }
+
+            /// The entry's own fields as a JSON object.
+            ///
+            /// # Errors
+            /// When a field has no JSON form; none of today's can fail.
+            pub fn body(&self) -> Result<String, serde_json::Error> {
+                match self { $(Self::$kind(body) => serde_json::to_string(body),)* }
+            }
+
+            /// Reads the fields of an entry of kind `kind` out of a JSON object, ignoring fields it doesn't know.
+            /// `None` for an unknown kind.
+            #[must_use]
+            pub fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
+                match kind {
+                    $($name => Some(serde_json::from_str(body).map(Self::$kind)),)*
+                    _ => None,
+                }
+            }
+        }
+
+        $(impl From<$kind> for Entry {
+            fn from(body: $kind) -> Self {
+                Self::$kind(body)
+            }
+        })*
+    };
+}
+
+entries! {
+    /// First entry of a run's log.
+    RunStarted = "run_started",
+    /// First entry of a session's log.
+    SessionStarted = "session_started",
+    /// A person, a program or the parent agent spoke.
+    UserMessage = "user_message",
+    /// Provost spoke to the model.
+    SystemItem = "system_item",
+    /// The intent of a model call.
+    ModelCalled = "model_called",
+    /// The model answered.
+    AssistantMessage = "assistant_message",
+    /// A model call gave no usable answer and is made again.
+    Retry = "retry",
+    /// The intent of a tool call.
+    ToolStarted = "tool_started",
+    /// The one result of a tool call.
+    ToolFinished = "tool_finished",
+    /// A turn is complete.
+    TurnEnded = "turn_ended",
+    /// The model no longer sees a range of the log, but what stands for it.
+    Compacted = "compacted",
+    /// What the stop hooks said.
+    StopVerdicts = "stop_verdicts",
+    /// Part of the budget is set aside for a call.
+    BudgetReserved = "budget_reserved",
+    /// A call was paid; what was set aside for it and not used is free again.
+    BudgetCharged = "budget_charged",
+    /// A limit was reached.
+    BudgetExhausted = "budget_exhausted",
+    /// The session or run rests.
+    Paused = "paused",
+    /// It goes on.
+    Resumed = "resumed",
+    /// It ended; nothing follows.
+    Ended = "ended",
+}
+
+/// A run and what it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// What is to be reached.
+    pub goal: String,
+    /// What binds it.
+    pub policy: RunPolicy,
+}
+
+/// An agent and what it was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionStarted {
+    /// What it is to reach.
+    pub goal: String,
+    /// What binds it.
+    pub policy: AgentPolicy,
+    /// The agent that asked for it; absent for the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+}
+
+/// Words of somebody outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// What was said.
+    pub content: Vec<Block>,
+    /// Who said it.
+    pub by: String,
+}
+
+/// Why Provost spoke to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemKind {
+    /// The answer was cut off; go on.
+    Continue,
+    /// The answer was empty; answer.
+    AnswerAgain,
+    /// The same call again and again.
+    CircleNotice,
+    /// The stop hooks' reasons to go on.
+    StopBlocked,
+    /// The agent was interrupted or had rested.
+    ResumeNotice,
+}
+
+/// Who inside Provost spoke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The engine.
+    Engine,
+    /// The stop hooks with these names.
+    StopHooks(Vec<String>),
+}
+
+/// Words of Provost to the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SystemItem {
+    /// Why.
+    pub item: ItemKind,
+    /// The words, without the tags that the model sees around them.
+    pub body: String,
+    /// Who.
+    pub origin: Origin,
+}
+
+/// A model call is about to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelCalled {
+    /// The turn, from 1.
+    pub turn: u32,
+    /// The session's calls so far, this one included.
+    pub call: u32,
+    /// Which attempt at this answer, from 1.
+    pub attempt: u32,
+    /// The cap on the answer, after what the budget left of it.
+    pub output_tokens_max: u32,
+}
+
+/// Why the model stopped writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was done.
+    EndTurn,
+    /// It waits for tools.
+    ToolUse,
+    /// It reached the output cap.
+    OutputCap,
+    /// It declined.
+    Refusal,
+}
+
+/// The model's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssistantMessage {
+    /// The turn it belongs to.
+    pub turn: u32,
+    /// The call it answers.
+    pub call: u32,
+    /// What it said.
+    pub content: Vec<Block>,
+    /// What it consumed.
+    pub usage: Usage,
+    /// What that cost; absent where the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroDollars>,
+    /// The model that answered, by its own name.
+    pub model: String,
+    /// Why it stopped.
+    pub stop: StopReason,
+}
+
+/// Why a model call is made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryCause {
+    /// It failed.
+    Failed {
+        /// How.
+        class: ErrorClass,
+        /// In whose words.
+        message: String,
+        /// With which HTTP status.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+    },
+    /// The answer was empty.
+    EmptyAnswer,
+    /// Provost was interrupted before the answer was recorded.
+    Interrupted,
+    /// The conversation was too long and has been compacted.
+    Compacted,
+}
+
+/// A model call that is made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// The call that gave nothing.
+    pub call: u32,
+    /// Why.
+    pub cause: RetryCause,
+    /// The wait before the next attempt, in milliseconds.
+    pub delay_ms: u64,
+    /// What the discarded call consumed.
+    pub usage: Usage,
+}
+
+/// A tool call is about to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolStarted {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments; what an approval would be bound to.
+    pub input: Json,
+    /// True when an interrupted call is made a second time.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub again: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// It did what it was asked.
+    Ok,
+    /// It couldn't.
+    Error,
+    /// It was not run: no such tool, or arguments that make no sense.
+    Rejected,
+    /// It ran longer than it may.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+    /// Provost was interrupted while it ran: nobody knows what it did.
+    Unknown,
+}
+
+impl ToolStatus {
+    /// Whether the model is told of an error.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        !matches!(self, Self::Ok)
+    }
+}
+
+/// The one result of a tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolFinished {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// How it ended.
+    pub status: ToolStatus,
+    /// What the model sees.
+    pub output: String,
+    /// Where the whole output is, if the model sees only part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<BlobId>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// What the tool wants to be told at its next call in this session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Json>,
+}
+
+/// A complete Think→Act cycle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnded {
+    /// The turn, from 1.
+    pub turn: u32,
+    /// How many tools it called.
+    pub tool_calls: u32,
+}
+
+/// How a conversation was shortened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionKind {
+    /// By rule, because the provider refused the request as too long.
+    Emergency,
+}
+
+/// A range of the log that the model sees only in summary from here on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// How.
+    pub how: CompactionKind,
+    /// The last entry that is summed up; the first is the first after `session_started`.
+    pub through: Seq,
+    /// What stands for the range.
+    pub summary: String,
+    /// Estimated tokens of the conversation before.
+    pub tokens_before: u64,
+    /// Estimated tokens of the conversation after.
+    pub tokens_after: u64,
+}
+
+/// What the stop hooks said of one wish to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopVerdicts {
+    /// The turn that wished to stop.
+    pub turn: u32,
+    /// Each hook's answer, in configured order.
+    pub reports: Vec<StopReport>,
+    /// A fingerprint of the workspace at that moment; equal when nothing changed.
+    pub evidence: String,
+}
+
+/// What is set aside for a model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetReserved {
+    /// For whom.
+    pub session: SessionId,
+    /// For which of its calls.
+    pub call: u32,
+    /// Tokens: estimated input and the output cap.
+    pub tokens: u64,
+    /// What they would cost at most; 0 where the price is unknown.
+    pub cost: MicroDollars,
+    /// The output cap within it.
+    pub output_tokens_max: u32,
+}
+
+/// What a model call really took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetCharged {
+    /// Whose call.
+    pub session: SessionId,
+    /// Which of its calls.
+    pub call: u32,
+    /// The session's turn.
+    pub turn: u32,
+    /// What the provider reported.
+    pub usage: Usage,
+    /// What that cost; absent where the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroDollars>,
+}
+
+/// A limit of the run was reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetExhausted {
+    /// By whom.
+    pub session: SessionId,
+    /// Which and how far.
+    #[serde(flatten)]
+    pub exhausted: Exhausted,
+}
+
+impl BudgetExhausted {
+    /// Which limit.
+    #[must_use]
+    pub const fn dimension(&self) -> Dimension {
+        self.exhausted.dimension
+    }
+}
+
+/// A rest, from which `resume` goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paused {
+    /// At what it came to rest; never a final outcome.
+    pub outcome: Outcome,
+}
+
+/// Why a log goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResumeCause {
+    /// Somebody asked for it.
+    Asked {
+        /// Who.
+        by: String,
+    },
+    /// Whoever worked on it was gone, and another took over.
+    Interrupted,
+}
+
+/// The end of a rest or of an interruption.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// Why.
+    pub cause: ResumeCause,
+    /// Limits that are new from here on.
+    #[serde(default)]
+    pub budget: Budget,
+    /// The new limit of turns, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns_max: Option<u32>,
+}
+
+/// The end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// How; always a final outcome.
+    pub outcome: Outcome,
+}

@@ -1,0 +1,120 @@
+//! How a model call can fail.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Usage;
+
+/// The kind of a model call's failure; decides whether it is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    /// No connection, or one that broke before an answer began.
+    Transport,
+    /// The answer ended in the middle.
+    Cut,
+    /// No token for longer than allowed.
+    Stalled,
+    /// The provider asks to come back later (429).
+    RateLimited,
+    /// The provider has no room (529, or an overload said in the stream).
+    Overloaded,
+    /// The provider failed (5xx), or timed out or collided on its side (408, 409).
+    Server,
+    /// The answer isn't what the wire format allows.
+    Nonsense,
+    /// The request is wrong (400 and other 4xx).
+    InvalidRequest,
+    /// The key is missing or wrong (401).
+    Unauthorized,
+    /// The key may not do this (402, 403).
+    Forbidden,
+    /// Model or address unknown (404).
+    NotFound,
+    /// The request is longer than the model's window.
+    ContextTooLong,
+    /// The model declined to answer.
+    Refusal,
+    /// The call was cancelled from our side.
+    Aborted,
+    /// A scripted model was asked something its script doesn't expect.
+    ScriptMismatch,
+    /// The log couldn't be written or read.
+    Storage,
+}
+
+impl ErrorClass {
+    /// Whether the same call may be made again.
+    #[must_use]
+    pub const fn may_retry(self) -> bool {
+        match self {
+            Self::Transport
+            | Self::Cut
+            | Self::Stalled
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::Nonsense => true,
+            Self::InvalidRequest
+            | Self::Unauthorized
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::ContextTooLong
+            | Self::Refusal
+            | Self::Aborted
+            | Self::ScriptMismatch
+            | Self::Storage => false,
+        }
+    }
+
+    /// The class as people read it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Transport => "no connection to the provider",
+            Self::Cut => "the answer was cut off",
+            Self::Stalled => "the provider stopped answering",
+            Self::RateLimited => "rate limited",
+            Self::Overloaded => "the provider is overloaded",
+            Self::Server => "the provider failed",
+            Self::Nonsense => "the provider answered nonsense",
+            Self::InvalidRequest => "the provider refused the request",
+            Self::Unauthorized => "the provider refused the key",
+            Self::Forbidden => "the key may not do this",
+            Self::NotFound => "model or address not found",
+            Self::ContextTooLong => "the conversation no longer fits the model's window",
+            Self::Refusal => "the model refused",
+            Self::Aborted => "the call was cancelled",
+            Self::ScriptMismatch => "the script doesn't fit the conversation",
+            Self::Storage => "the log can't be written",
+        }
+    }
+}
+
+/// A model call that gave no usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFailure {
+    /// What kind of failure.
+    pub class: ErrorClass,
+    /// The HTTP status, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The provider's own message, or ours where it gave none. Never holds a key.
+    pub message: String,
+    /// The provider's name for the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// How long the provider asks to wait, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// What the provider reported as consumed before it failed.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+impl ModelFailure {
+    /// A failure of which only class and message are known.
+    pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { class, status: None, message, request_id: None, retry_after_ms: None, usage: Usage::default() }
+    }
+}

@@ -1,0 +1,291 @@
+//! Identities: of runs, sessions, log positions, effects, calls and blobs.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Crockford's base 32 in lower case: no `i`, `l`, `o`, `u`, so that an id can be read aloud.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const RUN_ID_CHARS: u32 = 12;
+
+/// Says why a text is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {wanted}")]
+pub struct IdError {
+    text: String,
+    wanted: &'static str,
+}
+
+impl IdError {
+    fn new(text: &str, wanted: &'static str) -> Self {
+        Self { text: text.chars().take(80).collect(), wanted }
+    }
+}
+
+/// Names a run: 60 random bits, shown as 12 characters of Crockford's base 32.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(u64);
+
+impl RunId {
+    /// Makes an id of random bits; the upper four of the 64 are dropped.
+    #[must_use]
+    pub const fn from_entropy(bits: u64) -> Self {
+        Self(bits & ((1 << (5 * RUN_ID_CHARS)) - 1))
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in (0..RUN_ID_CHARS).rev() {
+            let digit = (self.0 >> (5 * place)) & 31;
+            let letter = usize::try_from(digit).ok().and_then(|d| ALPHABET.get(d)).copied().unwrap_or(b'0');
+            write!(f, "{}", char::from(letter))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let wrong = || IdError::new(text, "a run id (12 characters such as `k3x9m2p7q4ab`)");
+        if text.len() != RUN_ID_CHARS as usize {
+            return Err(wrong());
+        }
+        text.bytes().try_fold(0_u64, |bits, byte| {
+            let digit = ALPHABET.iter().position(|a| *a == byte).ok_or_else(wrong)?;
+            Ok(bits << 5 | digit as u64)
+        })
+        .map(Self)
+    }
+}
+
+/// Names one agent of a run and its log; the root agent is number 0. Shown as `RUN.NUMBER`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId {
+    /// The run the agent works for.
+    pub run: RunId,
+    /// The agent's number within the run.
+    pub agent: u32,
+}
+
+impl SessionId {
+    /// Names the root agent of `run`.
+    #[must_use]
+    pub const fn root(run: RunId) -> Self {
+        Self { run, agent: 0 }
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.run, self.agent)
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let wrong = || IdError::new(text, "a session id (a run id, a dot, a number)");
+        let (run, agent) = text.split_once('.').ok_or_else(wrong)?;
+        Ok(Self { run: run.parse()?, agent: agent.parse().map_err(|_| wrong())? })
+    }
+}
+
+/// Names an actor and its log: the one of a run (budget, headcount, listing) or of a session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ActorKey {
+    /// The run's own actor.
+    Run(RunId),
+    /// One agent.
+    Session(SessionId),
+}
+
+impl ActorKey {
+    /// The run the actor belongs to.
+    #[must_use]
+    pub const fn run(self) -> RunId {
+        match self {
+            Self::Run(run) => run,
+            Self::Session(session) => session.run,
+        }
+    }
+}
+
+impl fmt::Display for ActorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => run.fmt(f),
+            Self::Session(session) => session.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for ActorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ActorKey {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        if text.contains('.') { text.parse().map(Self::Session) } else { text.parse().map(Self::Run) }
+    }
+}
+
+impl From<RunId> for ActorKey {
+    fn from(run: RunId) -> Self {
+        Self::Run(run)
+    }
+}
+
+impl From<SessionId> for ActorKey {
+    fn from(session: SessionId) -> Self {
+        Self::Session(session)
+    }
+}
+
+/// Counts the entries of one log from 1; 0 stands before the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Stands before the first entry.
+    pub const START: Self = Self(0);
+
+    /// The one after this.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Names an effect by the entry that recorded its intent; also its idempotency key. Shown as `ACTOR#SEQ`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId {
+    /// Whose effect it is.
+    pub actor: ActorKey,
+    /// The entry that opened it.
+    pub seq: Seq,
+}
+
+impl fmt::Display for EffectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.actor, self.seq)
+    }
+}
+
+impl fmt::Debug for EffectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for EffectId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let wrong = || IdError::new(text, "an effect id (an actor, `#`, a number)");
+        let (actor, seq) = text.split_once('#').ok_or_else(wrong)?;
+        Ok(Self { actor: actor.parse()?, seq: Seq(seq.parse().map_err(|_| wrong())?) })
+    }
+}
+
+macro_rules! as_text {
+    ($($id:ty),*) => {$(
+        impl Serialize for $id {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $id {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl de::Visitor<'_> for Text {
+                    type Value = $id;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("an id as text")
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$id, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+    )*};
+}
+as_text!(RunId, SessionId, ActorKey, EffectId);
+
+/// Names a tool call; given by the provider, unique within one answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(pub Arc<str>);
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<&str> for CallId {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+/// Names a body kept beside the log by the hash of its bytes (64 hexadecimal digits).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobId(pub Arc<str>);
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A moment: milliseconds since 1970-01-01T00:00Z.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// The moment `ms` milliseconds later.
+    #[must_use]
+    pub const fn plus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` until this; 0 if it lies before.
+    #[must_use]
+    pub const fn since_ms(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}

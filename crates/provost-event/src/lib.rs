@@ -1,0 +1,35 @@
+//! The words of Provost: what is written to a log, streamed to a watcher and printed by `--json`.
+//!
+//! Nothing here does anything. A [`Record`] is one committed [`Entry`] of one actor's log; its JSON line is the
+//! only serialized form, versioned by [`FORMAT_VERSION`], and the same in the store, on a stream and in an export.
+
+mod content;
+mod entry;
+mod failure;
+mod id;
+mod json;
+mod money;
+mod outcome;
+mod policy;
+mod record;
+mod stop;
+mod verdict;
+
+pub use content::{Block, ToolCall};
+pub use entry::{
+    AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, CompactionKind, Ended, Entry,
+    ItemKind, ModelCalled, Origin, Paused, Resumed, ResumeCause, Retry, RetryCause, RunStarted,
+    SessionStarted, StopReason, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
+    UserMessage,
+};
+pub use failure::{ErrorClass, ModelFailure};
+pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};
+pub use json::Json;
+pub use money::{MicroDollars, Price, Usage};
+pub use outcome::{Dimension, Exhausted, Outcome, PauseReason};
+pub use policy::{
+    Access, AgentPolicy, Budget, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
+};
+pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
+pub use stop::{StopHookVerdict, StopReport};
+pub use verdict::Verdict;

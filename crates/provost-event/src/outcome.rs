@@ -1,0 +1,180 @@
+//! How a session or run ends or comes to rest.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorClass, MicroDollars, Verdict};
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dimension {
+    /// Tokens of all kinds.
+    Tokens,
+    /// Money, in micro-dollars.
+    Money,
+    /// Turns of one agent.
+    Turns,
+    /// Time during which the run was worked on, in milliseconds.
+    WallTime,
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exhausted {
+    /// Which limit.
+    pub dimension: Dimension,
+    /// What was used, in the dimension's unit; with a call that no longer fits, what it would have come to.
+    pub used: u64,
+    /// The limit, in the dimension's unit.
+    pub limit: u64,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.dimension {
+            Dimension::Tokens => "Token",
+            Dimension::Money => "Money",
+            Dimension::Turns => "Turn",
+            Dimension::WallTime => "Time",
+        };
+        let show = |amount: u64| match self.dimension {
+            Dimension::Money => MicroDollars(amount).to_string(),
+            Dimension::WallTime => format!("{}.{:01} s", amount / 1000, amount % 1000 / 100),
+            Dimension::Tokens | Dimension::Turns => amount.to_string(),
+        };
+        let (used, limit) = (show(self.used), show(self.limit));
+        if self.used > self.limit {
+            write!(f, "{name} budget exceeded: {used} > {limit}")
+        } else {
+            write!(f, "{name} budget used up: {used} of {limit}")
+        }
+    }
+}
+
+/// Why a session waits for somebody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// Somebody asked for it.
+    Asked {
+        /// Who.
+        by: String,
+    },
+    /// The same call with the same arguments gave the same result this many times in a row.
+    Circles {
+        /// The tool.
+        tool: String,
+        /// How often.
+        times: u32,
+    },
+    /// This many tool calls failed in a row.
+    ToolFailures {
+        /// How many.
+        times: u32,
+    },
+    /// The same turn was interrupted this many times.
+    CrashLoop {
+        /// How often.
+        times: u32,
+    },
+}
+
+impl fmt::Display for PauseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked { by } => write!(f, "paused by {by}"),
+            Self::Circles { tool, times } => {
+                write!(f, "going in circles: the same `{tool}` call gave the same result {times} times in a row")
+            }
+            Self::ToolFailures { times } => write!(f, "{times} tool calls failed in a row"),
+            Self::CrashLoop { times } => write!(f, "the same turn was interrupted {times} times"),
+        }
+    }
+}
+
+/// How a session or run ended, or at what it came to rest.
+///
+/// Completed, aborted, cancelled and failed are final: the log gets its one `ended` entry and nothing after it.
+/// The others are rests, recorded by a `paused` entry, from which `resume` goes on in the same log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The work is done and nothing that was asked to check it objected.
+    Completed {
+        /// The agent's own verdict, if it gave one.
+        verdict: Option<Verdict>,
+    },
+    /// A limit was reached.
+    BudgetExhausted(Exhausted),
+    /// A stop hook or the judge would not let go.
+    Blocked {
+        /// The last reasons.
+        reasons: Vec<String>,
+    },
+    /// Waiting for somebody.
+    Paused {
+        /// Why.
+        why: PauseReason,
+    },
+    /// A hook ended it.
+    Aborted {
+        /// Which.
+        hook: String,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody cancelled it.
+    Cancelled {
+        /// Who.
+        by: String,
+    },
+    /// It couldn't go on.
+    Failed {
+        /// What kind of failure.
+        class: ErrorClass,
+        /// The message of whoever failed.
+        message: String,
+    },
+}
+
+impl Outcome {
+    /// Whether nothing can follow.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Completed { .. } | Self::Aborted { .. } | Self::Cancelled { .. } | Self::Failed { .. } => true,
+            Self::BudgetExhausted(_) | Self::Blocked { .. } | Self::Paused { .. } => false,
+        }
+    }
+
+    /// One word for tables.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Completed { .. } => "completed",
+            Self::BudgetExhausted(_) => "budget exhausted",
+            Self::Blocked { .. } => "blocked",
+            Self::Paused { .. } => "paused",
+            Self::Aborted { .. } => "aborted",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Completed { verdict: Some(verdict) } => write!(f, "completed (verdict {verdict})"),
+            Self::Completed { verdict: None } => f.write_str("completed"),
+            Self::BudgetExhausted(exhausted) => exhausted.fmt(f),
+            Self::Blocked { reasons } => write!(f, "blocked: {}", reasons.join("; ")),
+            Self::Paused { why } => why.fmt(f),
+            Self::Aborted { hook, reason } => write!(f, "aborted by {hook}: {reason}"),
+            Self::Cancelled { by } => write!(f, "cancelled by {by}"),
+            Self::Failed { class, message } => write!(f, "{}: {message}", class.words()),
+        }
+    }
+}

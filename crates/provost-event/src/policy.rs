@@ -1,0 +1,172 @@
+//! Policy: what a run was given at its start. Plain data, frozen, part of the first entries.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Json, MicroDollars, Price};
+
+/// What binds a whole run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPolicy {
+    /// Limits of everything the run spends, sub-agents included.
+    pub budget: Budget,
+    /// The root agent.
+    pub agent: AgentPolicy,
+}
+
+/// Limits of spending; `None` is unlimited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Tokens of all kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub money: Option<MicroDollars>,
+    /// Time worked on the run, in milliseconds; time between interruption and resume doesn't count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_time_ms: Option<u64>,
+}
+
+impl Budget {
+    /// This budget with the limits that `newer` names put in place of its own.
+    #[must_use]
+    pub const fn changed_by(self, newer: Self) -> Self {
+        Self {
+            tokens: if newer.tokens.is_some() { newer.tokens } else { self.tokens },
+            money: if newer.money.is_some() { newer.money } else { self.money },
+            wall_time_ms: if newer.wall_time_ms.is_some() { newer.wall_time_ms } else { self.wall_time_ms },
+        }
+    }
+}
+
+/// What one agent is and may.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentPolicy {
+    /// The model it thinks with.
+    pub model: ModelPolicy,
+    /// The system prompt, byte for byte.
+    pub system_prompt: String,
+    /// The tools it may call.
+    pub tools: Vec<ToolSpec>,
+    /// The folder it works in, absolute.
+    pub workspace: PathBuf,
+    /// Its counters' limits.
+    pub limits: Limits,
+    /// Who must agree before it may stop, in order.
+    pub stop_hooks: Vec<StopHookPolicy>,
+    /// Whether it goes from turn to turn by itself.
+    pub pace: Pace,
+}
+
+/// A model and what it costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelPolicy {
+    /// `provider/model` or `script:FILE`.
+    pub name: String,
+    /// Tokens that fit a request and its answer; unknown if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_tokens: Option<u64>,
+    /// Tokens an answer may have.
+    pub output_tokens_max: u32,
+    /// What its tokens cost; unknown if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// The limits of an agent's counters. What happens at each is told by its field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Turns; the agent rests as budget exhausted when they are used up. Default 40.
+    pub turns_max: u32,
+    /// Attempts at one model call, the first included; then the session fails. Default 4.
+    pub attempts_max: u32,
+    /// Times an empty answer is asked again in a row; then the session fails. Default 2.
+    pub empty_answers_max: u32,
+    /// Times an answer cut off by the output cap is continued in a row; then what there is counts. Default 3.
+    pub continuations_max: u32,
+    /// Same call, same result in a row: at this count the model is told. Default 3.
+    pub circle_notice_at: u32,
+    /// Same call, same result in a row: at this count the session pauses. Default 5.
+    pub circle_pause_at: u32,
+    /// Failed tool calls in a row at which the session pauses. Default 8.
+    pub failures_max: u32,
+    /// Interruptions of one turn at which the session pauses. Default 3.
+    pub interruptions_max: u32,
+    /// Blocks by stop hooks in all, at which the session rests as blocked. Default 8.
+    pub stop_blocks_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            turns_max: 40,
+            attempts_max: 4,
+            empty_answers_max: 2,
+            continuations_max: 3,
+            circle_notice_at: 3,
+            circle_pause_at: 5,
+            failures_max: 8,
+            interruptions_max: 3,
+            stop_blocks_max: 8,
+        }
+    }
+}
+
+/// A stop hook as the policy names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopHookPolicy {
+    /// Its name, unique within the policy.
+    pub name: String,
+    /// The shell command it runs; absent for a hook that the embedding program brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Whether an agent goes on after a turn by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// The next turn begins when the last has ended.
+    Free,
+    /// The next turn waits until somebody asks for it.
+    Stepped,
+}
+
+/// A tool as the model and the engine know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name, unique within the policy.
+    pub name: String,
+    /// What the model is told about it.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Json,
+    /// What it touches; decides which calls run side by side.
+    pub access: Access,
+    /// Whether a call that was interrupted may simply be made again.
+    pub idempotent: bool,
+    /// How long a call may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// Bytes of output the model gets to see; the middle of a longer one is left out.
+    pub output_bytes_max: usize,
+}
+
+/// What a tool touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// It changes nothing: runs beside everything that also only reads.
+    Reads,
+    /// It changes the path named by this argument: runs beside calls on other paths.
+    Writes {
+        /// The argument's name.
+        path_field: String,
+    },
+    /// It may touch anything: runs alone.
+    Anything,
+}

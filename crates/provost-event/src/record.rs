@@ -1,0 +1,156 @@
+//! A record: one committed entry with its place; and the one serialized form of the log.
+//!
+//! A record is one line of JSON: `v` (format version), `actor`, `seq`, `at_ms`, `type`, then the entry's own fields.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ActorKey, Entry, Seq, SessionId, Timestamp};
+
+/// The version of the serialized form. It rises when a kind of entry is added or one's meaning changes; every
+/// older version stays readable.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// One committed entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Whose log.
+    pub actor: ActorKey,
+    /// The place in that log.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What it says.
+    pub entry: Entry,
+}
+
+/// Why a line is no record.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// A newer Provost wrote it.
+    #[error("written in format {needs}; this Provost reads up to {FORMAT_VERSION}: use a newer one")]
+    Newer {
+        /// The version it takes to read it.
+        needs: u32,
+    },
+    /// A kind that its version doesn't have.
+    #[error("there is no entry of type `{kind}`")]
+    UnknownKind {
+        /// The name.
+        kind: String,
+    },
+    /// It isn't what the format says.
+    #[error("not a record of the log")]
+    Malformed(#[source] serde_json::Error),
+}
+
+#[derive(Deserialize)]
+struct Head {
+    v: u32,
+    actor: Option<ActorKey>,
+    seq: Option<Seq>,
+    at_ms: Option<Timestamp>,
+    r#type: Option<String>,
+}
+
+impl Record {
+    /// The record as one line of JSON, without the line's end.
+    ///
+    /// # Errors
+    /// See [`Entry::body`].
+    pub fn to_line(&self) -> Result<String, serde_json::Error> {
+        let body = self.entry.body()?;
+        let mut line = String::with_capacity(body.len() + 96);
+        // Writing to a String can't fail.
+        let _ = write!(
+            line,
+            r#"{{"v":{FORMAT_VERSION},"actor":"{}","seq":{},"at_ms":{},"type":"{}""#,
+            self.actor,
+            self.seq,
+            self.at.0,
+            self.entry.kind()
+        );
+        match body.strip_prefix('{') {
+            None | Some("}") => line.push('}'),
+            Some(fields) => {
+                line.push(',');
+                line.push_str(fields);
+            }
+        }
+        Ok(line)
+    }
+
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// [`FormatError::Newer`] for the line of a later version, whatever else is in it; else what is wrong with it.
+    pub fn from_line(line: &str) -> Result<Self, FormatError> {
+        let head: Head = serde_json::from_str(line).map_err(FormatError::Malformed)?;
+        refuse_newer(head.v)?;
+        let missing = |name: &'static str| {
+            FormatError::Malformed(<serde_json::Error as serde::de::Error>::missing_field(name))
+        };
+        let kind = head.r#type.ok_or_else(|| missing("type"))?;
+        Ok(Self {
+            actor: head.actor.ok_or_else(|| missing("actor"))?,
+            seq: head.seq.ok_or_else(|| missing("seq"))?,
+            at: head.at_ms.ok_or_else(|| missing("at_ms"))?,
+            entry: read_body(&kind, line)?,
+        })
+    }
+
+    /// Puts a record together from the parts a store keeps.
+    ///
+    /// # Errors
+    /// As [`Record::from_line`].
+    pub fn from_parts(head: RecordHead, kind: &str, body: &str) -> Result<Self, FormatError> {
+        refuse_newer(head.v)?;
+        Ok(Self { actor: head.actor, seq: head.seq, at: head.at, entry: read_body(kind, body)? })
+    }
+}
+
+/// A record's place and version, as a store keeps them beside the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordHead {
+    /// The format the entry was written in.
+    pub v: u32,
+    /// Whose log.
+    pub actor: ActorKey,
+    /// The place in it.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+}
+
+const fn refuse_newer(v: u32) -> Result<(), FormatError> {
+    if v > FORMAT_VERSION { Err(FormatError::Newer { needs: v }) } else { Ok(()) }
+}
+
+fn read_body(kind: &str, body: &str) -> Result<Entry, FormatError> {
+    match Entry::from_body(kind, body) {
+        Some(entry) => entry.map_err(FormatError::Malformed),
+        None => Err(FormatError::UnknownKind { kind: kind.to_owned() }),
+    }
+}
+
+/// A piece of an answer that is still being written: shown as provisional, never stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    /// Who is writing.
+    pub session: SessionId,
+    /// Text or reasoning.
+    pub kind: DeltaKind,
+    /// The piece.
+    pub text: String,
+}
+
+/// What a delta is a piece of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeltaKind {
+    /// The answer.
+    Text,
+    /// The reasoning before it.
+    Thinking,
+}
