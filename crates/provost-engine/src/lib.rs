@@ -1,1 +1,23 @@
-//! engine
+//! The decisions of Provost.
+//!
+//! An *actor* is the fold of its log. An [`Event`] comes in; `decide` commits entries to the state and names the
+//! effects to perform, and that is all: no I/O, no clock, no randomness. What time it is and what chance says
+//! come with the event ([`Now`]). A home (embedded or a cluster) keeps the entries and the effects; an executor
+//! performs the effects and posts what happened as the next event.
+//!
+//! A result counts only if its effect is open: doubled, late and zombie results fall out here, so that
+//! correctness doesn't rest on anybody's lease.
+
+mod actor;
+mod event;
+mod run;
+mod session;
+mod step;
+
+pub use actor::{Actor, ActorStatus, ReplayError};
+pub use event::{
+    Answer, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult, ToolResult,
+};
+pub use run::{Ledger, RunState};
+pub use session::{SessionState, Standing};
+pub use step::{Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun};

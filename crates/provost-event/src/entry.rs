@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Json, MicroDollars, Outcome,
-    RunPolicy, Seq, SessionId, StopReport, Usage,
+    RunPolicy, Seq, SessionId, StopReport, Timestamp, Usage,
 };
 
 macro_rules! entries {
@@ -83,6 +83,8 @@ entries! {
     BudgetCharged = "budget_charged",
     /// A limit was reached.
     BudgetExhausted = "budget_exhausted",
+    /// The session shall come to an end or a rest as soon as what is in flight has stopped.
+    StopRequested = "stop_requested",
     /// The session or run rests.
     Paused = "paused",
     /// It goes on.
@@ -133,8 +135,6 @@ pub enum ItemKind {
     CircleNotice,
     /// The stop hooks' reasons to go on.
     StopBlocked,
-    /// The agent was interrupted or had rested.
-    ResumeNotice,
 }
 
 /// Who inside Provost spoke.
@@ -169,6 +169,9 @@ pub struct ModelCalled {
     pub attempt: u32,
     /// The cap on the answer, after what the budget left of it.
     pub output_tokens_max: u32,
+    /// When the run's time is over, if it is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
 }
 
 /// Why the model stopped writing.
@@ -396,6 +399,13 @@ impl BudgetExhausted {
     pub const fn dimension(&self) -> Dimension {
         self.exhausted.dimension
     }
+}
+
+/// A wish to stop, recorded before anything in flight is stopped, so that a crash doesn't lose it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopRequested {
+    /// What it shall come to.
+    pub outcome: Outcome,
 }
 
 /// A rest, from which `resume` goes on.

@@ -19,7 +19,7 @@ pub use content::{Block, ToolCall};
 pub use entry::{
     AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, CompactionKind, Ended, Entry,
     ItemKind, ModelCalled, Origin, Paused, Resumed, ResumeCause, Retry, RetryCause, RunStarted,
-    SessionStarted, StopReason, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
+    SessionStarted, StopReason, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
     UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};

@@ -1,1 +1,22 @@
-//! harness
+//! The harness of Provost: the ports through which it meets the world, and the executor that performs what the
+//! engine decides.
+//!
+//! It is stateless: an agent's state is its log. [`AgentHarness`] is the plain face for programs that embed it.
+
+mod blobs;
+mod clock;
+mod executor;
+mod home;
+mod model;
+mod tool;
+mod transcript;
+mod watch;
+
+pub use blobs::{BLOB_URI, Blobs};
+pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use executor::Executor;
+pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
+pub use model::{DeltaSink, Model, ModelRequest, Models, UnknownModel};
+pub use tool::{Tool, ToolContext, ToolOutput, Toolbox};
+pub use transcript::{Message, Part, Role, Transcript};
+pub use watch::{HarnessCallback, NoCallback};

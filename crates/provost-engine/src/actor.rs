@@ -1,0 +1,132 @@
+//! An actor of either kind behind one face: what a home holds.
+
+use provost_event::{ActorKey, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
+
+use crate::{Event, Now, RunState, SessionState, Step};
+
+/// A record that can't follow what is there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// Its number isn't the next one.
+    #[error("entry {found} of {actor} follows entry {head}")]
+    Gap {
+        /// Whose log.
+        actor: ActorKey,
+        /// The last entry before it.
+        head: Seq,
+        /// The number it has.
+        found: Seq,
+    },
+    /// It stands after the end.
+    #[error("entry {found} of {actor} stands after the end")]
+    AfterEnd {
+        /// Whose log.
+        actor: ActorKey,
+        /// The number it has.
+        found: Seq,
+    },
+}
+
+/// An actor's state: the fold of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// A run's.
+    Run(Box<RunState>),
+    /// A session's.
+    Session(Box<SessionState>),
+}
+
+/// What a list of runs shows of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActorStatus {
+    /// What it is to reach.
+    pub goal: String,
+    /// The root agent's workspace.
+    pub workspace: std::path::PathBuf,
+    /// The root agent's model.
+    pub model: String,
+    /// How it rests or ended; absent while it is worked on.
+    pub outcome: Option<Outcome>,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When its last entry was made.
+    pub updated_at: Timestamp,
+    /// Turns of all agents.
+    pub turns: u32,
+    /// Tokens charged.
+    pub tokens: u64,
+    /// Money charged, as far as prices are known.
+    pub cost: MicroDollars,
+}
+
+impl Actor {
+    /// The actor `key` before its first entry.
+    #[must_use]
+    pub fn new(key: ActorKey) -> Self {
+        match key {
+            ActorKey::Run(run) => Self::Run(Box::new(RunState::new(run))),
+            ActorKey::Session(session) => Self::Session(Box::new(SessionState::new(session))),
+        }
+    }
+
+    /// Decides on `event`. The state already includes the returned entries; when they can't be kept, throw the
+    /// state away and fold the log anew. An event for the other kind of actor changes nothing.
+    #[must_use]
+    pub fn decide(&mut self, event: Event, now: Now) -> Step {
+        match (self, event) {
+            (Self::Run(state), Event::Run(event)) => state.decide(event, now),
+            (Self::Session(state), Event::Session(event)) => state.decide(event, now),
+            (Self::Run(_), Event::Session(_)) | (Self::Session(_), Event::Run(_)) => Step::default(),
+        }
+    }
+
+    /// Folds in the next entry of the log.
+    ///
+    /// # Errors
+    /// When it can't follow what is there; the state is unchanged then.
+    pub fn replay(&mut self, record: &Record) -> Result<(), ReplayError> {
+        let (actor, head, found) = (record.actor, self.head(), record.seq);
+        if found != head.next() {
+            return Err(ReplayError::Gap { actor, head, found });
+        }
+        if self.has_ended() {
+            return Err(ReplayError::AfterEnd { actor, found });
+        }
+        self.apply(&record.entry, record.at);
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: &Entry, at: Timestamp) {
+        match self {
+            Self::Run(state) => state.apply(entry, at),
+            Self::Session(state) => state.apply(entry, at),
+        }
+    }
+
+    /// The last entry; 0 before the first.
+    #[must_use]
+    pub fn head(&self) -> Seq {
+        match self {
+            Self::Run(state) => state.head(),
+            Self::Session(state) => state.head(),
+        }
+    }
+
+    /// Whether its log has its last entry.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::Run(state) => state.has_ended(),
+            Self::Session(state) => state.has_ended(),
+        }
+    }
+
+    /// What a list shows; only runs that have started have it.
+    #[must_use]
+    pub fn status(&self) -> Option<ActorStatus> {
+        match self {
+            Self::Run(state) => state.status(),
+            Self::Session(_) => None,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What can happen to an actor.
+
+use provost_event::{
+    Block, Budget, Exhausted, Json, MicroDollars, ModelFailure, Outcome, RunPolicy, SessionId, SessionStarted,
+    Seq, StopReason, StopReport, Timestamp, ToolStatus, BlobId, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+/// What a decision may know of the world at its moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Now {
+    /// The time.
+    pub at: Timestamp,
+    /// Fresh random bits.
+    pub entropy: u64,
+}
+
+/// An event, for the actor of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// For a run's actor.
+    Run(RunEvent),
+    /// For a session's actor.
+    Session(SessionEvent),
+}
+
+impl From<RunEvent> for Event {
+    fn from(event: RunEvent) -> Self {
+        Self::Run(event)
+    }
+}
+
+impl From<SessionEvent> for Event {
+    fn from(event: SessionEvent) -> Self {
+        Self::Session(event)
+    }
+}
+
+/// What can happen to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEvent {
+    /// Somebody wants it; ignored by a run that already is.
+    Start {
+        /// What is to be reached.
+        goal: String,
+        /// What binds it.
+        policy: Box<RunPolicy>,
+    },
+    /// A session asks for budget before a model call. Asked twice for the same call, it gets the same answer.
+    Reserve(ReserveRequest),
+    /// A session reports what a model call took.
+    Settle(SettleNote),
+    /// A session ended or came to rest.
+    SessionRests {
+        /// Which.
+        session: SessionId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A timer of the run is due.
+    TimerFired {
+        /// The effect that set it.
+        seq: Seq,
+    },
+    /// Somebody says something to the root agent.
+    Say {
+        /// What.
+        text: String,
+        /// Who.
+        by: String,
+    },
+    /// Somebody wants it to rest.
+    Pause {
+        /// Who.
+        by: String,
+    },
+    /// Somebody wants it to end.
+    Cancel {
+        /// Who.
+        by: String,
+    },
+    /// Somebody wants a resting run to go on; ignored by one that isn't at rest.
+    Resume {
+        /// Who.
+        by: String,
+        /// Limits that replace those of the same name.
+        budget: Budget,
+        /// A new limit of the root agent's turns.
+        turns_max: Option<u32>,
+    },
+    /// A home took the run over from a process that is gone: what was being done, nobody does any more.
+    Recover,
+}
+
+/// A wish for budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReserveRequest {
+    /// Whose.
+    pub session: SessionId,
+    /// For which of its calls.
+    pub call: u32,
+    /// Estimated tokens of the request.
+    pub input_tokens: u64,
+    /// The cap on the answer.
+    pub output_tokens_max: u32,
+    /// What the model's tokens cost, if known.
+    pub price: Option<provost_event::Price>,
+}
+
+/// What a model call took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettleNote {
+    /// Whose.
+    pub session: SessionId,
+    /// Which of its calls.
+    pub call: u32,
+    /// In which turn.
+    pub turn: u32,
+    /// What the provider reported.
+    pub usage: Usage,
+    /// What that cost, if known.
+    pub cost: Option<MicroDollars>,
+}
+
+/// What can happen to a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionEvent {
+    /// The run wants it; ignored by a session that already is.
+    Start(Box<SessionStarted>),
+    /// The run set budget aside for call number `call`.
+    Reserved {
+        /// The call.
+        call: u32,
+        /// The cap on the answer that the budget allows.
+        output_tokens_max: u32,
+        /// When the run's time is over, if it is limited.
+        deadline: Option<Timestamp>,
+    },
+    /// The run has no budget for call number `call`.
+    Refused {
+        /// The call.
+        call: u32,
+        /// The limit in the way.
+        exhausted: Exhausted,
+    },
+    /// The model answered.
+    Answered {
+        /// The effect.
+        seq: Seq,
+        /// The answer.
+        answer: Answer,
+    },
+    /// The model call failed.
+    ModelFailed {
+        /// The effect.
+        seq: Seq,
+        /// How.
+        failure: ModelFailure,
+    },
+    /// A tool call came to its end.
+    ToolDone {
+        /// The effect.
+        seq: Seq,
+        /// With what.
+        result: ToolResult,
+    },
+    /// The stop hooks answered.
+    StopChecked {
+        /// The effect.
+        seq: Seq,
+        /// What.
+        result: StopCheckResult,
+    },
+    /// A timer is due.
+    TimerFired {
+        /// The effect that set it.
+        seq: Seq,
+    },
+    /// Somebody spoke to the agent.
+    Say {
+        /// What.
+        text: String,
+        /// Who.
+        by: String,
+    },
+    /// A stepped session may take turn number `turn`; ignored if it isn't waiting for that one.
+    Proceed {
+        /// The turn, from 1.
+        turn: u32,
+    },
+    /// It shall stop what it does and come to this outcome.
+    Stop {
+        /// The outcome.
+        outcome: Outcome,
+    },
+    /// A resting session shall go on; ignored by one that isn't at rest.
+    Resume {
+        /// Who wants it.
+        by: String,
+        /// The new limit of turns, if there is one.
+        turns_max: Option<u32>,
+    },
+    /// Whoever performed its open effects is gone; timers stay.
+    Recover,
+}
+
+/// A model's complete answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What it said; blocks that were cut off in the middle of a tool call are not among it.
+    pub content: Vec<Block>,
+    /// What it consumed.
+    pub usage: Usage,
+    /// The model by its own name.
+    pub model: String,
+    /// Why it stopped.
+    pub stop: StopReason,
+}
+
+/// A tool call's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// How it ended.
+    pub status: ToolStatus,
+    /// What the model shall see, already cut to size.
+    pub output: String,
+    /// Where the whole output is, if that is only part of it.
+    pub whole: Option<BlobId>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// What the tool wants to be told next time.
+    pub memory: Option<Json>,
+}
+
+/// The stop hooks' answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopCheckResult {
+    /// Each hook's, in configured order.
+    pub reports: Vec<StopReport>,
+    /// A fingerprint of the workspace.
+    pub evidence: String,
+}

@@ -1,0 +1,410 @@
+//! The run's actor: the budget of the whole tree, and how the run as a whole stands.
+
+use std::collections::BTreeMap;
+
+use provost_event::{
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Ended, Entry, Exhausted, MicroDollars,
+    Outcome, PauseReason, Paused, Price, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq, SessionId,
+    SessionStarted, Timestamp, Usage,
+};
+
+use crate::step::StepBuilder;
+use crate::{
+    ActorStatus, Effect, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step,
+};
+
+/// An answer shorter than this isn't worth a call: the budget counts as used up instead.
+const USEFUL_OUTPUT_TOKENS: u64 = 256;
+
+/// What a run has spent and set aside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Tokens charged.
+    pub tokens: u64,
+    /// Money charged, as far as prices are known.
+    pub cost: MicroDollars,
+    turns: BTreeMap<u32, u32>,
+    reserved: BTreeMap<(u32, u32), Reservation>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reservation {
+    tokens: u64,
+    cost: MicroDollars,
+    output_tokens_max: u32,
+}
+
+impl Ledger {
+    /// Turns of all agents.
+    #[must_use]
+    pub fn turns(&self) -> u32 {
+        self.turns.values().fold(0, |sum, turns| sum.saturating_add(*turns))
+    }
+
+    fn reserved_tokens(&self) -> u64 {
+        self.reserved.values().map(|r| r.tokens).fold(0, u64::saturating_add)
+    }
+
+    fn reserved_cost(&self) -> MicroDollars {
+        self.reserved.values().fold(MicroDollars(0), |sum, r| sum + r.cost)
+    }
+
+    fn reserve(&mut self, entry: &BudgetReserved) {
+        let reservation = Reservation {
+            tokens: entry.tokens,
+            cost: entry.cost,
+            output_tokens_max: entry.output_tokens_max,
+        };
+        self.reserved.insert((entry.session.agent, entry.call), reservation);
+    }
+
+    fn charge(&mut self, entry: &BudgetCharged) {
+        self.reserved.remove(&(entry.session.agent, entry.call));
+        self.tokens = self.tokens.saturating_add(entry.usage.total());
+        self.cost += entry.cost.unwrap_or_default();
+        let turns = self.turns.entry(entry.session.agent).or_default();
+        *turns = (*turns).max(entry.turn);
+    }
+}
+
+/// A run: the fold of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunState {
+    run: RunId,
+    head: Seq,
+    goal: String,
+    policy: Option<RunPolicy>,
+    budget: Budget,
+    ledger: Ledger,
+    outcome: Option<Outcome>,
+    started_at: Timestamp,
+    updated_at: Timestamp,
+    /// Milliseconds worked on it before `active_since`.
+    active_before_ms: u64,
+    active_since: Timestamp,
+    /// The entry that set the deadline's timer, while it runs.
+    deadline: Option<Seq>,
+}
+
+impl RunState {
+    pub(crate) fn new(run: RunId) -> Self {
+        Self {
+            run,
+            head: Seq::START,
+            goal: String::new(),
+            policy: None,
+            budget: Budget::default(),
+            ledger: Ledger::default(),
+            outcome: None,
+            started_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+            active_before_ms: 0,
+            active_since: Timestamp::default(),
+            deadline: None,
+        }
+    }
+
+    /// The last entry.
+    #[must_use]
+    pub const fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// How it rests or ended; absent while it is worked on.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// What it has spent.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What it may spend.
+    #[must_use]
+    pub const fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    /// What it was given; absent before its first entry.
+    #[must_use]
+    pub const fn policy(&self) -> Option<&RunPolicy> {
+        self.policy.as_ref()
+    }
+
+    /// Milliseconds worked on it, as of its last entry.
+    #[must_use]
+    pub const fn active_ms(&self) -> u64 {
+        let running = if self.outcome.is_some() { 0 } else { self.updated_at.since_ms(self.active_since) };
+        self.active_before_ms.saturating_add(running)
+    }
+
+    /// When the time that is left will be over, if nothing interrupts the work.
+    fn deadline_at(&self) -> Option<Timestamp> {
+        let limit = self.budget.wall_time_ms?;
+        Some(self.active_since.plus_ms(limit.saturating_sub(self.active_before_ms)))
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.outcome.as_ref().is_some_and(Outcome::is_final)
+    }
+
+    pub(crate) fn status(&self) -> Option<ActorStatus> {
+        let policy = self.policy.as_ref()?;
+        Some(ActorStatus {
+            goal: self.goal.clone(),
+            workspace: policy.agent.workspace.clone(),
+            model: policy.agent.model.name.clone(),
+            outcome: self.outcome.clone(),
+            started_at: self.started_at,
+            updated_at: self.updated_at,
+            turns: self.ledger.turns(),
+            tokens: self.ledger.tokens,
+            cost: self.ledger.cost,
+        })
+    }
+
+    pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
+        self.head = self.head.next();
+        match entry {
+            Entry::RunStarted(started) => self.started(started, at),
+            Entry::BudgetReserved(reserved) => self.ledger.reserve(reserved),
+            Entry::BudgetCharged(charged) => self.ledger.charge(charged),
+            Entry::BudgetExhausted(exhausted) if exhausted.dimension() == Dimension::WallTime => {
+                self.deadline = None;
+            }
+            Entry::Paused(paused) => self.rests(&paused.outcome, at),
+            Entry::Ended(ended) => self.rests(&ended.outcome, at),
+            Entry::Resumed(resumed) => self.resumed(resumed, at),
+            _ => {}
+        }
+        self.updated_at = at;
+    }
+
+    fn started(&mut self, started: &RunStarted, at: Timestamp) {
+        self.goal.clone_from(&started.goal);
+        self.budget = started.policy.budget;
+        self.policy = Some(started.policy.clone());
+        self.started_at = at;
+        self.active_since = at;
+        self.set_deadline();
+    }
+
+    fn set_deadline(&mut self) {
+        self.deadline = self.budget.wall_time_ms.map(|_| self.head);
+    }
+
+    fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
+        self.active_before_ms = self.active_before_ms.saturating_add(at.since_ms(self.active_since));
+        self.active_since = at;
+        self.outcome = Some(outcome.clone());
+        self.deadline = None;
+    }
+
+    fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
+        if self.outcome.is_none() {
+            // Interrupted: it was worked on until its last entry, as far as anybody knows.
+            let worked = self.updated_at.since_ms(self.active_since);
+            self.active_before_ms = self.active_before_ms.saturating_add(worked);
+        }
+        self.active_since = at;
+        self.outcome = None;
+        self.budget = self.budget.changed_by(resumed.budget);
+        self.set_deadline();
+        // What was set aside for calls that nobody waits for any more is settled by the sessions themselves.
+    }
+
+    pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
+        let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at) };
+        deciding.on(event);
+        deciding.step.finish()
+    }
+}
+
+struct Deciding<'a> {
+    state: &'a mut RunState,
+    step: StepBuilder,
+}
+
+impl Deciding<'_> {
+    fn commit(&mut self, entry: impl Into<Entry>) {
+        let entry = entry.into();
+        self.state.apply(&entry, self.step.now());
+        self.step.entry(entry);
+    }
+
+    fn tell(&mut self, session: SessionId, event: SessionEvent) {
+        self.step.message(Message { to: session.into(), event: Event::Session(event) });
+    }
+
+    fn root(&self) -> SessionId {
+        SessionId::root(self.state.run)
+    }
+
+    fn on(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::Start { goal, policy } if self.state.policy.is_none() => self.start(goal, *policy),
+            _ if self.state.policy.is_none() || self.state.has_ended() => {}
+            RunEvent::Start { .. } => {}
+            RunEvent::Reserve(request) => self.reserve(&request),
+            RunEvent::Settle(note) => self.settle(&note),
+            RunEvent::SessionRests { session, outcome } => self.session_rests(session, outcome),
+            RunEvent::TimerFired { seq } => self.deadline_passed(seq),
+            RunEvent::Say { text, by } => self.tell(self.root(), SessionEvent::Say { text, by }),
+            RunEvent::Pause { by } => {
+                let outcome = Outcome::Paused { why: PauseReason::Asked { by } };
+                self.tell(self.root(), SessionEvent::Stop { outcome });
+            }
+            RunEvent::Cancel { by } => {
+                self.tell(self.root(), SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
+            }
+            RunEvent::Resume { by, budget, turns_max } => self.resume(by, budget, turns_max),
+            RunEvent::Recover => self.recover(),
+        }
+    }
+
+    fn start(&mut self, goal: String, policy: RunPolicy) {
+        let agent = policy.agent.clone();
+        self.commit(RunStarted { goal: goal.clone(), policy });
+        self.arm_deadline();
+        let started = SessionStarted { goal, policy: agent, parent: None };
+        self.tell(self.root(), SessionEvent::Start(Box::new(started)));
+    }
+
+    /// Asks for the timer that the entry just committed has set.
+    fn arm_deadline(&mut self) {
+        if let (Some(seq), Some(due)) = (self.state.deadline, self.state.deadline_at()) {
+            self.step.effect(seq, Effect::Timer { due });
+        }
+    }
+
+    fn disarm_deadline(&mut self) {
+        if let Some(seq) = self.state.deadline {
+            self.step.close(seq);
+        }
+    }
+
+    fn reserve(&mut self, request: &ReserveRequest) {
+        if self.state.outcome.is_some() {
+            return;
+        }
+        let (session, call) = (request.session, request.call);
+        if let Some(known) = self.state.ledger.reserved.get(&(session.agent, call)) {
+            let output_tokens_max = known.output_tokens_max;
+            let deadline = self.state.deadline_at();
+            return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
+        }
+        match fitting_output(self.state, request) {
+            Ok(output_tokens_max) => {
+                self.commit(BudgetReserved {
+                    session,
+                    call,
+                    tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
+                    cost: worst_cost(request, output_tokens_max),
+                    output_tokens_max,
+                });
+                let deadline = self.state.deadline_at();
+                self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
+            }
+            Err(exhausted) => {
+                self.commit(BudgetExhausted { session, exhausted });
+                self.tell(session, SessionEvent::Refused { call, exhausted });
+            }
+        }
+    }
+
+    fn settle(&mut self, note: &SettleNote) {
+        if self.state.ledger.reserved.contains_key(&(note.session.agent, note.call)) {
+            self.commit(BudgetCharged {
+                session: note.session,
+                call: note.call,
+                turn: note.turn,
+                usage: note.usage,
+                cost: note.cost,
+            });
+        }
+    }
+
+    fn session_rests(&mut self, session: SessionId, outcome: Outcome) {
+        if session != self.root() || (self.state.outcome.is_some() && !outcome.is_final()) {
+            return;
+        }
+        self.disarm_deadline();
+        if outcome.is_final() {
+            self.commit(Ended { outcome });
+        } else {
+            self.commit(Paused { outcome });
+        }
+    }
+
+    fn deadline_passed(&mut self, seq: Seq) {
+        if self.state.deadline != Some(seq) {
+            return;
+        }
+        let Some(limit) = self.state.budget.wall_time_ms else { return };
+        self.step.close(seq);
+        let active = self.step.now().since_ms(self.state.active_since);
+        let used = self.state.active_before_ms.saturating_add(active).max(limit);
+        let exhausted = Exhausted { dimension: Dimension::WallTime, used, limit };
+        let session = self.root();
+        self.commit(BudgetExhausted { session, exhausted });
+        self.tell(session, SessionEvent::Stop { outcome: Outcome::BudgetExhausted(exhausted) });
+    }
+
+    fn resume(&mut self, by: String, budget: Budget, turns_max: Option<u32>) {
+        if self.state.outcome.is_none() {
+            return;
+        }
+        self.commit(Resumed { cause: ResumeCause::Asked { by: by.clone() }, budget, turns_max });
+        self.arm_deadline();
+        self.tell(self.root(), SessionEvent::Resume { by, turns_max });
+    }
+
+    fn recover(&mut self) {
+        if self.state.outcome.is_some() {
+            return;
+        }
+        self.disarm_deadline();
+        self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
+        self.arm_deadline();
+        self.tell(self.root(), SessionEvent::Recover);
+    }
+}
+
+/// The output cap that fits what is left of every limit, or the limit that leaves no useful one.
+fn fitting_output(state: &RunState, request: &ReserveRequest) -> Result<u32, Exhausted> {
+    let ledger = &state.ledger;
+    let wanted = u64::from(request.output_tokens_max);
+    let floor = wanted.min(USEFUL_OUTPUT_TOKENS);
+    let mut output = wanted;
+    if let Some(limit) = state.budget.tokens {
+        let taken = ledger.tokens.saturating_add(ledger.reserved_tokens()).saturating_add(request.input_tokens);
+        output = output.min(limit.saturating_sub(taken));
+        if output < floor {
+            return Err(Exhausted { dimension: Dimension::Tokens, used: ledger.tokens, limit });
+        }
+    }
+    if let (Some(limit), Some(price)) = (state.budget.money, request.price) {
+        let taken = ledger.cost + ledger.reserved_cost() + worst_cost(request, 0);
+        output = output.min(price.output_tokens_for(limit.saturating_sub(taken)));
+        if output < floor {
+            return Err(Exhausted { dimension: Dimension::Money, used: ledger.cost.0, limit: limit.0 });
+        }
+    }
+    Ok(u32::try_from(output).unwrap_or(u32::MAX))
+}
+
+/// What the call costs if nothing comes from a cache and the answer is as long as it may be.
+fn worst_cost(request: &ReserveRequest, output_tokens: u32) -> MicroDollars {
+    let worst = |price: Price| {
+        let dearest = Price { input: price.input.max(price.cache_write), ..price };
+        dearest.cost(Usage {
+            input_tokens: request.input_tokens,
+            output_tokens: u64::from(output_tokens),
+            ..Usage::default()
+        })
+    };
+    request.price.map(worst).unwrap_or_default()
+}

@@ -1,0 +1,235 @@
+//! How a session has tool calls run: side by side where they can't meet, with results in the order of the calls.
+
+use provost_event::{
+    Access, CallId, ItemKind, Json, Outcome, PauseReason, Seq, ToolFinished, ToolStarted, ToolStatus,
+};
+
+use super::{Call, Deciding, Phase, SessionState, Stage};
+use crate::event::ToolResult;
+use crate::{Effect, ToolRun};
+
+impl Deciding<'_> {
+    pub(super) fn tool_done(&mut self, seq: Seq, result: ToolResult) {
+        let open = self.state.running().any(|(_, running)| running == seq);
+        if open && !self.state.held.contains_key(&seq) {
+            self.state.held.insert(seq, result);
+            self.advance_calls();
+        }
+    }
+
+    /// Commits what can be committed in order, starts what can be started, and ends the turn after the last call.
+    pub(super) fn advance_calls(&mut self) {
+        if self.state.phase != Phase::Acting {
+            return;
+        }
+        self.commit_results();
+        if self.state.stopping.is_none() {
+            self.start_calls();
+            self.commit_results();
+        }
+        if self.state.calls.iter().all(|call| call.stage == Stage::Done) {
+            self.end_of_calls();
+        }
+    }
+
+    fn commit_results(&mut self) {
+        while let Some(call) = self.state.calls.iter().find(|call| call.stage != Stage::Done).cloned() {
+            let result = match call.stage {
+                Stage::Running(seq) => match self.state.held.remove(&seq) {
+                    Some(result) => {
+                        self.step.close(seq);
+                        result
+                    }
+                    None => return,
+                },
+                Stage::Pending => match self.result_without_run(&call) {
+                    Some(result) => result,
+                    None => return,
+                },
+                Stage::Done => return,
+            };
+            self.finish(call, result);
+        }
+    }
+
+    fn finish(&mut self, call: Call, result: ToolResult) {
+        self.commit(ToolFinished {
+            call: call.id,
+            tool: call.tool,
+            status: result.status,
+            output: result.output,
+            whole: result.whole,
+            duration_ms: result.duration_ms,
+            memory: result.memory,
+        });
+    }
+
+    /// The result of a call that is not to be run.
+    fn result_without_run(&self, call: &Call) -> Option<ToolResult> {
+        if self.state.stopping.is_some() {
+            let text = "Not run: the agent was stopped before this call's turn came.";
+            return Some(ToolResult::without_run(ToolStatus::Cancelled, text));
+        }
+        self.state.objection(call).map(|text| ToolResult::without_run(ToolStatus::Rejected, text))
+    }
+
+    fn start_calls(&mut self) {
+        let ready = self.state.startable();
+        for (call, memory) in ready {
+            self.commit(ToolStarted {
+                call: call.id.clone(),
+                tool: call.tool.clone(),
+                input: call.input.clone(),
+                again: false,
+            });
+            self.run_tool(&call.id, memory);
+        }
+    }
+
+    fn run_tool(&mut self, id: &CallId, memory: Option<Json>) {
+        let Some(call) = self.state.calls.iter().find(|call| &call.id == id) else { return };
+        let Some(spec) = self.state.tool(&call.tool) else { return };
+        let run = ToolRun {
+            session: self.state.session,
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            timeout_ms: spec.timeout_ms,
+            output_bytes_max: spec.output_bytes_max,
+            memory,
+        };
+        self.open(Effect::RunTool(run));
+    }
+
+    pub(super) fn is_idempotent(&self, seq: Seq) -> bool {
+        let call = self.state.running().find(|(_, running)| *running == seq).map(|(call, _)| call);
+        call.and_then(|call| self.state.tool(&call.tool)).is_some_and(|spec| spec.idempotent)
+    }
+
+    /// Runs an interrupted call once more, under a new effect.
+    pub(super) fn start_again(&mut self, seq: Seq) {
+        let found = self.state.running().find(|(_, running)| *running == seq).map(|(call, _)| call.clone());
+        let Some(call) = found else { return };
+        self.step.close(seq);
+        let memory = self.state.memories.get(&call.tool).cloned();
+        self.commit(ToolStarted {
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            again: true,
+        });
+        self.run_tool(&call.id, memory);
+    }
+
+    fn end_of_calls(&mut self) {
+        let calls = u32::try_from(self.state.calls.len()).unwrap_or(u32::MAX);
+        let limits = self.state.limits();
+        let times = self.state.circle.times;
+        let tool = self.state.calls.last().map(|call| call.tool.clone()).unwrap_or_default();
+        if times >= limits.circle_notice_at && times < limits.circle_pause_at {
+            let body = format!(
+                "You have made the same `{tool}` call {times} times in a row, with the same result each time. \
+                 Once more will not change it: try something else, or say what keeps you from going on."
+            );
+            self.say(ItemKind::CircleNotice, body);
+        }
+        self.end_turn(calls);
+        let failures = self.state.counters.failures_in_a_row;
+        if self.state.stopping.is_some() {
+            self.next_call();
+        } else if times >= limits.circle_pause_at {
+            self.rest(Outcome::Paused { why: PauseReason::Circles { tool, times } });
+        } else if failures >= limits.failures_max {
+            self.rest(Outcome::Paused { why: PauseReason::ToolFailures { times: failures } });
+        } else {
+            self.next_turn();
+        }
+    }
+}
+
+impl SessionState {
+    /// Why a call can't be run at all, in words that help the model.
+    fn objection(&self, call: &Call) -> Option<String> {
+        if let Some(written) = &call.malformed {
+            return Some(format!(
+                "The arguments of this call are not a JSON object, so it was not run. They were: {written}"
+            ));
+        }
+        if self.tool(&call.tool).is_some() {
+            return None;
+        }
+        let names = self.policy.as_ref().map(|policy| policy.tools.as_slice()).unwrap_or_default();
+        let nearest = names
+            .iter()
+            .map(|spec| (strsim::normalized_damerau_levenshtein(&spec.name, &call.tool), spec.name.as_str()))
+            .filter(|(likeness, _)| *likeness >= 0.5)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let offered = names.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", ");
+        Some(match nearest {
+            Some((_, name)) => format!("There is no tool `{}`. Did you mean `{name}`?", call.tool),
+            None => format!("There is no tool `{}`. There are: {offered}.", call.tool),
+        })
+    }
+
+    /// The calls that may start now: in order, up to the first that could meet one before it.
+    fn startable(&self) -> Vec<(Call, Option<Json>)> {
+        let mut claims = self.running().map(|(call, _)| self.claim(call)).collect::<Vec<_>>();
+        let mut ready = Vec::new();
+        for call in self.calls.iter().filter(|call| call.stage == Stage::Pending) {
+            if self.objection(call).is_some() {
+                continue;
+            }
+            let claim = self.claim(call);
+            if claims.iter().any(|other| other.meets(&claim)) {
+                break;
+            }
+            claims.push(claim);
+            ready.push((call.clone(), self.memories.get(&call.tool).cloned()));
+        }
+        ready
+    }
+
+    fn claim(&self, call: &Call) -> Claim {
+        match self.tool(&call.tool).map(|spec| &spec.access) {
+            Some(Access::Reads) => Claim::Reads,
+            Some(Access::Writes { path_field }) => match path_in(&call.input, path_field) {
+                Some(path) => Claim::Writes(path),
+                None => Claim::Anything,
+            },
+            Some(Access::Anything) | None => Claim::Anything,
+        }
+    }
+}
+
+/// What a call may touch.
+#[derive(Debug, PartialEq, Eq)]
+enum Claim {
+    Reads,
+    Writes(Vec<String>),
+    Anything,
+}
+
+impl Claim {
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Reads, Self::Reads) => false,
+            (Self::Writes(one), Self::Writes(two)) => one.iter().zip(two).all(|(a, b)| a == b),
+            _ => true,
+        }
+    }
+}
+
+/// The path an argument names, taken apart; `None` where names alone don't tell what it leads to.
+fn path_in(input: &Json, field: &str) -> Option<Vec<String>> {
+    let value: serde_json::Value = input.read().ok()?;
+    let path = value.get(field)?.as_str()?;
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return None,
+            name => parts.push(name.to_owned()),
+        }
+    }
+    if path.starts_with('/') { None } else { Some(parts) }
+}

@@ -1,0 +1,165 @@
+//! What a session makes of a model's answer or failure.
+
+use std::collections::HashSet;
+
+use provost_event::{
+    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, Retry, RetryCause, Seq,
+    StopReason, SystemItem, Usage,
+};
+
+use super::{Deciding, Phase};
+use crate::event::Answer;
+use crate::Effect;
+
+/// The ceiling of the first wait between attempts; it doubles with each.
+const BACKOFF_FIRST_MS: u64 = 500;
+/// The highest ceiling.
+const BACKOFF_MAX_MS: u64 = 30_000;
+
+impl Deciding<'_> {
+    pub(super) fn answered(&mut self, seq: Seq, answer: Answer) {
+        self.step.close(seq);
+        self.settle(answer.usage);
+        let (stop, usage) = (answer.stop, answer.usage);
+        if is_empty(&answer.content) && matches!(stop, StopReason::EndTurn | StopReason::ToolUse) {
+            return self.empty_answer(usage);
+        }
+        let cut = stop == StopReason::OutputCap;
+        let has_text = answer.content.iter().any(|block| matches!(block, Block::Text(_)));
+        self.commit_answer(answer);
+        match self.state.phase {
+            Phase::Acting => self.advance_calls(),
+            _ if stop == StopReason::Refusal => self.refused(),
+            _ if self.state.stopping.is_some() => self.next_call(),
+            _ if cut && self.may_continue() => self.go_on_writing(has_text),
+            _ => self.wish_to_stop(),
+        }
+    }
+
+    fn commit_answer(&mut self, answer: Answer) {
+        let price = self.state.policy.as_ref().and_then(|policy| policy.model.price);
+        let mut content = answer.content;
+        make_call_ids_unique(&mut content);
+        self.commit(AssistantMessage {
+            turn: self.state.next_turn(),
+            call: self.state.counters.calls,
+            content,
+            usage: answer.usage,
+            cost: price.map(|price| price.cost(answer.usage)),
+            model: answer.model,
+            stop: answer.stop,
+        });
+    }
+
+    fn may_continue(&self) -> bool {
+        self.state.counters.continuations < self.state.limits().continuations_max
+    }
+
+    fn go_on_writing(&mut self, has_text: bool) {
+        let body = if has_text {
+            "Your answer was cut off by the output limit. Go on exactly where it stopped, without repeating anything."
+        } else {
+            "Your answer was cut off by the output limit before it said anything. Answer again, more briefly."
+        };
+        self.say(ItemKind::Continue, body);
+        self.next_call();
+    }
+
+    pub(super) fn say(&mut self, item: ItemKind, body: impl Into<String>) {
+        self.commit(SystemItem { item, body: body.into(), origin: Origin::Engine });
+    }
+
+    fn empty_answer(&mut self, usage: Usage) {
+        let call = self.state.counters.calls;
+        if self.state.counters.empty_answers >= self.state.limits().empty_answers_max {
+            let times = self.state.counters.empty_answers.saturating_add(1);
+            let message = format!("the model gave an empty answer {times} times in a row");
+            return self.rest(Outcome::Failed { class: ErrorClass::Nonsense, message });
+        }
+        self.commit(Retry { call, cause: RetryCause::EmptyAnswer, delay_ms: 0, usage });
+        self.say(ItemKind::AnswerAgain, "Your last answer was empty. Call a tool, or say that you are done.");
+        self.next_call();
+    }
+
+    fn refused(&mut self) {
+        let text = self.state.turn_text.trim();
+        let said = if text.is_empty() { "it gave no reason" } else { text };
+        let message = said.to_owned();
+        self.end_turn(0);
+        self.rest(Outcome::Failed { class: ErrorClass::Refusal, message });
+    }
+
+    pub(super) fn model_failed(&mut self, seq: Seq, failure: ModelFailure) {
+        self.step.close(seq);
+        self.settle(failure.usage);
+        if self.state.stopping.is_some() {
+            return self.next_call();
+        }
+        if failure.class == ErrorClass::ContextTooLong {
+            return self.too_long(failure);
+        }
+        let attempts = self.state.counters.failed_attempts.saturating_add(1);
+        if !failure.class.may_retry() {
+            return self.fail(failure, "");
+        }
+        if attempts >= self.state.limits().attempts_max {
+            return self.fail(failure, &format!(" (after {attempts} attempts)"));
+        }
+        self.back_off(failure, attempts);
+    }
+
+    fn fail(&mut self, failure: ModelFailure, note: &str) {
+        let message = format!("{}{note}", failure.message);
+        self.rest(Outcome::Failed { class: failure.class, message });
+    }
+
+    /// Exponential with full jitter, or what the provider asks for. A provider that asks for more time than
+    /// the run has left ends it now.
+    fn back_off(&mut self, failure: ModelFailure, attempts: u32) {
+        let ceiling = BACKOFF_FIRST_MS
+            .saturating_mul(1_u64 << attempts.saturating_sub(1).min(16))
+            .min(BACKOFF_MAX_MS);
+        let delay_ms = failure.retry_after_ms.unwrap_or(self.entropy % (ceiling + 1)).max(1);
+        let due = self.step.now().plus_ms(delay_ms);
+        if self.state.deadline.is_some_and(|deadline| due > deadline) {
+            let note = format!(" (the provider asks to wait {} s, longer than the run has left)", delay_ms / 1000);
+            return self.fail(failure, &note);
+        }
+        let cause =
+            RetryCause::Failed { class: failure.class, message: failure.message, status: failure.status };
+        self.commit(Retry { call: self.state.counters.calls, cause, delay_ms, usage: failure.usage });
+        self.open(Effect::Timer { due });
+    }
+
+    fn too_long(&mut self, failure: ModelFailure) {
+        let shorter = if self.state.compacted { None } else { self.state.emergency_compaction() };
+        let Some(compacted) = shorter else {
+            return self.fail(failure, " (also after leaving out everything that can be left out)");
+        };
+        self.commit(compacted);
+        let call = self.state.counters.calls;
+        self.commit(Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage });
+        self.next_call();
+    }
+}
+
+fn is_empty(content: &[Block]) -> bool {
+    content.iter().all(|block| match block {
+        Block::Text(text) => text.trim().is_empty(),
+        Block::Thinking { .. } | Block::Opaque { .. } => true,
+        Block::ToolCall(_) => false,
+    })
+}
+
+/// Some providers name calls by their place in the answer, or not at all.
+fn make_call_ids_unique(content: &mut [Block]) {
+    let mut seen = HashSet::new();
+    for (place, block) in content.iter_mut().enumerate() {
+        if let Block::ToolCall(call) = block
+            && (call.id.0.is_empty() || !seen.insert(call.id.clone()))
+        {
+            call.id = CallId(format!("{}~{place}", call.id).into());
+            seen.insert(call.id.clone());
+        }
+    }
+}

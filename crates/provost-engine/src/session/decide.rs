@@ -1,0 +1,270 @@
+//! What a session does about each event.
+
+use provost_event::{
+    Block, Budget, Dimension, Ended, Entry, Exhausted, ModelCalled, Outcome, Paused, PauseReason, ResumeCause,
+    Resumed, Retry, RetryCause, Seq, SessionStarted, StopRequested, ToolStatus, TurnEnded, Usage, UserMessage,
+};
+
+use super::{Deciding, Phase};
+use crate::event::ToolResult;
+use crate::{Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote, Think};
+
+impl Deciding<'_> {
+    pub(super) fn on(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::Start(started) if self.state.phase == Phase::New => self.start(*started),
+            _ if self.state.phase == Phase::New || self.state.has_ended() => {}
+            SessionEvent::Start(_) => {}
+            SessionEvent::Reserved { call, output_tokens_max, deadline } => {
+                if self.awaits_budget_for(call) {
+                    self.think(call, output_tokens_max, deadline);
+                }
+            }
+            SessionEvent::Refused { call, exhausted } => {
+                if self.awaits_budget_for(call) {
+                    self.rest(Outcome::BudgetExhausted(exhausted));
+                }
+            }
+            SessionEvent::Answered { seq, answer } => {
+                if self.state.phase == Phase::Thinking(seq) {
+                    self.answered(seq, answer);
+                }
+            }
+            SessionEvent::ModelFailed { seq, failure } => {
+                if self.state.phase == Phase::Thinking(seq) {
+                    self.model_failed(seq, failure);
+                }
+            }
+            SessionEvent::ToolDone { seq, result } => self.tool_done(seq, result),
+            SessionEvent::StopChecked { seq, result } => {
+                if self.state.phase == Phase::Wishing(seq) && self.state.outcome.is_none() {
+                    self.stop_checked(seq, result);
+                }
+            }
+            SessionEvent::TimerFired { seq } => self.timer_fired(seq),
+            SessionEvent::Say { text, by } => {
+                self.commit(UserMessage { content: vec![Block::Text(text)], by });
+            }
+            SessionEvent::Proceed { turn } => self.proceed(turn),
+            SessionEvent::Stop { outcome } => self.stop(outcome),
+            SessionEvent::Resume { by, turns_max } => self.resume(by, turns_max),
+            SessionEvent::Recover => self.recover(),
+        }
+    }
+
+    pub(super) fn commit(&mut self, entry: impl Into<Entry>) {
+        let entry = entry.into();
+        self.state.apply(&entry, self.step.now());
+        self.step.entry(entry);
+    }
+
+    /// The entry just committed opens an effect.
+    pub(super) fn open(&mut self, effect: Effect) {
+        self.step.effect(self.state.head, effect);
+    }
+
+    fn tell_run(&mut self, event: RunEvent) {
+        self.step.message(Message { to: self.state.session.run.into(), event: Event::Run(event) });
+    }
+
+    fn start(&mut self, started: SessionStarted) {
+        self.commit(started);
+        if self.state.phase == Phase::Ready {
+            self.next_call();
+        }
+    }
+
+    /// Goes for the next model call, unless something stands against it.
+    pub(super) fn next_call(&mut self) {
+        if let Some(outcome) = self.state.stopping.clone() {
+            return self.rest(outcome);
+        }
+        let (used, limit) = (self.state.counters.turns_ended, self.state.turns_max);
+        if used >= limit {
+            let (used, limit) = (u64::from(used), u64::from(limit));
+            return self.rest(Outcome::BudgetExhausted(Exhausted { dimension: Dimension::Turns, used, limit }));
+        }
+        let Some(policy) = &self.state.policy else { return };
+        let request = ReserveRequest {
+            session: self.state.session,
+            call: self.state.counters.calls.saturating_add(1),
+            input_tokens: self.state.size.tokens(),
+            output_tokens_max: policy.model.output_tokens_max,
+            price: policy.model.price,
+        };
+        self.tell_run(RunEvent::Reserve(request));
+    }
+
+    fn awaits_budget_for(&self, call: u32) -> bool {
+        let state = &self.state;
+        call == state.counters.calls.saturating_add(1)
+            && state.outcome.is_none()
+            && state.stopping.is_none()
+            && matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between)
+    }
+
+    fn think(&mut self, call: u32, output_tokens_max: u32, deadline: Option<provost_event::Timestamp>) {
+        let turn = self.state.next_turn();
+        let attempt = self.state.counters.failed_attempts.saturating_add(1);
+        let answers_before = self.state.counters.answers;
+        self.commit(ModelCalled { turn, call, attempt, output_tokens_max, deadline });
+        let (session, through) = (self.state.session, self.state.head);
+        self.open(Effect::Think(Think { session, turn, through, answers_before, output_tokens_max }));
+    }
+
+    /// Pays for the call in flight.
+    pub(super) fn settle(&mut self, usage: Usage) {
+        let price = self.state.policy.as_ref().and_then(|policy| policy.model.price);
+        self.tell_run(RunEvent::Settle(SettleNote {
+            session: self.state.session,
+            call: self.state.counters.calls,
+            turn: self.state.next_turn(),
+            usage,
+            cost: price.map(|price| price.cost(usage)),
+        }));
+    }
+
+    fn timer_fired(&mut self, seq: Seq) {
+        if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
+            self.step.close(seq);
+            self.next_call();
+        }
+    }
+
+    fn proceed(&mut self, turn: u32) {
+        let between = self.state.phase == Phase::Between && self.state.outcome.is_none();
+        if between && turn == self.state.next_turn() {
+            self.next_call();
+        }
+    }
+
+    /// Comes to rest or to the end. Nothing is in flight any more.
+    pub(super) fn rest(&mut self, outcome: Outcome) {
+        if let Phase::Waiting(timer) = self.state.phase {
+            self.step.close(timer);
+        }
+        if outcome.is_final() {
+            self.commit(Ended { outcome: outcome.clone() });
+        } else {
+            self.commit(Paused { outcome: outcome.clone() });
+        }
+        self.tell_run(RunEvent::SessionRests { session: self.state.session, outcome });
+    }
+
+    pub(super) fn end_turn(&mut self, tool_calls: u32) {
+        let turn = self.state.next_turn();
+        self.commit(TurnEnded { turn, tool_calls });
+    }
+
+    /// After a turn that isn't the last: the next one, or a wait for somebody to ask for it.
+    pub(super) fn next_turn(&mut self) {
+        if self.state.phase == Phase::Ready || self.state.stopping.is_some() {
+            self.next_call();
+        }
+    }
+
+    fn stop(&mut self, outcome: Outcome) {
+        if self.state.outcome.is_some() {
+            if outcome.is_final() {
+                self.rest(outcome);
+            }
+            return;
+        }
+        // A second wish counts only when it is the harder one.
+        if self.state.stopping.as_ref().is_some_and(|first| first.is_final() || !outcome.is_final()) {
+            return;
+        }
+        self.commit(StopRequested { outcome: outcome.clone() });
+        match self.state.phase {
+            Phase::Thinking(seq) | Phase::Wishing(seq) => self.step.abort(seq),
+            Phase::Acting => {
+                let running = self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>();
+                running.into_iter().for_each(|seq| self.step.abort(seq));
+                self.advance_calls();
+            }
+            Phase::New | Phase::Ready | Phase::Between | Phase::Waiting(_) => self.rest(outcome),
+        }
+    }
+
+    fn resume(&mut self, by: String, turns_max: Option<u32>) {
+        if self.state.outcome.is_none() {
+            return;
+        }
+        let cause = ResumeCause::Asked { by };
+        self.commit(Resumed { cause, budget: Budget::default(), turns_max });
+        match self.state.phase {
+            Phase::Wishing(_) => self.ask_stop_hooks(),
+            Phase::Ready => self.next_call(),
+            Phase::New | Phase::Between | Phase::Thinking(_) | Phase::Waiting(_) | Phase::Acting => {}
+        }
+    }
+
+    /// Nobody performs the open effects any more: each is made again or counted as lost.
+    fn recover(&mut self) {
+        if self.state.outcome.is_some() {
+            return;
+        }
+        let (lost, running) = (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
+        self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
+        let times = self.state.counters.interruptions;
+        if times >= self.state.limits().interruptions_max && self.state.stopping.is_none() {
+            let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
+            self.commit(StopRequested { outcome });
+        }
+        match lost {
+            Phase::Thinking(seq) => {
+                self.step.close(seq);
+                self.settle(Usage::default());
+                let call = self.state.counters.calls;
+                let cause = RetryCause::Interrupted;
+                self.commit(Retry { call, cause, delay_ms: 0, usage: Usage::default() });
+                self.next_call();
+            }
+            Phase::Waiting(seq) => {
+                self.step.close(seq);
+                self.next_call();
+            }
+            Phase::Wishing(seq) => {
+                self.step.close(seq);
+                match self.state.stopping.clone() {
+                    Some(outcome) => self.rest(outcome),
+                    None => self.ask_stop_hooks(),
+                }
+            }
+            Phase::Acting => self.recover_tools(running),
+            Phase::Ready => self.next_call(),
+            Phase::Between => {
+                if let Some(outcome) = self.state.stopping.clone() {
+                    self.rest(outcome);
+                }
+            }
+            Phase::New => {}
+        }
+    }
+
+    fn recover_tools(&mut self, running: Vec<Seq>) {
+        for seq in running {
+            let again = self.state.stopping.is_none() && self.is_idempotent(seq);
+            if again {
+                self.start_again(seq);
+            } else {
+                self.state.held.insert(seq, ToolResult::lost());
+            }
+        }
+        self.advance_calls();
+    }
+}
+
+impl ToolResult {
+    pub(super) fn lost() -> Self {
+        Self::without_run(
+            ToolStatus::Unknown,
+            "Provost was interrupted while this ran. Whether and how far it took effect is unknown: \
+             look before you do it again.",
+        )
+    }
+
+    pub(super) fn without_run(status: ToolStatus, output: impl Into<String>) -> Self {
+        Self { status, output: output.into(), whole: None, duration_ms: 0, memory: None }
+    }
+}

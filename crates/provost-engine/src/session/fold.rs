@@ -1,0 +1,216 @@
+//! How each entry changes a session. The only place where its state changes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use provost_event::{
+    AssistantMessage, Block as Content, Entry, ItemKind, Limits, ModelCalled, Outcome, Pace, ResumeCause, Resumed,
+    Retry, RetryCause, SessionStarted, StopHookVerdict, StopVerdicts, Timestamp, ToolFinished, ToolStarted,
+    ToolStatus,
+};
+
+use super::{Block, Call, Circle, Phase, SessionState, Stage};
+
+impl SessionState {
+    pub(crate) fn apply(&mut self, entry: &Entry, _at: Timestamp) {
+        self.head = self.head.next();
+        self.size.add(self.head, entry);
+        match entry {
+            Entry::SessionStarted(started) => self.started(started),
+            Entry::UserMessage(_) => self.unheard = true,
+            Entry::SystemItem(item) => self.told(item.item),
+            Entry::ModelCalled(called) => self.called(called),
+            Entry::AssistantMessage(answer) => self.answered(answer),
+            Entry::Retry(retry) => self.retried(retry),
+            Entry::ToolStarted(started) => self.tool_started(started),
+            Entry::ToolFinished(finished) => self.tool_finished(finished),
+            Entry::TurnEnded(_) => self.turn_ended(),
+            Entry::Compacted(compacted) => {
+                self.size.compact(compacted);
+                self.compacted = true;
+            }
+            Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
+            Entry::StopRequested(requested) => self.stopping = Some(requested.outcome.clone()),
+            Entry::Paused(paused) => self.rests(&paused.outcome),
+            Entry::Ended(ended) => self.rests(&ended.outcome),
+            Entry::Resumed(resumed) => self.resumed(resumed),
+            Entry::RunStarted(_)
+            | Entry::BudgetReserved(_)
+            | Entry::BudgetCharged(_)
+            | Entry::BudgetExhausted(_) => {}
+        }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.policy.as_ref().map(|policy| policy.limits).unwrap_or_default()
+    }
+
+    fn started(&mut self, started: &SessionStarted) {
+        self.goal.clone_from(&started.goal);
+        self.turns_max = started.policy.limits.turns_max;
+        self.policy = Some(started.policy.clone());
+        self.phase = self.between_turns();
+    }
+
+    fn between_turns(&self) -> Phase {
+        match self.policy.as_ref().map(|policy| policy.pace) {
+            Some(Pace::Stepped) => Phase::Between,
+            Some(Pace::Free) | None => Phase::Ready,
+        }
+    }
+
+    fn told(&mut self, item: ItemKind) {
+        match item {
+            ItemKind::Continue => {
+                self.counters.continuations = self.counters.continuations.saturating_add(1);
+                self.phase = Phase::Ready;
+            }
+            ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::StopBlocked => {}
+        }
+    }
+
+    fn called(&mut self, called: &ModelCalled) {
+        self.counters.calls = called.call;
+        self.deadline = called.deadline;
+        self.unheard = false;
+        if self.text_is_of_last_turn {
+            self.turn_text.clear();
+            self.text_is_of_last_turn = false;
+        }
+        self.phase = Phase::Thinking(self.head);
+    }
+
+    fn answered(&mut self, answer: &AssistantMessage) {
+        self.counters.answers = self.counters.answers.saturating_add(1);
+        self.counters.failed_attempts = 0;
+        self.counters.empty_answers = 0;
+        self.compacted = false;
+        self.calls.clear();
+        for block in &answer.content {
+            match block {
+                Content::Text(text) => self.turn_text.push_str(text),
+                Content::ToolCall(call) => self.calls.push(Call {
+                    id: call.id.clone(),
+                    tool: call.name.clone(),
+                    input: call.input.clone(),
+                    malformed: call.malformed.clone(),
+                    stage: Stage::Pending,
+                }),
+                Content::Thinking { .. } | Content::Opaque { .. } => {}
+            }
+        }
+        self.phase = if self.calls.is_empty() { Phase::Wishing(self.head) } else { Phase::Acting };
+    }
+
+    fn retried(&mut self, retry: &Retry) {
+        match retry.cause {
+            RetryCause::Failed { .. } => {
+                self.counters.failed_attempts = self.counters.failed_attempts.saturating_add(1);
+            }
+            RetryCause::EmptyAnswer => {
+                self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
+            }
+            RetryCause::Interrupted | RetryCause::Compacted => {}
+        }
+        self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
+    }
+
+    fn tool_started(&mut self, started: &ToolStarted) {
+        let seq = self.head;
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
+            call.stage = Stage::Running(seq);
+        }
+    }
+
+    fn tool_finished(&mut self, finished: &ToolFinished) {
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == finished.call) else { return };
+        call.stage = Stage::Done;
+        let mut hasher = DefaultHasher::new();
+        (call.tool.as_str(), call.input.text(), finished.output.as_str()).hash(&mut hasher);
+        self.circle = self.circle.after(hasher.finish());
+        self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
+        if let Some(memory) = &finished.memory {
+            self.memories.insert(finished.tool.clone(), memory.clone());
+        }
+        match finished.status {
+            ToolStatus::Ok => self.counters.failures_in_a_row = 0,
+            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::TimedOut => {
+                self.counters.failures_in_a_row = self.counters.failures_in_a_row.saturating_add(1);
+            }
+            ToolStatus::Cancelled | ToolStatus::Unknown => {}
+        }
+    }
+
+    fn turn_ended(&mut self) {
+        self.counters.turns_ended = self.counters.turns_ended.saturating_add(1);
+        self.counters.interruptions = 0;
+        self.counters.continuations = 0;
+        self.text_is_of_last_turn = true;
+        self.calls.clear();
+        self.phase = self.between_turns();
+    }
+
+    fn stop_checked(&mut self, verdicts: &StopVerdicts) {
+        let reasons = block_reasons(verdicts);
+        if reasons.is_empty() {
+            self.block = None;
+            return;
+        }
+        self.counters.stop_blocks = self.counters.stop_blocks.saturating_add(1);
+        let tool_calls = self.counters.tool_calls;
+        let same = |block: &&Block| {
+            block.reasons == reasons && block.evidence == verdicts.evidence && block.tool_calls == tool_calls
+        };
+        let times = self.block.as_ref().filter(same).map_or(1, |block| block.times.saturating_add(1));
+        self.block = Some(Block { reasons, evidence: verdicts.evidence.clone(), tool_calls, times });
+    }
+
+    fn rests(&mut self, outcome: &Outcome) {
+        self.outcome = Some(outcome.clone());
+        self.stopping = None;
+        if matches!(self.phase, Phase::Thinking(_) | Phase::Waiting(_)) {
+            self.phase = Phase::Ready;
+        }
+    }
+
+    fn resumed(&mut self, resumed: &Resumed) {
+        self.outcome = None;
+        match resumed.cause {
+            ResumeCause::Interrupted => {
+                self.counters.interruptions = self.counters.interruptions.saturating_add(1);
+            }
+            ResumeCause::Asked { .. } => {
+                self.counters.interruptions = 0;
+                self.counters.failed_attempts = 0;
+                self.counters.empty_answers = 0;
+                self.counters.failures_in_a_row = 0;
+                self.counters.stop_blocks = 0;
+                self.circle = Circle::default();
+                self.block = None;
+                self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
+            }
+        }
+        // The stop hooks are asked anew, under a new name: a late answer to the old question doesn't count.
+        if let Phase::Wishing(_) = self.phase {
+            self.phase = Phase::Wishing(self.head);
+        }
+    }
+}
+
+impl Circle {
+    const fn after(self, fingerprint: u64) -> Self {
+        if self.times > 0 && self.fingerprint == fingerprint {
+            Self { fingerprint, times: self.times.saturating_add(1) }
+        } else {
+            Self { fingerprint, times: 1 }
+        }
+    }
+}
+
+/// The reasons of those hooks that block, each with its hook's name, in configured order.
+pub(super) fn block_reasons(verdicts: &StopVerdicts) -> Vec<String> {
+    let reason = |report: &provost_event::StopReport| match &report.verdict {
+        StopHookVerdict::Block(reason) => Some(format!("{}: {reason}", report.name)),
+        StopHookVerdict::Allow | StopHookVerdict::Halt(_) | StopHookVerdict::Error(_) => None,
+    };
+    verdicts.reports.iter().filter_map(reason).collect()
+}

@@ -1,0 +1,175 @@
+//! How large the conversation is, in bytes and estimated tokens, and what can be left out of it.
+
+use provost_event::{Block, Compacted, CompactionKind, Entry, Seq, ToolSpec};
+
+use super::SessionState;
+
+/// Bytes a token stands for at least, in text and code: an estimate that errs on the large side.
+const BYTES_PER_TOKEN: u64 = 3;
+/// What the wire format adds to a block.
+const BLOCK_OVERHEAD_BYTES: u64 = 60;
+/// After an emergency compaction the conversation is at most this part of what it was, and of the window.
+const EMERGENCY_DIVISOR: u64 = 2;
+
+/// What lies between two model calls: an answer and what was said to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    /// The model call that it was sent with first.
+    through: Seq,
+    bytes: u64,
+}
+
+/// The size of the conversation as the model sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    /// System prompt and tools.
+    fixed_bytes: u64,
+    spans: Vec<Span>,
+    /// What the next call will send for the first time.
+    waiting_bytes: u64,
+    /// Tokens of everything up to the last answer, as the provider counted them.
+    anchor_tokens: Option<u64>,
+    /// What came after that answer.
+    since_anchor_bytes: u64,
+    /// What people said, in their own words.
+    said: Vec<String>,
+}
+
+impl Size {
+    pub(super) fn add(&mut self, seq: Seq, entry: &Entry) {
+        match entry {
+            Entry::SessionStarted(started) => {
+                let tools = started.policy.tools.iter().map(tool_bytes).sum::<u64>();
+                self.fixed_bytes = length(&started.policy.system_prompt).saturating_add(tools);
+                self.wait(length(&started.goal));
+            }
+            Entry::UserMessage(message) => {
+                self.wait(content_bytes(&message.content));
+                self.said.extend(message.content.iter().filter_map(text_of).map(str::to_owned));
+            }
+            Entry::SystemItem(item) => self.wait(length(&item.body)),
+            Entry::ToolFinished(finished) => self.wait(length(&finished.output)),
+            Entry::AssistantMessage(answer) => {
+                self.wait(content_bytes(&answer.content));
+                let counted = answer.usage.prompt_tokens();
+                self.anchor_tokens = (counted > 0).then(|| answer.usage.total());
+                self.since_anchor_bytes = 0;
+            }
+            Entry::ModelCalled(_) => {
+                self.spans.push(Span { through: seq, bytes: self.waiting_bytes });
+                self.waiting_bytes = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self, bytes: u64) {
+        let bytes = bytes.saturating_add(BLOCK_OVERHEAD_BYTES);
+        self.waiting_bytes = self.waiting_bytes.saturating_add(bytes);
+        self.since_anchor_bytes = self.since_anchor_bytes.saturating_add(bytes);
+    }
+
+    /// Estimated tokens of the next request.
+    pub(super) fn tokens(&self) -> u64 {
+        match self.anchor_tokens {
+            Some(anchor) => anchor.saturating_add(self.since_anchor_bytes.div_ceil(BYTES_PER_TOKEN)),
+            None => self.bytes().div_ceil(BYTES_PER_TOKEN),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let spans = self.spans.iter().map(|span| span.bytes).fold(0, u64::saturating_add);
+        self.fixed_bytes.saturating_add(spans).saturating_add(self.waiting_bytes)
+    }
+
+    pub(super) fn compact(&mut self, compacted: &Compacted) {
+        let kept = self.spans.partition_point(|span| span.through <= compacted.through);
+        let summary = Span { through: compacted.through, bytes: length(&compacted.summary) };
+        self.spans.splice(..kept, [summary]);
+        self.anchor_tokens = None;
+    }
+
+    /// The end of the smallest range whose leaving out brings the conversation under `tokens`; all of it if need be.
+    fn cut_for(&self, tokens: u64) -> Option<Seq> {
+        let room = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_sub(self.fixed_bytes);
+        let mut kept = self.waiting_bytes;
+        for span in self.spans.iter().rev() {
+            kept = kept.saturating_add(span.bytes);
+            if kept > room {
+                return Some(span.through);
+            }
+        }
+        None
+    }
+}
+
+impl SessionState {
+    /// Shortens the conversation by rule: the goal, what people said, the plan and the newest turns that fit
+    /// stay; one line stands for the rest. `None` when there is nothing left to leave out.
+    pub(super) fn emergency_compaction(&self) -> Option<Compacted> {
+        let tokens_before = self.size.tokens();
+        let window = self.policy.as_ref()?.model.window_tokens.unwrap_or(u64::MAX);
+        let summary = self.summary();
+        let target = (tokens_before.min(window) / EMERGENCY_DIVISOR)
+            .saturating_sub(length(&summary).div_ceil(BYTES_PER_TOKEN));
+        let through = self.size.cut_for(target)?;
+        let mut compacted = Compacted {
+            how: CompactionKind::Emergency,
+            through,
+            summary,
+            tokens_before,
+            tokens_after: 0,
+        };
+        let mut after = self.size.clone();
+        after.compact(&compacted);
+        compacted.tokens_after = after.tokens();
+        // Estimates before and after may come from different sources: only bytes tell whether it shrank.
+        (after.bytes() < self.size.bytes()).then_some(compacted)
+    }
+
+    fn summary(&self) -> String {
+        let (turns, calls) = (self.counters.turns_ended, self.counters.tool_calls);
+        let mut text = format!(
+            "The conversation had grown too long for the model, so its older part is left out here \
+             ({turns} turns and {calls} tool calls so far; files and results of that work are as they were left).\n\n\
+             The goal, as it was given:\n{}\n",
+            self.goal
+        );
+        for said in &self.size.said {
+            text.push_str("\nSaid since then:\n");
+            text.push_str(said);
+            text.push('\n');
+        }
+        for (tool, memory) in &self.memories {
+            text.push_str(&format!("\nState of `{tool}`: {}\n", memory.text()));
+        }
+        text
+    }
+}
+
+fn length(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+fn tool_bytes(tool: &ToolSpec) -> u64 {
+    length(&tool.name).saturating_add(length(&tool.description)).saturating_add(length(tool.input_schema.text()))
+}
+
+fn text_of(block: &Block) -> Option<&str> {
+    match block {
+        Block::Text(text) => Some(text),
+        Block::Thinking { .. } | Block::Opaque { .. } | Block::ToolCall(_) => None,
+    }
+}
+
+fn content_bytes(content: &[Block]) -> u64 {
+    let bytes = |block: &Block| match block {
+        Block::Text(text) => length(text),
+        Block::Thinking { text, signature } => {
+            length(text).saturating_add(signature.as_deref().map_or(0, length))
+        }
+        Block::Opaque { json, .. } => length(json.text()),
+        Block::ToolCall(call) => length(&call.name).saturating_add(length(call.input.text())),
+    };
+    content.iter().map(bytes).fold(0, u64::saturating_add)
+}

@@ -1,0 +1,155 @@
+//! What a decision comes to: entries to append and effects to perform.
+
+use provost_event::{ActorKey, CallId, Entry, Json, Seq, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::Event;
+
+/// The result of one decision. A home keeps `entries`, `effects` and `closed` in one atomic act, together with
+/// the steps that `messages` lead to or durably on their way; only then are effects performed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    /// Entries to append, in order; the state already includes them.
+    pub entries: Vec<Entry>,
+    /// Effects to perform, each named by the entry that opened it.
+    pub effects: Vec<EffectRequest>,
+    /// Effects that are over: their rows go, and nobody performs them again.
+    pub closed: Vec<Seq>,
+    /// Effects in flight that shall stop; their results are still awaited.
+    pub aborts: Vec<Seq>,
+    /// Events for other actors.
+    pub messages: Vec<Message>,
+}
+
+impl Step {
+    /// Whether the event changed nothing: it was doubled, late or not meant for this state.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+}
+
+/// An event for another actor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Whom it is for.
+    pub to: ActorKey,
+    /// What it says.
+    pub event: Event,
+}
+
+/// An effect with its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectRequest {
+    /// The entry that opened it; with the actor it is the effect's id and idempotency key.
+    pub seq: Seq,
+    /// What to do.
+    pub effect: Effect,
+}
+
+/// Something to be done outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Ask the model. Answered by `Answered` or `ModelFailed`.
+    Think(Think),
+    /// Run a tool. Answered by `ToolDone`.
+    RunTool(ToolRun),
+    /// Ask the stop hooks. Answered by `StopChecked`.
+    CheckStop(StopCheck),
+    /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
+    Timer {
+        /// Until when.
+        due: Timestamp,
+    },
+}
+
+/// A model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// Who thinks.
+    pub session: SessionId,
+    /// In which turn.
+    pub turn: u32,
+    /// The last entry of the conversation that the model gets to see: the call's own `model_called`.
+    pub through: Seq,
+    /// Answers the session committed before this call; compaction doesn't change it.
+    pub answers_before: u32,
+    /// The cap on the answer.
+    pub output_tokens_max: u32,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRun {
+    /// Whose.
+    pub session: SessionId,
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub input: Json,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// Bytes of output the model gets to see.
+    pub output_bytes_max: usize,
+    /// What the tool asked to be told at its last call.
+    pub memory: Option<Json>,
+}
+
+/// A question to the stop hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopCheck {
+    /// Who wants to stop.
+    pub session: SessionId,
+    /// The turn that does.
+    pub turn: u32,
+    /// Tools called so far.
+    pub tool_calls: u32,
+    /// The agent's last words.
+    pub final_text: String,
+    /// True if stop hooks have already made the agent go on.
+    pub blocked_before: bool,
+}
+
+/// Collects a step while it is being decided.
+#[derive(Debug)]
+pub(crate) struct StepBuilder {
+    at: Timestamp,
+    step: Step,
+}
+
+impl StepBuilder {
+    pub(crate) fn at(at: Timestamp) -> Self {
+        Self { at, step: Step::default() }
+    }
+
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.at
+    }
+
+    pub(crate) fn entry(&mut self, entry: Entry) {
+        self.step.entries.push(entry);
+    }
+
+    pub(crate) fn effect(&mut self, seq: Seq, effect: Effect) {
+        self.step.effects.push(EffectRequest { seq, effect });
+    }
+
+    pub(crate) fn close(&mut self, seq: Seq) {
+        self.step.closed.push(seq);
+    }
+
+    pub(crate) fn abort(&mut self, seq: Seq) {
+        self.step.aborts.push(seq);
+    }
+
+    pub(crate) fn message(&mut self, message: Message) {
+        self.step.messages.push(message);
+    }
+
+    pub(crate) fn finish(self) -> Step {
+        self.step
+    }
+}

@@ -1,0 +1,103 @@
+//! The port to tools.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{EffectId, Json, ToolSpec, ToolStatus};
+use tokio_util::sync::CancellationToken;
+
+use crate::Blobs;
+
+/// What a tool may know of the call it serves.
+#[derive(Clone)]
+pub struct ToolContext {
+    /// The call's effect; an idempotency key.
+    pub effect: EffectId,
+    /// The folder the agent works in, absolute and without symlinks.
+    pub workspace: Arc<Path>,
+    /// What the tool asked to be told at its last call in this session.
+    pub memory: Option<Json>,
+    /// How long the call may take. When that is over, `cancel` fires.
+    pub timeout: Duration,
+    /// Fires when the call shall end: the tool ends what it started, and returns.
+    pub cancel: CancellationToken,
+    /// Outputs kept whole, for tools that can read them.
+    pub blobs: Arc<dyn Blobs>,
+}
+
+/// What a tool call gave. A tool that fails is data, not an error of Provost's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// How it ended: `Ok`, `Error`, `Rejected` (arguments that don't fit) or `Cancelled`.
+    pub status: ToolStatus,
+    /// What the model shall read: the result, or what went wrong and how to do better.
+    pub text: String,
+    /// What to be told at the next call in this session; `None` leaves that as it was.
+    pub memory: Option<Json>,
+}
+
+impl ToolOutput {
+    /// A result.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self { status: ToolStatus::Ok, text: text.into(), memory: None }
+    }
+
+    /// A failure, in words that help the model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { status: ToolStatus::Error, text: text.into(), memory: None }
+    }
+
+    /// Arguments that don't fit; nothing was done.
+    pub fn rejected(text: impl Into<String>) -> Self {
+        Self { status: ToolStatus::Rejected, text: text.into(), memory: None }
+    }
+}
+
+/// Something an agent can do.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What the model and the engine know of it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Does it.
+    ///
+    /// # Cancellation
+    /// When `context.cancel` fires the tool returns soon, with nothing left running.
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput;
+}
+
+/// The tools a process can run, by name; their order is stable.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    by_name: BTreeMap<String, Arc<dyn Tool>>,
+}
+
+impl Toolbox {
+    /// No tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With `tool`, in place of one of the same name.
+    #[must_use]
+    pub fn with(mut self, tool: impl Tool + 'static) -> Self {
+        self.by_name.insert(tool.spec().name.clone(), Arc::new(tool));
+        self
+    }
+
+    /// The tool named `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.by_name.get(name)
+    }
+
+    /// What the policy says of them, ordered by name.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.by_name.values().map(|tool| tool.spec().clone()).collect()
+    }
+}

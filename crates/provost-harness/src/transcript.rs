@@ -1,0 +1,172 @@
+//! The conversation as a model sees it: a fold of the session's log that only grows.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use provost_event::{
+    Block, CallId, CompactionKind, Entry, Record, Seq, SystemItem, ToolFinished,
+};
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everybody but the model: people, Provost, tools.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One piece of what a model is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// A block as it is.
+    Block(Block),
+    /// A tool's result.
+    ToolResult {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// What came of it.
+        output: String,
+        /// Whether it failed.
+        is_error: bool,
+    },
+}
+
+/// A message's serialized form for one wire format, made once.
+#[derive(Debug, Clone)]
+pub(crate) struct WireForm {
+    /// The wire format.
+    pub(crate) wire: &'static str,
+    /// The message in it.
+    pub(crate) bytes: Bytes,
+}
+
+/// One message of a conversation; never changes, so that its serialized form is made once and sent each turn.
+#[derive(Debug)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said; never empty.
+    pub parts: Vec<Part>,
+    wire: OnceLock<WireForm>,
+}
+
+impl Message {
+    /// A message.
+    #[must_use]
+    pub const fn new(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, parts, wire: OnceLock::new() }
+    }
+
+    /// The message in the wire format `wire`, made by `serialize` when it isn't there yet.
+    /// Only the first format asked for is kept.
+    pub fn wire(&self, wire: &'static str, serialize: impl Fn(&Self) -> Bytes) -> Bytes {
+        let form = self.wire.get_or_init(|| WireForm { wire, bytes: serialize(self) });
+        if form.wire == wire { form.bytes.clone() } else { serialize(self) }
+    }
+}
+
+/// The conversation of one session up to some entry.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    head: Seq,
+    messages: Vec<Arc<Message>>,
+    /// The log position up to which each message speaks.
+    ends: Vec<Seq>,
+    /// What was said to the model since its last answer; becomes a message with the next call.
+    waiting: Vec<Part>,
+}
+
+impl Transcript {
+    /// An empty conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The last entry folded in.
+    #[must_use]
+    pub const fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// The messages.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Folds in the next entry of the log. Entries at or before [`Transcript::head`] are passed over.
+    pub fn fold(&mut self, record: &Record) {
+        if record.seq <= self.head {
+            return;
+        }
+        self.head = record.seq;
+        match &record.entry {
+            Entry::SessionStarted(started) => self.say(&started.goal),
+            Entry::UserMessage(message) => self.waiting.extend(message.content.iter().cloned().map(Part::Block)),
+            Entry::SystemItem(item) => self.say(&reminder(item)),
+            Entry::ToolFinished(finished) => self.waiting.push(result_of(finished)),
+            Entry::ModelCalled(_) => self.close_waiting(record.seq),
+            Entry::AssistantMessage(answer) => {
+                let parts = answer.content.iter().cloned().map(Part::Block).collect::<Vec<_>>();
+                self.push(Role::Assistant, parts, record.seq);
+            }
+            Entry::Compacted(compacted) => self.compact(compacted),
+            Entry::RunStarted(_)
+            | Entry::Retry(_)
+            | Entry::ToolStarted(_)
+            | Entry::TurnEnded(_)
+            | Entry::StopVerdicts(_)
+            | Entry::BudgetReserved(_)
+            | Entry::BudgetCharged(_)
+            | Entry::BudgetExhausted(_)
+            | Entry::StopRequested(_)
+            | Entry::Paused(_)
+            | Entry::Resumed(_)
+            | Entry::Ended(_) => {}
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.waiting.push(Part::Block(Block::Text(text.to_owned())));
+    }
+
+    fn close_waiting(&mut self, at: Seq) {
+        let mut parts = std::mem::take(&mut self.waiting);
+        // Somebody may have spoken while a tool ran; providers want a call's result right behind the call.
+        parts.sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
+        self.push(Role::User, parts, at);
+    }
+
+    fn push(&mut self, role: Role, parts: Vec<Part>, at: Seq) {
+        if !parts.is_empty() {
+            self.messages.push(Arc::new(Message::new(role, parts)));
+            self.ends.push(at);
+        }
+    }
+
+    /// Puts the summary in place of every message that ends at or before the compacted range's end.
+    fn compact(&mut self, compacted: &provost_event::Compacted) {
+        let CompactionKind::Emergency = compacted.how;
+        let gone = self.ends.partition_point(|end| *end <= compacted.through);
+        let summary = Part::Block(Block::Text(compacted.summary.clone()));
+        self.messages.splice(..gone, [Arc::new(Message::new(Role::User, vec![summary]))]);
+        self.ends.splice(..gone, [compacted.through]);
+    }
+}
+
+fn reminder(item: &SystemItem) -> String {
+    format!("<system-reminder>\n{}\n</system-reminder>", item.body)
+}
+
+fn result_of(finished: &ToolFinished) -> Part {
+    Part::ToolResult {
+        call: finished.call.clone(),
+        tool: finished.tool.clone(),
+        output: finished.output.clone(),
+        is_error: finished.status.is_error(),
+    }
+}
