@@ -87,7 +87,9 @@ pub struct RunState {
 }
 
 impl RunState {
-    pub(crate) fn new(run: RunId) -> Self {
+    /// A run before its first entry.
+    #[must_use]
+    pub fn new(run: RunId) -> Self {
         Self {
             run,
             head: Seq::START,

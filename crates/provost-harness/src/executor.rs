@@ -1,9 +1,18 @@
-//! Performs effects.
+//! Performs effects: asks models, runs tools, asks stop hooks. Decides nothing.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_engine::{Effect, Event};
+use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
+
+use crate::known::Known;
+use crate::{Home, HarnessDeps};
+
+mod stop;
+mod think;
+mod tool;
 
 /// Performs effects. A home calls it at least once for each; the id is the idempotency key.
 #[async_trait]
@@ -14,4 +23,44 @@ pub trait Executor: Send + Sync {
     /// When `cancel` fires it ends what it does and returns soon, with an event that says so. Dropping the
     /// future ends it too, with nothing left running, but then nobody is told.
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event;
+}
+
+/// The executor over the dependencies of a harness.
+pub(crate) struct HarnessExecutor {
+    pub(crate) deps: Arc<HarnessDeps>,
+    pub(crate) known: Known,
+}
+
+impl HarnessExecutor {
+    pub(crate) fn new(deps: Arc<HarnessDeps>) -> Self {
+        Self { deps, known: Known::default() }
+    }
+
+    fn home(&self) -> &dyn Home {
+        &*self.deps.home
+    }
+}
+
+#[async_trait]
+impl Executor for HarnessExecutor {
+    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+        let seq = id.seq;
+        Event::Session(match effect {
+            Effect::Think(think) => match self.think(&think, &cancel).await {
+                Ok(answer) => SessionEvent::Answered { seq, answer },
+                Err(failure) => SessionEvent::ModelFailed { seq, failure },
+            },
+            Effect::RunTool(run) => {
+                SessionEvent::ToolDone { seq, result: self.run_tool(id, &run, &cancel).await }
+            }
+            Effect::CheckStop(check) => {
+                SessionEvent::StopChecked { seq, result: self.check_stop(&check, &cancel).await }
+            }
+            // The home waits itself; should it ask all the same, the wait is over by then.
+            Effect::Timer { due } => {
+                self.deps.clock.sleep_until(due).await;
+                SessionEvent::TimerFired { seq }
+            }
+        })
+    }
 }

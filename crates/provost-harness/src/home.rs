@@ -111,9 +111,17 @@ pub struct RunSummary {
 }
 
 /// A run that this process works on; dropping it gives the run up.
+#[async_trait]
 pub trait Serving: Send + Sync {
     /// The run.
     fn run(&self) -> RunId;
+
+    /// Returns why this process no longer works on the run, once that is so: what happened couldn't be made
+    /// durable, or another process took over. Pending for ever while all is well.
+    ///
+    /// # Cancellation
+    /// Safe.
+    async fn failed(&self) -> HomeError;
 }
 
 /// Where actors live.

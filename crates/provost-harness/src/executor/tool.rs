@@ -1,0 +1,91 @@
+//! Running a tool within its time and its output's limit.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use provost_engine::{ToolResult, ToolRun};
+use provost_event::{BlobId, EffectId, ToolStatus};
+use tokio_util::sync::CancellationToken;
+
+use super::HarnessExecutor;
+use crate::output::cut_middle;
+use crate::{Tool, ToolContext, ToolOutput};
+
+/// How long a tool may take to end what it does after it was told to.
+const ENDING_MAX: Duration = Duration::from_secs(15);
+
+impl HarnessExecutor {
+    pub(super) async fn run_tool(&self, id: EffectId, run: &ToolRun, cancel: &CancellationToken) -> ToolResult {
+        let started = self.deps.clock.now();
+        let output = match self.context(id, run, cancel).await {
+            Ok(context) => match self.deps.tools.get(&run.tool) {
+                Some(tool) => self.within_time(&**tool, run, &context).await,
+                None => ToolOutput::rejected(format!("The tool `{}` can't be run here.", run.tool)),
+            },
+            Err(message) => ToolOutput::error(message),
+        };
+        let (text, whole) = self.cut(output.text, run.output_bytes_max).await;
+        ToolResult {
+            status: output.status,
+            output: text,
+            whole,
+            duration_ms: self.deps.clock.now().since_ms(started),
+            memory: output.memory,
+        }
+    }
+
+    async fn context(
+        &self,
+        id: EffectId,
+        run: &ToolRun,
+        cancel: &CancellationToken,
+    ) -> Result<ToolContext, String> {
+        let opening = self.known.opening(self.home(), run.session).await.map_err(|error| error.to_string())?;
+        Ok(ToolContext {
+            effect: id,
+            workspace: opening.workspace.clone(),
+            memory: run.memory.clone(),
+            timeout: Duration::from_millis(run.timeout_ms),
+            cancel: cancel.child_token(),
+            blobs: self.deps.blobs(),
+        })
+    }
+
+    /// Lets the tool run until it is done, its time is over, or the call is cancelled; in the latter cases it is
+    /// told so and waited for a little longer.
+    async fn within_time(&self, tool: &dyn Tool, run: &ToolRun, context: &ToolContext) -> ToolOutput {
+        let mut call = std::pin::pin!(AssertUnwindSafe(tool.call(&run.input, context)).catch_unwind());
+        let late = tokio::select! {
+            done = &mut call => return done.unwrap_or_else(|_| panicked(&run.tool)),
+            () = context.cancel.cancelled() => ToolStatus::Cancelled,
+            () = self.deps.clock.sleep(context.timeout) => ToolStatus::TimedOut,
+        };
+        context.cancel.cancel();
+        let text = tokio::select! {
+            done = &mut call => done.unwrap_or_else(|_| panicked(&run.tool)),
+            () = self.deps.clock.sleep(ENDING_MAX) => ToolOutput::error("It didn't end when it was told to."),
+        };
+        let note = match late {
+            ToolStatus::TimedOut => format!("Stopped: it ran longer than {} s.", context.timeout.as_secs_f32()),
+            _ => "Stopped: the agent was told to stop.".to_owned(),
+        };
+        let text = if text.text.is_empty() { note } else { format!("{}\n{note}", text.text) };
+        ToolOutput { status: late, text, memory: None }
+    }
+
+    /// The output as the model gets to see it, and where the whole of it is if that is only part.
+    async fn cut(&self, text: String, bytes_max: usize) -> (String, Option<BlobId>) {
+        let Some(cut) = cut_middle(&text, bytes_max) else { return (text, None) };
+        let kept = self.deps.home.put_blob(text.as_bytes().to_vec()).await;
+        if let Err(error) = &kept {
+            tracing::warn!(%error, "an output can't be kept whole");
+        }
+        let whole = kept.ok();
+        (cut.with_note(whole.as_ref()), whole)
+    }
+}
+
+fn panicked(tool: &str) -> ToolOutput {
+    ToolOutput::error(format!("The tool `{tool}` failed inside Provost (it panicked)."))
+}

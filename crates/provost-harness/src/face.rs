@@ -1,0 +1,321 @@
+//! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, select};
+use provost_engine::{Actor, Event, RunEvent, RunState, SessionEvent, Standing};
+use provost_event::{
+    ActorKey, Budget, Entry, Outcome, Pace, Record, RunId, RunPolicy, Seq, SessionId,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::executor::HarnessExecutor;
+use crate::{
+    Blobs, Clock, HarnessCallback, Home, HomeError, Models, Serving, StopHookHandler, Toolbox,
+};
+
+/// Entries read at a time when a log is folded.
+const READ_MAX: usize = 1_000;
+
+/// What a harness works with. Everything it knows beyond this is in the log.
+pub struct HarnessDeps {
+    /// Where the log is kept and effects are handed out.
+    pub home: Arc<dyn Home>,
+    /// The models that policies may name.
+    pub models: Models,
+    /// The tools that policies may name.
+    pub tools: Toolbox,
+    /// The stop hooks that policies may name besides shell commands.
+    pub stop_hooks: Vec<Arc<dyn StopHookHandler>>,
+    /// Who watches.
+    pub callback: Arc<dyn HarnessCallback>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// A folder for the transcripts that stop hooks may read; `None`: they get none.
+    pub transcripts: Option<PathBuf>,
+}
+
+impl HarnessDeps {
+    pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
+        self.home.clone()
+    }
+}
+
+/// Why a harness couldn't do its work. A run that fails is an [`Outcome`], not this.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    /// The home failed; what was acknowledged before is kept.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// There is no such run.
+    #[error("there is no run {0}")]
+    UnknownRun(RunId),
+    /// A money budget can't bind a model whose price nobody knows.
+    #[error("the budget limits money, but the price of model `{model}` isn't known")]
+    UnknownPrice {
+        /// The model.
+        model: String,
+    },
+}
+
+/// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
+pub struct AgentHarness {
+    deps: Arc<HarnessDeps>,
+    executor: Arc<HarnessExecutor>,
+}
+
+/// What one turn came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnState {
+    /// There is more to do.
+    Continue,
+    /// The run rests or has ended.
+    Done(Outcome),
+}
+
+impl AgentHarness {
+    /// A harness over `deps`.
+    #[must_use]
+    pub fn new(deps: HarnessDeps) -> Self {
+        let deps = Arc::new(deps);
+        Self { executor: Arc::new(HarnessExecutor::new(deps.clone())), deps }
+    }
+
+    /// Starts a run named `run` on `goal` and works on it in this process. With [`Pace::Stepped`] it waits for
+    /// [`Harness::run_turn`] before each turn; with [`Pace::Free`] it goes on by itself.
+    ///
+    /// # Errors
+    /// When the log can't be written, or the policy contradicts itself. Nothing has started then.
+    pub async fn start(&self, run: RunId, goal: &str, policy: RunPolicy) -> Result<Harness, HarnessError> {
+        let model = &policy.agent.model;
+        if policy.budget.money.is_some() && model.price.is_none() {
+            return Err(HarnessError::UnknownPrice { model: model.name.clone() });
+        }
+        let mut harness = self.claim(run, &RunState::new(run), Seq::START).await?;
+        harness.pace = policy.agent.pace;
+        let start = RunEvent::Start { goal: goal.to_owned(), policy: Box::new(policy) };
+        self.deps.home.post(run.into(), start.into(), Some("start")).await?;
+        Ok(harness)
+    }
+
+    /// Opens a run that is there and works on it in this process. One that was interrupted goes on at once; one
+    /// that rests waits for [`Harness::resume`].
+    ///
+    /// # Errors
+    /// [`HomeError::Held`] while another process works on it; [`HarnessError::UnknownRun`].
+    pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
+        let Actor::Run(state) = read_actor(&*self.deps.home, run.into()).await? else {
+            return Err(HarnessError::UnknownRun(run));
+        };
+        let Some(policy) = state.policy() else { return Err(HarnessError::UnknownRun(run)) };
+        let root = SessionId::root(run);
+        let session = read_actor(&*self.deps.home, root.into()).await?;
+        let mut harness = self.claim(run, &state, session.head()).await?;
+        harness.pace = policy.agent.pace;
+        if let Actor::Session(session) = &session
+            && let Standing::BetweenTurns { next } = session.standing()
+        {
+            harness.next_turn = next;
+        }
+        Ok(harness)
+    }
+
+    async fn claim(&self, run: RunId, state: &RunState, session_head: Seq) -> Result<Harness, HarnessError> {
+        let home = &self.deps.home;
+        let root = SessionId::root(run);
+        let records = select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), state.head()));
+        let stop = CancellationToken::new();
+        let serving = home.serve(run, self.executor.clone(), stop.clone()).await?;
+        Ok(Harness {
+            deps: self.deps.clone(),
+            executor: self.executor.clone(),
+            run,
+            pace: Pace::Free,
+            next_turn: 1,
+            outcome: state.outcome().cloned(),
+            records: records.boxed(),
+            serving,
+            _stop: stop.drop_guard(),
+        })
+    }
+}
+
+/// A run that this process works on. Dropping it gives the run up as it is, to be opened again later.
+pub struct Harness {
+    deps: Arc<HarnessDeps>,
+    executor: Arc<HarnessExecutor>,
+    run: RunId,
+    pace: Pace,
+    next_turn: u32,
+    outcome: Option<Outcome>,
+    records: BoxStream<'static, Result<Arc<Record>, HomeError>>,
+    serving: Box<dyn Serving>,
+    _stop: tokio_util::sync::DropGuard,
+}
+
+impl Harness {
+    /// The run's name.
+    #[must_use]
+    pub const fn run_id(&self) -> RunId {
+        self.run
+    }
+
+    /// Takes turns until the run is done, or until `cancel` fires: then it is paused, and the outcome says so.
+    ///
+    /// # Errors
+    /// When the log can't be written or read, or another process has taken the run over.
+    pub async fn run(&mut self, cancel: &CancellationToken) -> Result<Outcome, HarnessError> {
+        loop {
+            if let TurnState::Done(outcome) = self.run_turn(cancel).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Waits for the end of the next turn; in a stepped run, lets it be taken. When `cancel` fires meanwhile the
+    /// run is paused.
+    ///
+    /// # Errors
+    /// As [`Harness::run`].
+    ///
+    /// # Cancellation
+    /// Dropping the future loses nothing: the turn goes on, and the next call waits for its end.
+    pub async fn run_turn(&mut self, cancel: &CancellationToken) -> Result<TurnState, HarnessError> {
+        if let Some(outcome) = &self.outcome {
+            return Ok(TurnState::Done(outcome.clone()));
+        }
+        if self.pace == Pace::Stepped {
+            self.to_root(SessionEvent::Proceed { turn: self.next_turn }).await?;
+        }
+        let mut asked_to_pause = false;
+        loop {
+            let record = tokio::select! {
+                record = self.records.next() => record,
+                error = self.serving.failed() => return Err(error.into()),
+                () = cancel.cancelled(), if !asked_to_pause => {
+                    asked_to_pause = true;
+                    self.pause("the embedding program").await?;
+                    continue;
+                }
+            };
+            let record = record.unwrap_or(Err(HomeError::Closed))?;
+            self.tell_callback(&record);
+            if let Some(turn) = self.turn_after(&record).await? {
+                return Ok(turn);
+            }
+        }
+    }
+
+    /// What `record` means for whoever waits for the end of a turn.
+    async fn turn_after(&mut self, record: &Record) -> Result<Option<TurnState>, HarnessError> {
+        match (record.actor, &record.entry) {
+            (ActorKey::Run(_), Entry::Paused(rest)) => Ok(Some(self.done(rest.outcome.clone()))),
+            (ActorKey::Run(_), Entry::Ended(end)) => Ok(Some(self.done(end.outcome.clone()))),
+            (ActorKey::Session(session), Entry::TurnEnded(ended)) => {
+                self.next_turn = ended.turn.saturating_add(1);
+                let next = self.deps.home.read(session.into(), record.seq, 1).await?;
+                let is_last = matches!(
+                    next.first().map(|record| &record.entry),
+                    Some(Entry::Paused(_) | Entry::Ended(_) | Entry::StopRequested(_))
+                );
+                Ok((!is_last).then_some(TurnState::Continue))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn done(&mut self, outcome: Outcome) -> TurnState {
+        self.executor.known.forget(SessionId::root(self.run));
+        self.outcome = Some(outcome.clone());
+        TurnState::Done(outcome)
+    }
+
+    fn tell_callback(&self, record: &Arc<Record>) {
+        let callback = &*self.deps.callback;
+        let told = catch_unwind(AssertUnwindSafe(|| {
+            callback.on_record(record);
+            if let ActorKey::Session(session) = record.actor {
+                match &record.entry {
+                    Entry::ToolStarted(started) => callback.on_tool_start(session, started),
+                    Entry::ToolFinished(finished) => callback.on_tool_end(session, finished),
+                    Entry::TurnEnded(ended) => callback.on_turn_end(session, ended),
+                    _ => {}
+                }
+            }
+        }));
+        if told.is_err() {
+            tracing::warn!(actor = %record.actor, seq = %record.seq, "the callback panicked at an entry");
+        }
+    }
+
+    /// Asks the run to rest. It does so as soon as what is in flight has stopped; `run` then returns.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub async fn pause(&self, by: &str) -> Result<(), HarnessError> {
+        self.to_run(RunEvent::Pause { by: by.to_owned() }).await
+    }
+
+    /// Cancels the run for good.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub async fn cancel(&self, by: &str) -> Result<(), HarnessError> {
+        self.to_run(RunEvent::Cancel { by: by.to_owned() }).await
+    }
+
+    /// Says something to the root agent; it hears it before its next model call.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub async fn say(&self, text: &str, by: &str) -> Result<(), HarnessError> {
+        self.to_run(RunEvent::Say { text: text.to_owned(), by: by.to_owned() }).await
+    }
+
+    /// Lets a resting run go on, with new limits in place of those that `budget` and `turns_max` name. A run
+    /// that has ended, or that isn't at rest, stays as it is.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub async fn resume(&mut self, by: &str, budget: Budget, turns_max: Option<u32>) -> Result<(), HarnessError> {
+        if self.outcome.as_ref().is_some_and(|outcome| !outcome.is_final()) {
+            self.outcome = None;
+            self.to_run(RunEvent::Resume { by: by.to_owned(), budget, turns_max }).await?;
+        }
+        Ok(())
+    }
+
+    async fn to_run(&self, event: RunEvent) -> Result<(), HarnessError> {
+        self.deps.home.post(self.run.into(), Event::Run(event), None).await?;
+        Ok(())
+    }
+
+    async fn to_root(&self, event: SessionEvent) -> Result<(), HarnessError> {
+        self.deps.home.post(SessionId::root(self.run).into(), Event::Session(event), None).await?;
+        Ok(())
+    }
+}
+
+/// Folds the log of `key` as it is now; the actor before its first entry if it has none.
+///
+/// # Errors
+/// When the log can't be read, or isn't one.
+pub async fn read_actor(home: &dyn Home, key: ActorKey) -> Result<Actor, HomeError> {
+    let mut actor = Actor::new(key);
+    loop {
+        let records = home.read(key, actor.head(), READ_MAX).await?;
+        if records.is_empty() {
+            return Ok(actor);
+        }
+        for record in records {
+            actor.replay(&record).map_err(|error| HomeError::Unreadable {
+                actor: key,
+                seq: record.seq,
+                message: error.to_string(),
+            })?;
+        }
+    }
+}

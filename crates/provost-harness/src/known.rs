@@ -1,0 +1,104 @@
+//! What an executor remembers of sessions between their effects. All of it can be read again from the log.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use provost_event::{AgentPolicy, Entry, Seq, SessionId, ToolSpec};
+
+use crate::{Home, HomeError, Transcript};
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+/// Sessions remembered; beyond that the oldest is forgotten, and read again when it goes on.
+const SESSIONS_MAX: usize = 4_096;
+
+/// What stays the same through a session.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) policy: AgentPolicy,
+    pub(crate) tools: Arc<[ToolSpec]>,
+    /// The workspace without symlinks, or as it was given where it isn't there.
+    pub(crate) workspace: Arc<Path>,
+}
+
+#[derive(Debug, Default)]
+struct Sessions {
+    openings: HashMap<SessionId, Arc<Opening>>,
+    transcripts: HashMap<SessionId, Transcript>,
+    order: std::collections::VecDeque<SessionId>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    sessions: Mutex<Sessions>,
+}
+
+impl Known {
+    fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `session` was given at its start.
+    pub(crate) async fn opening(&self, home: &dyn Home, session: SessionId) -> Result<Arc<Opening>, HomeError> {
+        if let Some(opening) = self.sessions().openings.get(&session) {
+            return Ok(opening.clone());
+        }
+        let first = home.read(session.into(), Seq::START, 1).await?;
+        let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
+            return Err(HomeError::Unknown { what: format!("session {session}") });
+        };
+        let workspace = started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
+        let opening = Arc::new(Opening {
+            tools: started.policy.tools.clone().into(),
+            workspace: workspace.into(),
+            policy: started.policy.clone(),
+        });
+        let mut sessions = self.sessions();
+        sessions.openings.insert(session, opening.clone());
+        sessions.order.push_back(session);
+        if sessions.order.len() > SESSIONS_MAX
+            && let Some(oldest) = sessions.order.pop_front()
+        {
+            sessions.openings.remove(&oldest);
+            sessions.transcripts.remove(&oldest);
+        }
+        Ok(opening)
+    }
+
+    /// The conversation of `session` up to entry `through`. It is the caller's until given back.
+    pub(crate) async fn take_transcript(
+        &self,
+        home: &dyn Home,
+        session: SessionId,
+        through: Seq,
+    ) -> Result<Transcript, HomeError> {
+        let mut transcript = self.sessions().transcripts.remove(&session).unwrap_or_default();
+        if transcript.head() > through {
+            transcript = Transcript::new();
+        }
+        while transcript.head() < through {
+            let missing = through.0.saturating_sub(transcript.head().0);
+            let max = usize::try_from(missing).unwrap_or(READ_MAX).min(READ_MAX);
+            let records = home.read(session.into(), transcript.head(), max).await?;
+            if records.is_empty() {
+                return Err(HomeError::Unknown { what: format!("entry {} of {session}", through) });
+            }
+            records.iter().for_each(|record| transcript.fold(record));
+        }
+        Ok(transcript)
+    }
+
+    /// Keeps a conversation for the next call.
+    pub(crate) fn give_back(&self, session: SessionId, transcript: Transcript) {
+        self.sessions().transcripts.insert(session, transcript);
+    }
+
+    /// Forgets a session that rests.
+    pub(crate) fn forget(&self, session: SessionId) {
+        let mut sessions = self.sessions();
+        sessions.openings.remove(&session);
+        sessions.transcripts.remove(&session);
+        sessions.order.retain(|known| *known != session);
+    }
+}

@@ -1,0 +1,102 @@
+//! Stop hooks that are shell commands.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::StopHookVerdict;
+use provost_process::{ChildSpec, Ending, Finished, Streams, allowed_env, run};
+use tokio_util::sync::CancellationToken;
+
+use crate::stop_hook::{StopHookContext, StopHookHandler};
+
+/// How long a command may run unless told otherwise.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes kept of standard output and of standard error.
+const KEEP_BYTES_MAX: usize = 64 * 1024;
+/// Time between the request to end and the end by force.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs a command in the workspace, with the [`StopHookContext`] as JSON on its standard input.
+///
+/// Exit status 0 allows; 2 blocks, with standard output (or standard error if that is empty) as the reason; 3
+/// halts, with the same as the reason. Everything else is an error verdict: another status, a signal, running
+/// longer than `timeout`, a command that can't be started. Whatever the command started has ended when the
+/// verdict is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellStopHook {
+    /// Its name.
+    pub name: String,
+    /// The command, for `sh -c`.
+    pub command: String,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+impl ShellStopHook {
+    /// A hook with the default timeout of 30 s.
+    pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { name: name.into(), command: command.into(), timeout: DEFAULT_TIMEOUT }
+    }
+
+    fn spec(&self, context: &StopHookContext) -> Result<ChildSpec, serde_json::Error> {
+        let mut env = allowed_env(&[]);
+        env.push(("PROVOST_SESSION_ID".into(), context.session_id.to_string().into()));
+        env.push(("CLAUDE_PROJECT_DIR".into(), context.cwd.clone().into()));
+        Ok(ChildSpec {
+            program: "sh".into(),
+            args: vec!["-c".into(), self.command.clone().into()],
+            cwd: context.cwd.clone(),
+            env,
+            stdin: serde_json::to_vec(context)?,
+            streams: Streams::Apart,
+            keep_bytes_max: KEEP_BYTES_MAX,
+            timeout: Some(self.timeout),
+            grace: GRACE,
+        })
+    }
+
+    fn verdict(&self, finished: &Finished) -> StopHookVerdict {
+        match finished.ending {
+            Ending::Exited(0) => StopHookVerdict::Allow,
+            Ending::Exited(2) => StopHookVerdict::Block(words(finished, "it gave no reason")),
+            Ending::Exited(3) => StopHookVerdict::Halt(words(finished, "it gave no reason")),
+            Ending::Exited(code) => {
+                let words = words(finished, "it printed nothing");
+                StopHookVerdict::Error(format!("exit status {code}, which means neither yes nor no: {words}"))
+            }
+            Ending::Signalled(signal) => StopHookVerdict::Error(format!("ended by signal {signal}")),
+            Ending::TimedOut => {
+                StopHookVerdict::Error(format!("no answer within {} s", self.timeout.as_secs_f32()))
+            }
+            Ending::Cancelled => StopHookVerdict::Error("cancelled".to_owned()),
+        }
+    }
+}
+
+fn words(finished: &Finished, otherwise: &str) -> String {
+    let stdout = finished.stdout.to_text_lossy();
+    let stderr = finished.stderr.to_text_lossy();
+    let said = [stdout.trim(), stderr.trim(), otherwise];
+    said.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned()
+}
+
+#[async_trait]
+impl StopHookHandler for ShellStopHook {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn evaluate(&self, context: &StopHookContext, cancel: &CancellationToken) -> StopHookVerdict {
+        let spec = match self.spec(context) {
+            Ok(spec) => spec,
+            Err(error) => return StopHookVerdict::Error(format!("its input can't be written: {error}")),
+        };
+        match run(spec, cancel).await {
+            Ok(finished) => self.verdict(&finished),
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+                StopHookVerdict::Error(format!("{error}{}", cause.unwrap_or_default()))
+            }
+        }
+    }
+}

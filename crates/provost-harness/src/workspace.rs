@@ -1,0 +1,51 @@
+//! What can be said of a workspace as a whole.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use ignore::WalkBuilder;
+
+/// Files looked at; a workspace with more is told apart by the first so many only.
+const FILES_MAX: usize = 50_000;
+
+/// A fingerprint of the files in `workspace` by name, size and time of change: equal when nothing changed.
+/// What git would ignore doesn't count. Blocking; its cost is one look at each file's metadata.
+pub(crate) fn fingerprint(workspace: &Path) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let walk = WalkBuilder::new(workspace)
+        .hidden(false)
+        .require_git(false)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .sort_by_file_path(Path::cmp)
+        .build();
+    for entry in walk.flatten().take(FILES_MAX) {
+        hasher.update(entry.path().as_os_str().as_encoded_bytes());
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_file() {
+            let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            hasher.update(&metadata.len().to_le_bytes());
+            hasher.update(&changed.unwrap_or_default().as_nanos().to_le_bytes());
+        }
+    }
+    hasher.finalize().to_hex().chars().take(32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fingerprint;
+
+    #[test]
+    fn it_changes_with_a_file_and_not_with_an_ignored_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        std::fs::write(path.join(".gitignore"), "target\n").expect("written");
+        std::fs::write(path.join("a"), "1").expect("written");
+        let first = fingerprint(path);
+        assert_eq!(fingerprint(path), first);
+        std::fs::create_dir(path.join("target")).expect("made");
+        std::fs::write(path.join("target/x"), "1").expect("written");
+        assert_eq!(fingerprint(path), first, "ignored files don't count");
+        std::fs::write(path.join("a"), "12").expect("written");
+        assert_ne!(fingerprint(path), first);
+    }
+}
