@@ -89,9 +89,9 @@ impl Size {
         self.anchor_tokens = None;
     }
 
-    /// The end of the smallest range whose leaving out brings the conversation under `tokens`; all of it if need be.
-    fn cut_for(&self, tokens: u64) -> Option<Seq> {
-        let room = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_sub(self.fixed_bytes);
+    /// The end of the smallest range whose leaving out leaves at most `room` bytes of conversation; all of it
+    /// if need be. `None` when everything fits.
+    fn cut_for(&self, room: u64) -> Option<Seq> {
         let mut kept = self.waiting_bytes;
         for span in self.spans.iter().rev() {
             kept = kept.saturating_add(span.bytes);
@@ -107,24 +107,23 @@ impl SessionState {
     /// Shortens the conversation by rule: the goal, what people said, the plan and the newest turns that fit
     /// stay; one line stands for the rest. `None` when there is nothing left to leave out.
     pub(super) fn emergency_compaction(&self) -> Option<Compacted> {
-        let tokens_before = self.size.tokens();
-        let window = self.policy.as_ref()?.model.window_tokens.unwrap_or(u64::MAX);
+        let window_tokens = self.policy.as_ref()?.model.window_tokens.unwrap_or(u64::MAX);
+        let bytes_before = self.size.bytes();
+        // The provider has just said that what it was sent is too long, whatever the estimate says.
+        let target = bytes_before.min(window_tokens.saturating_mul(BYTES_PER_TOKEN)) / EMERGENCY_DIVISOR;
         let summary = self.summary();
-        let target = (tokens_before.min(window) / EMERGENCY_DIVISOR)
-            .saturating_sub(length(&summary).div_ceil(BYTES_PER_TOKEN));
-        let through = self.size.cut_for(target)?;
+        let room = target.saturating_sub(self.size.fixed_bytes).saturating_sub(length(&summary));
         let mut compacted = Compacted {
             how: CompactionKind::Emergency,
-            through,
+            through: self.size.cut_for(room)?,
             summary,
-            tokens_before,
+            tokens_before: bytes_before.div_ceil(BYTES_PER_TOKEN),
             tokens_after: 0,
         };
         let mut after = self.size.clone();
         after.compact(&compacted);
         compacted.tokens_after = after.tokens();
-        // Estimates before and after may come from different sources: only bytes tell whether it shrank.
-        (after.bytes() < self.size.bytes()).then_some(compacted)
+        (after.bytes() < bytes_before).then_some(compacted)
     }
 
     fn summary(&self) -> String {

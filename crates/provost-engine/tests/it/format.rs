@@ -1,0 +1,91 @@
+//! Logs of every format version are kept and replayed.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use expect_test::expect_file;
+use provost_engine::{Actor, RunEvent};
+use provost_event::{
+    ActorKey, Block, Budget, Entry, ErrorClass, Outcome, Record, StopHookVerdict, StopReason, ToolStatus,
+};
+
+use crate::world::{World, policy};
+
+fn lines(world: &World) -> String {
+    let records = world.run_log().iter().chain(world.session_log());
+    records.map(|record| record.to_line().expect("it has a line") + "\n").collect()
+}
+
+/// A run through everything a log can say.
+fn eventful_run() -> World {
+    let mut policy = policy();
+    policy.budget.tokens = Some(2_000);
+    policy.budget.wall_time_ms = Some(60_000);
+    let mut world = World::start(policy);
+    world.fail(ErrorClass::RateLimited, Some(2_000));
+    world.tick();
+    world.call(&[("read", "{\"path\":\"a\"}"), ("shell", "{\"command\":\"make\"}")]);
+    world.finish_first(&"x".repeat(2_000));
+    world.run_event(RunEvent::Recover);
+    world.run_event(RunEvent::Say { text: "be quick".into(), by: "a person".into() });
+    world.fail(ErrorClass::ContextTooLong, None);
+    world.answer(vec![], StopReason::EndTurn);
+    let thought = Block::Thinking { text: "hm".into(), signature: Some("sealed".into()) };
+    world.answer(vec![thought, Block::Text("Well, ".into())], StopReason::OutputCap);
+    world.say("done. VERDICT: PASS");
+    world.hook(StopHookVerdict::Block("a test fails".into()), "0001");
+    world.call(&[("shell", "{\"command\":\"make test\"}")]);
+    world.run_event(RunEvent::Pause { by: "a person".into() });
+    let seq = world.tools()[0].0;
+    world.finish(seq, ToolStatus::Cancelled, "stopped");
+    let budget = Budget { tokens: Some(1_200), ..Budget::default() };
+    world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: Some(20) });
+    while world.outcome().is_none() {
+        world.call(&[("read", "{\"path\":\"b\"}")]);
+        world.finish_first("b");
+    }
+    let budget = Budget { tokens: Some(9_000), ..Budget::default() };
+    world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: None });
+    world.say("Now it is. VERDICT: PASS");
+    world.hook(StopHookVerdict::Allow, "0002");
+    assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{:?}", world.outcome());
+    world
+}
+
+fn formats() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../provost-event/formats")
+}
+
+/// When this fails the serialized form has changed: raise `FORMAT_VERSION`, keep the old folder as it is, and
+/// write today's examples to a new one.
+#[test]
+fn today_s_format_is_the_stored_one() {
+    expect_file!["../../../provost-event/formats/v1/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
+}
+
+#[test]
+fn stored_logs_of_every_version_replay_to_their_end() {
+    let mut files = 0;
+    for version in std::fs::read_dir(formats()).expect("the folder of formats") {
+        for file in std::fs::read_dir(version.expect("a folder").path()).expect("a version's folder") {
+            let path = file.expect("a file").path();
+            let mut actors: HashMap<ActorKey, Actor> = HashMap::new();
+            for line in std::fs::read_to_string(&path).expect("readable").lines() {
+                let record = Record::from_line(line).expect("a record");
+                let actor = actors.entry(record.actor).or_insert_with(|| Actor::new(record.actor));
+                actor.replay(&record).expect("it follows");
+            }
+            assert!(actors.values().all(Actor::has_ended), "{}", path.display());
+            files += 1;
+        }
+    }
+    assert!(files > 0, "no stored logs");
+}
+
+#[test]
+fn the_stored_logs_show_every_kind_of_entry() {
+    let world = eventful_run();
+    let shown = world.run_log().iter().chain(world.session_log()).map(|r| r.entry.kind()).collect::<HashSet<_>>();
+    let missing = Entry::KINDS.iter().filter(|kind| !shown.contains(**kind)).collect::<Vec<_>>();
+    assert!(missing.is_empty(), "{missing:?}");
+}

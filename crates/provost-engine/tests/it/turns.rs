@@ -1,0 +1,632 @@
+//! What a session does, told as scripts.
+
+use expect_test::{Expect, expect};
+use provost_engine::{RunEvent, SessionEvent};
+use provost_event::{Budget, Entry, ErrorClass, MicroDollars, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus};
+
+use crate::world::{World, policy, without_hooks};
+
+fn check(policy: RunPolicy, script: impl FnOnce(&mut World), expected: Expect) -> World {
+    let mut world = World::start(policy);
+    world.news();
+    script(&mut world);
+    expected.assert_eq(&world.news());
+    world
+}
+
+fn block(reason: &str) -> StopHookVerdict {
+    StopHookVerdict::Block(reason.to_owned())
+}
+
+#[test]
+fn a_turn_with_a_tool_and_a_verified_end() {
+    check(
+        policy(),
+        |w| {
+            w.call(&[("read", "{}")]);
+            w.finish_first("text");
+            w.say("I am done. VERDICT: PASS");
+            w.hook(StopHookVerdict::Allow, "e");
+        },
+        expect![[r#"
+            assistant_message ToolUse 1 blocks
+            tool_started c1
+            tool_finished c1 Ok: text
+            turn_ended
+            model_called turn 2 call 2 attempt 1
+            assistant_message EndTurn 1 blocks
+            stop_verdicts Allow
+            turn_ended
+            ended: completed (verdict PASS)
+        "#]],
+    );
+}
+
+#[test]
+fn reads_run_side_by_side_and_results_keep_the_order_of_the_calls() {
+    check(
+        policy(),
+        |w| {
+            w.call(&[("read", "{}"), ("read", "{\"a\":1}"), ("shell", "{}")]);
+            let second = w.tools()[1].0;
+            w.finish(second, ToolStatus::Ok, "second");
+        },
+        expect![[r#"
+            assistant_message ToolUse 3 blocks
+            tool_started c1
+            tool_started c2
+              → #4 run read {}
+              → #5 run read {"a":1}
+        "#]],
+    );
+    check(
+        policy(),
+        |w| {
+            w.call(&[("read", "{}"), ("read", "{\"a\":1}"), ("shell", "{}")]);
+            let second = w.tools()[1].0;
+            w.finish(second, ToolStatus::Ok, "second");
+            w.finish_first("first");
+        },
+        expect![[r#"
+            assistant_message ToolUse 3 blocks
+            tool_started c1
+            tool_started c2
+            tool_finished c1 Ok: first
+            tool_finished c2 Ok: second
+            tool_started c3
+              → #8 run shell {}
+        "#]],
+    );
+}
+
+#[test]
+fn writes_run_side_by_side_only_where_their_paths_cannot_meet() {
+    let running = |calls: &[(&str, &str)]| {
+        let mut world = World::start(policy());
+        world.call(calls);
+        world.tools().len()
+    };
+    let edit = |path: &str| format!("{{\"path\":\"{path}\"}}");
+    let both = |one: &str, two: &str| running(&[("edit", &edit(one)), ("edit", &edit(two))]);
+    assert_eq!(both("a/x", "a/y"), 2);
+    assert_eq!(both("a/x", "./a//x"), 1);
+    assert_eq!(both("a", "a/x"), 1);
+    assert_eq!(both("a/x", "../w/a/x"), 1, "a path that climbs may lead anywhere");
+    assert_eq!(both("/w/a", "b"), 1, "an absolute path may be the same place");
+    assert_eq!(running(&[("edit", "{}"), ("edit", &edit("a"))]), 1, "a write without a path may touch anything");
+    assert_eq!(running(&[("read", "{}"), ("edit", &edit("a"))]), 1);
+    assert_eq!(running(&[("shell", "{}"), ("read", "{}")]), 1);
+}
+
+#[test]
+fn a_call_that_cannot_be_run_gets_an_error_that_helps() {
+    check(
+        policy(),
+        |w| w.call(&[("reed", "{}"), ("dance", "{}")]),
+        expect![[r#"
+            assistant_message ToolUse 2 blocks
+            tool_finished c1 Rejected: There is no tool `reed`. Did you mean `read`?
+            tool_finished c2 Rejected: There is no tool `dance`. There are: edit, read, shell.
+            turn_ended
+            model_called turn 2 call 2 attempt 1
+              → #7 think (turn 2, cap 1000)
+        "#]],
+    );
+}
+
+#[test]
+fn a_failed_call_is_made_again_four_times_in_all() {
+    check(
+        policy(),
+        |w| {
+            w.fail(ErrorClass::Overloaded, None);
+            w.tick();
+            w.fail(ErrorClass::RateLimited, Some(7_000));
+            w.tick();
+            w.fail(ErrorClass::Cut, None);
+            w.tick();
+            w.fail(ErrorClass::Server, None);
+        },
+        expect![[r#"
+            retry Failed { class: Overloaded, message: "its message", status: None } in 100 ms
+            model_called turn 1 call 2 attempt 2
+            retry Failed { class: RateLimited, message: "its message", status: None } in 7000 ms
+            model_called turn 1 call 3 attempt 3
+            retry Failed { class: Cut, message: "its message", status: None } in 100 ms
+            model_called turn 1 call 4 attempt 4
+            ended: the provider failed: its message (after 4 attempts)
+        "#]],
+    );
+}
+
+#[test]
+fn waits_are_jittered_under_a_ceiling_that_doubles() {
+    let mut world = World::start(policy());
+    world.entropy = u64::MAX;
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        world.fail(ErrorClass::Transport, None);
+        world.tick();
+    }
+    for record in world.session_log() {
+        if let Entry::Retry(retry) = &record.entry {
+            waits.push(retry.delay_ms);
+        }
+    }
+    assert!(waits.iter().zip([500, 1_000, 2_000]).all(|(wait, ceiling)| *wait <= ceiling), "{waits:?}");
+}
+
+#[test]
+fn a_provider_that_asks_for_more_time_than_there_is_ends_the_run_at_once() {
+    let mut policy = policy();
+    policy.budget.wall_time_ms = Some(60_000);
+    check(
+        policy,
+        |w| w.fail(ErrorClass::RateLimited, Some(3_600_000)),
+        expect![[r#"
+            ended: rate limited: its message (the provider asks to wait 3600 s, longer than the run has left)
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_provider_refuses_is_not_tried_again() {
+    check(
+        policy(),
+        |w| w.fail(ErrorClass::Unauthorized, None),
+        expect![[r#"
+            ended: the provider refused the key: its message
+        "#]],
+    );
+}
+
+#[test]
+fn an_empty_answer_is_asked_again_twice() {
+    check(
+        policy(),
+        |w| {
+            w.answer(vec![], StopReason::EndTurn);
+            w.answer(vec![], StopReason::EndTurn);
+            w.answer(vec![], StopReason::EndTurn);
+        },
+        expect![[r#"
+            retry EmptyAnswer in 0 ms
+            system_item AnswerAgain
+            model_called turn 1 call 2 attempt 1
+            retry EmptyAnswer in 0 ms
+            system_item AnswerAgain
+            model_called turn 1 call 3 attempt 1
+            ended: the provider answered nonsense: the model gave an empty answer 3 times in a row
+        "#]],
+    );
+}
+
+#[test]
+fn a_cut_answer_is_continued_three_times_and_then_counts_as_it_is() {
+    let text = |t: &str| vec![provost_event::Block::Text(t.to_owned())];
+    check(
+        policy(),
+        |w| {
+            for piece in ["one ", "two ", "three ", "four"] {
+                w.answer(text(piece), StopReason::OutputCap);
+            }
+        },
+        expect![[r#"
+            assistant_message OutputCap 1 blocks
+            system_item Continue
+            model_called turn 1 call 2 attempt 1
+            assistant_message OutputCap 1 blocks
+            system_item Continue
+            model_called turn 1 call 3 attempt 1
+            assistant_message OutputCap 1 blocks
+            system_item Continue
+            model_called turn 1 call 4 attempt 1
+            assistant_message OutputCap 1 blocks
+              → #12 check stop: "one two three four"
+        "#]],
+    );
+}
+
+#[test]
+fn a_refusal_is_an_outcome() {
+    let text = vec![provost_event::Block::Text("I won't.".to_owned())];
+    check(
+        policy(),
+        |w| w.answer(text, StopReason::Refusal),
+        expect![[r#"
+            assistant_message Refusal 1 blocks
+            turn_ended
+            ended: the model refused: I won't.
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_call_with_the_same_result_is_noticed_and_then_paused() {
+    check(
+        policy(),
+        |w| {
+            for _ in 0..5 {
+                w.call(&[("read", "{}")]);
+                w.finish_first("same");
+            }
+        },
+        expect![[r#"
+            assistant_message ToolUse 1 blocks
+            tool_started c1
+            tool_finished c1 Ok: same
+            turn_ended
+            model_called turn 2 call 2 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c2
+            tool_finished c2 Ok: same
+            turn_ended
+            model_called turn 3 call 3 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c3
+            tool_finished c3 Ok: same
+            system_item CircleNotice
+            turn_ended
+            model_called turn 4 call 4 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c4
+            tool_finished c4 Ok: same
+            system_item CircleNotice
+            turn_ended
+            model_called turn 5 call 5 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c5
+            tool_finished c5 Ok: same
+            turn_ended
+            paused: going in circles: the same `read` call gave the same result 5 times in a row
+        "#]],
+    );
+}
+
+#[test]
+fn eight_failures_in_a_row_pause_and_a_resume_counts_from_the_start() {
+    let mut world = World::start(policy());
+    for n in 0..8 {
+        world.call(&[("shell", &format!("{{\"n\":{n}}}"))]);
+        let seq = world.tools()[0].0;
+        world.finish(seq, ToolStatus::Error, "no");
+    }
+    let paused = world.outcome().expect("it rests");
+    assert_eq!(paused.to_string(), "8 tool calls failed in a row");
+    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+    world.call(&[("shell", "{}")]);
+    let seq = world.tools()[0].0;
+    world.finish(seq, ToolStatus::Error, "no");
+    assert_eq!(world.outcome(), None, "one failure after the resume");
+}
+
+#[test]
+fn a_stop_hook_sends_the_agent_back_with_its_reason() {
+    check(
+        policy(),
+        |w| {
+            w.say("done");
+            w.hook(block("two tests fail"), "e1");
+            w.say("now it is. VERDICT: PASS");
+            w.hook(StopHookVerdict::Allow, "e2");
+        },
+        expect![[r#"
+            assistant_message EndTurn 1 blocks
+            stop_verdicts Block("two tests fail")
+            system_item StopBlocked
+            turn_ended
+            model_called turn 2 call 2 attempt 1
+            assistant_message EndTurn 1 blocks
+            stop_verdicts Allow
+            turn_ended
+            ended: completed (verdict PASS)
+        "#]],
+    );
+}
+
+#[test]
+fn the_same_block_on_unchanged_evidence_ends_as_blocked() {
+    let mut world = World::start(policy());
+    world.say("done");
+    world.hook(block("no"), "same");
+    world.say("really done");
+    world.hook(block("no"), "same");
+    assert_eq!(world.outcome(), Some(Outcome::Blocked { reasons: vec!["tests: no".to_owned()] }));
+
+    let mut world = World::start(policy());
+    world.say("done");
+    world.hook(block("no"), "same");
+    world.call(&[("read", "{}")]);
+    world.finish_first("x");
+    world.say("really done");
+    world.hook(block("no"), "same");
+    assert_eq!(world.outcome(), None, "the log changed in between");
+}
+
+#[test]
+fn eight_blocks_in_all_end_as_blocked() {
+    let mut world = World::start(policy());
+    for n in 0..8 {
+        assert_eq!(world.outcome(), None);
+        world.say("done");
+        world.hook(block(&format!("reason {n}")), &format!("evidence {n}"));
+    }
+    assert!(matches!(world.outcome(), Some(Outcome::Blocked { .. })));
+}
+
+#[test]
+fn a_halt_aborts_and_an_error_does_not_block() {
+    let mut world = World::start(policy());
+    world.say("done");
+    world.hook(StopHookVerdict::Halt("stop it".to_owned()), "e");
+    let aborted = Outcome::Aborted { hook: "tests".to_owned(), reason: "stop it".to_owned() };
+    assert_eq!(world.outcome(), Some(aborted));
+
+    let mut world = World::start(policy());
+    world.say("done");
+    world.hook(StopHookVerdict::Error("not found".to_owned()), "e");
+    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
+}
+
+#[test]
+fn turns_used_up_are_a_rest_and_more_turns_go_on() {
+    let mut policy = without_hooks();
+    policy.agent.limits.turns_max = 1;
+    let mut world = check(
+        policy,
+        |w| {
+            w.call(&[("read", "{}")]);
+            w.finish_first("x");
+        },
+        expect![[r#"
+            assistant_message ToolUse 1 blocks
+            tool_started c1
+            tool_finished c1 Ok: x
+            turn_ended
+            paused: Turn budget used up: 1 of 1
+        "#]],
+    );
+    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: Some(2) });
+    world.say("done");
+    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
+    assert!(matches!(world.run_log().last().expect("entries").entry, Entry::Ended(_)));
+}
+
+#[test]
+fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
+    let mut policy = without_hooks();
+    policy.budget.tokens = Some(700);
+    let mut world = check(policy, |_| {}, expect![[r#"
+          → #2 think (turn 1, cap 668)
+    "#]]);
+    world.call(&[("read", "{}")]);
+    world.finish_first("x");
+    assert_eq!(world.outcome(), None);
+    world.call(&[("read", "{\"n\":1}")]);
+    world.finish_first("x");
+    world.call(&[("read", "{\"n\":2}")]);
+    world.finish_first("x");
+    assert_eq!(world.outcome().expect("a rest").to_string(), "Token budget used up: 300 of 700");
+}
+
+#[test]
+fn a_money_budget_binds_too() {
+    let mut policy = without_hooks();
+    policy.budget.money = Some(MicroDollars(500));
+    let mut world = World::start(policy);
+    world.call(&[("read", "{}")]);
+    world.finish_first("x");
+    world.call(&[("read", "{\"n\":1}")]);
+    world.finish_first("x");
+    let outcome = world.outcome().expect("a rest").to_string();
+    assert_eq!(outcome, "Money budget used up: $0.0002 of $0.0005");
+}
+
+#[test]
+fn the_run_s_time_is_up_wherever_it_is() {
+    let mut policy = policy();
+    policy.budget.wall_time_ms = Some(10_000);
+    check(
+        policy,
+        |w| {
+            w.call(&[("shell", "{}")]);
+            w.tick();
+            let seq = w.tools()[0].0;
+            assert!(w.aborted.iter().any(|id| id.1 == seq), "the tool is told to stop");
+            w.finish(seq, ToolStatus::Cancelled, "stopped");
+        },
+        expect![[r#"
+            assistant_message ToolUse 1 blocks
+            tool_started c1
+            stop_requested: Time budget used up: 10.0 s of 10.0 s
+            tool_finished c1 Cancelled: stopped
+            turn_ended
+            paused: Time budget used up: 10.0 s of 10.0 s
+        "#]],
+    );
+}
+
+#[test]
+fn time_between_a_rest_and_a_resume_does_not_count() {
+    let mut policy = policy();
+    policy.budget.wall_time_ms = Some(10_000);
+    let mut world = World::start(policy);
+    world.advance(4_000);
+    world.run_event(RunEvent::Pause { by: "me".into() });
+    world.fail(ErrorClass::Aborted, None);
+    assert!(world.timers().is_empty(), "no deadline while it rests");
+    world.advance(1_000_000);
+    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+    let (_, _, due) = world.timers()[0];
+    assert_eq!(due.0, 1_000_000 + 4_000 + 1_000_000 + 6_000);
+}
+
+#[test]
+fn pause_stops_what_is_in_flight_and_resume_goes_on() {
+    check(
+        policy(),
+        |w| {
+            w.call(&[("shell", "{}"), ("read", "{}")]);
+            w.run_event(RunEvent::Pause { by: "me".into() });
+            let seq = w.tools()[0].0;
+            w.finish(seq, ToolStatus::Cancelled, "stopped");
+            w.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+        },
+        expect![[r#"
+            assistant_message ToolUse 2 blocks
+            tool_started c1
+            stop_requested: paused by me
+            tool_finished c1 Cancelled: stopped
+            tool_finished c2 Cancelled: Not run: the agent was stopped before this call's turn came.
+            turn_ended
+            paused: paused by me
+            resumed
+            model_called turn 2 call 2 attempt 1
+              → #11 think (turn 2, cap 1000)
+        "#]],
+    );
+}
+
+#[test]
+fn cancel_beats_pause_and_is_final() {
+    let mut world = World::start(policy());
+    world.run_event(RunEvent::Pause { by: "me".into() });
+    world.run_event(RunEvent::Cancel { by: "boss".into() });
+    world.run_event(RunEvent::Pause { by: "me".into() });
+    world.fail(ErrorClass::Aborted, None);
+    assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "boss".into() }));
+    let length = world.session_log().len();
+    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+    world.run_event(RunEvent::Say { text: "hello".into(), by: "me".into() });
+    assert_eq!(world.session_log().len(), length, "nothing after the end");
+}
+
+#[test]
+fn after_a_crash_an_idempotent_tool_runs_again_and_another_counts_as_unknown() {
+    check(
+        policy(),
+        |w| {
+            w.call(&[("read", "{}")]);
+            w.run_event(RunEvent::Recover);
+            w.finish_first("again");
+            w.call(&[("shell", "{}")]);
+            w.run_event(RunEvent::Recover);
+        },
+        expect![[r#"
+            assistant_message ToolUse 1 blocks
+            tool_started c1
+            resumed
+            tool_started c1 again
+            tool_finished c1 Ok: again
+            turn_ended
+            model_called turn 2 call 2 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c2
+            resumed
+            tool_finished c2 Unknown: Provost was interrupted while this ran. Whether and how far it took effect is unknown: look before you do it again.
+            turn_ended
+            model_called turn 3 call 3 attempt 1
+              → #15 think (turn 3, cap 1000)
+        "#]],
+    );
+}
+
+#[test]
+fn a_crash_during_a_model_call_makes_it_again_and_three_pause() {
+    check(
+        policy(),
+        |w| {
+            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover);
+        },
+        expect![[r#"
+            resumed
+            retry Interrupted in 0 ms
+            model_called turn 1 call 2 attempt 1
+            resumed
+            retry Interrupted in 0 ms
+            model_called turn 1 call 3 attempt 1
+            resumed
+            stop_requested: the same turn was interrupted 3 times
+            retry Interrupted in 0 ms
+            paused: the same turn was interrupted 3 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_wish_to_stop_survives_a_crash() {
+    let mut world = World::start(policy());
+    world.call(&[("shell", "{}")]);
+    world.run_event(RunEvent::Cancel { by: "me".into() });
+    world.run_event(RunEvent::Recover);
+    assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "me".into() }));
+}
+
+#[test]
+fn what_a_person_says_is_heard_before_the_agent_may_stop() {
+    check(
+        without_hooks(),
+        |w| {
+            w.run_event(RunEvent::Say { text: "one more thing".into(), by: "me".into() });
+            w.say("done");
+        },
+        expect![[r#"
+            user_message
+            assistant_message EndTurn 1 blocks
+            turn_ended
+            model_called turn 2 call 2 attempt 1
+              → #6 think (turn 2, cap 1000)
+        "#]],
+    );
+}
+
+#[test]
+fn a_stepped_session_waits_to_be_asked_for_each_turn() {
+    let mut policy = without_hooks();
+    policy.agent.pace = provost_event::Pace::Stepped;
+    check(
+        policy,
+        |w| {
+            assert_eq!(w.thinking(), None);
+            w.session_event(SessionEvent::Proceed { turn: 2 });
+            assert_eq!(w.thinking(), None, "not that turn");
+            w.session_event(SessionEvent::Proceed { turn: 1 });
+            w.session_event(SessionEvent::Proceed { turn: 1 });
+            w.call(&[("read", "{}")]);
+            w.finish_first("x");
+        },
+        expect![[r#"
+            model_called turn 1 call 1 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c1
+            tool_finished c1 Ok: x
+            turn_ended
+        "#]],
+    );
+}
+
+#[test]
+fn a_conversation_that_is_too_long_is_shortened_once() {
+    let long = "x".repeat(3_000);
+    let mut world = World::start(without_hooks());
+    for n in 0..4 {
+        world.call(&[("read", &format!("{{\"n\":{n}}}"))]);
+        world.finish_first(&long);
+    }
+    world.news();
+    world.fail(ErrorClass::ContextTooLong, None);
+    expect![[r#"
+        compacted through 17 (4206 → 1123 tokens)
+        retry Compacted in 0 ms
+        model_called turn 5 call 6 attempt 1
+          → #25 think (turn 5, cap 1000)
+    "#]]
+    .assert_eq(&world.news());
+    world.fail(ErrorClass::ContextTooLong, None);
+    expect![[r#"
+        ended: the conversation no longer fits the model's window: its message (also after leaving out everything that can be left out)
+    "#]]
+    .assert_eq(&world.news());
+}

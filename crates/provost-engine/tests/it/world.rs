@@ -1,0 +1,362 @@
+//! A home reduced to what decisions need: two actors, their logs and the effects that are open. It checks the
+//! laws of the log after every event.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
+
+use provost_engine::{
+    Actor, Answer, Effect, Event, Message, Now, RunEvent, SessionEvent, StopCheckResult, ToolResult,
+};
+use provost_event::{
+    Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, Json, Limits, MicroDollars,
+    ModelFailure, ModelPolicy, Outcome, Pace, Price, Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy,
+    StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
+};
+
+pub(crate) const RUN: RunId = RunId::from_entropy(1);
+pub(crate) const ROOT: SessionId = SessionId::root(RUN);
+
+pub(crate) fn tool(name: &str, access: Access, idempotent: bool) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        input_schema: Json::empty_object(),
+        access,
+        idempotent,
+        timeout_ms: 1_000,
+        output_bytes_max: 1_000,
+    }
+}
+
+pub(crate) fn policy() -> RunPolicy {
+    let price = Price {
+        input: MicroDollars(1_000_000),
+        output: MicroDollars(1_000_000),
+        cache_read: MicroDollars(0),
+        cache_write: MicroDollars(0),
+    };
+    RunPolicy {
+        budget: Budget::default(),
+        agent: AgentPolicy {
+            model: ModelPolicy {
+                name: "script:test".to_owned(),
+                window_tokens: Some(10_000),
+                output_tokens_max: 1_000,
+                price: Some(price),
+            },
+            system_prompt: "be good".to_owned(),
+            tools: vec![
+                tool("edit", Access::Writes { path_field: "path".to_owned() }, false),
+                tool("read", Access::Reads, true),
+                tool("shell", Access::Anything, false),
+            ],
+            workspace: "/w".into(),
+            limits: Limits { turns_max: 10, ..Limits::default() },
+            stop_hooks: vec![StopHookPolicy { name: "tests".to_owned(), command: None, timeout_ms: 1_000 }],
+            pace: Pace::Free,
+        },
+    }
+}
+
+pub(crate) fn without_hooks() -> RunPolicy {
+    let mut policy = policy();
+    policy.agent.stop_hooks.clear();
+    policy
+}
+
+pub(crate) struct World {
+    pub(crate) actors: HashMap<ActorKey, Actor>,
+    pub(crate) logs: HashMap<ActorKey, Vec<Record>>,
+    /// Open effects, of both actors.
+    pub(crate) open: BTreeMap<(ActorKey, Seq), Effect>,
+    pub(crate) aborted: HashSet<(ActorKey, Seq)>,
+    now: Timestamp,
+    pub(crate) entropy: u64,
+    calls: u32,
+    shown: HashMap<ActorKey, usize>,
+}
+
+impl World {
+    pub(crate) fn start(policy: RunPolicy) -> Self {
+        let mut world = Self {
+            actors: HashMap::new(),
+            logs: HashMap::new(),
+            open: BTreeMap::new(),
+            aborted: HashSet::new(),
+            now: Timestamp(1_000_000),
+            entropy: 100,
+            calls: 0,
+            shown: HashMap::new(),
+        };
+        let goal = "the goal".to_owned();
+        world.run_event(RunEvent::Start { goal, policy: Box::new(policy) });
+        world
+    }
+
+    pub(crate) fn run_event(&mut self, event: RunEvent) {
+        self.post(RUN.into(), event.into());
+    }
+
+    pub(crate) fn session_event(&mut self, event: SessionEvent) {
+        self.post(ROOT.into(), event.into());
+    }
+
+    fn post(&mut self, key: ActorKey, event: Event) {
+        let mut queue = VecDeque::from([Message { to: key, event }]);
+        let mut steps = 0;
+        while let Some(Message { to, event }) = queue.pop_front() {
+            steps += 1;
+            assert!(steps < 100, "messages go round for ever");
+            let now = Now { at: self.now, entropy: self.entropy };
+            let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
+            let step = actor.decide(event, now);
+            let log = self.logs.entry(to).or_default();
+            for entry in step.entries {
+                let seq = Seq(log.len() as u64 + 1);
+                log.push(Record { actor: to, seq, at: self.now, entry });
+            }
+            for seq in step.closed {
+                self.open.remove(&(to, seq));
+                self.aborted.remove(&(to, seq));
+            }
+            for seq in step.aborts {
+                self.aborted.insert((to, seq));
+            }
+            for request in step.effects {
+                let doubled = self.open.insert((to, request.seq), request.effect);
+                assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
+            }
+            queue.extend(step.messages);
+        }
+        self.check_laws();
+    }
+
+    pub(crate) fn advance(&mut self, ms: u64) {
+        self.now = self.now.plus_ms(ms);
+    }
+
+    pub(crate) fn session_log(&self) -> &[Record] {
+        self.logs.get(&ROOT.into()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn run_log(&self) -> &[Record] {
+        self.logs.get(&RUN.into()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn first_open(&self, wanted: impl Fn(&Effect) -> bool) -> Option<(ActorKey, Seq)> {
+        self.open.iter().find(|(_, effect)| wanted(effect)).map(|(id, _)| *id)
+    }
+
+    pub(crate) fn thinking(&self) -> Option<Seq> {
+        self.first_open(|effect| matches!(effect, Effect::Think(_))).map(|id| id.1)
+    }
+
+    pub(crate) fn tools(&self) -> Vec<(Seq, String)> {
+        let tool = |effect: &Effect| match effect {
+            Effect::RunTool(run) => Some(run.tool.clone()),
+            _ => None,
+        };
+        self.open.iter().filter_map(|(id, effect)| Some((id.1, tool(effect)?))).collect()
+    }
+
+    pub(crate) fn checking(&self) -> Option<Seq> {
+        self.first_open(|effect| matches!(effect, Effect::CheckStop(_))).map(|id| id.1)
+    }
+
+    pub(crate) fn timers(&self) -> Vec<(ActorKey, Seq, Timestamp)> {
+        let due = |effect: &Effect| match effect {
+            Effect::Timer { due } => Some(*due),
+            _ => None,
+        };
+        self.open.iter().filter_map(|(id, effect)| Some((id.0, id.1, due(effect)?))).collect()
+    }
+
+    /// Lets the earliest timer fire.
+    pub(crate) fn tick(&mut self) {
+        let Some((actor, seq, due)) = self.timers().into_iter().min_by_key(|timer| timer.2) else { return };
+        self.now = self.now.max(due);
+        match actor {
+            ActorKey::Run(_) => self.run_event(RunEvent::TimerFired { seq }),
+            ActorKey::Session(_) => self.session_event(SessionEvent::TimerFired { seq }),
+        }
+    }
+
+    pub(crate) fn answer(&mut self, content: Vec<Block>, stop: StopReason) {
+        let Some(seq) = self.thinking() else { panic!("nobody thinks") };
+        let usage = Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() };
+        let answer = Answer { content, usage, model: "m".to_owned(), stop };
+        self.session_event(SessionEvent::Answered { seq, answer });
+    }
+
+    pub(crate) fn say(&mut self, text: &str) {
+        self.answer(vec![Block::Text(text.to_owned())], StopReason::EndTurn);
+    }
+
+    /// `calls` are a tool's name and its arguments each.
+    pub(crate) fn call(&mut self, calls: &[(&str, &str)]) {
+        let content = calls
+            .iter()
+            .map(|(name, input)| {
+                self.calls += 1;
+                Block::ToolCall(ToolCall {
+                    id: CallId::from(format!("c{}", self.calls).as_str()),
+                    name: (*name).to_owned(),
+                    input: Json::parse((*input).to_owned()).expect("JSON"),
+                    malformed: None,
+                })
+            })
+            .collect();
+        self.answer(content, StopReason::ToolUse);
+    }
+
+    pub(crate) fn fail(&mut self, class: ErrorClass, retry_after_ms: Option<u64>) {
+        let Some(seq) = self.thinking() else { panic!("nobody thinks") };
+        let failure = ModelFailure { retry_after_ms, ..ModelFailure::new(class, "its message") };
+        self.session_event(SessionEvent::ModelFailed { seq, failure });
+    }
+
+    pub(crate) fn finish(&mut self, seq: Seq, status: ToolStatus, output: &str) {
+        let result =
+            ToolResult { status, output: output.to_owned(), whole: None, duration_ms: 5, memory: None };
+        self.session_event(SessionEvent::ToolDone { seq, result });
+    }
+
+    pub(crate) fn finish_first(&mut self, output: &str) {
+        let Some((seq, _)) = self.tools().first().cloned() else { panic!("no tool runs") };
+        self.finish(seq, ToolStatus::Ok, output);
+    }
+
+    pub(crate) fn hook(&mut self, verdict: StopHookVerdict, evidence: &str) {
+        let Some(seq) = self.checking() else { panic!("no stop hook is asked") };
+        let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1 }];
+        let result = StopCheckResult { reports, evidence: evidence.to_owned() };
+        self.session_event(SessionEvent::StopChecked { seq, result });
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        match self.actors.get(&ROOT.into()) {
+            Some(Actor::Session(state)) => match state.standing() {
+                provost_engine::Standing::Rests(outcome) => Some(outcome),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The session's entries since the last look, a line each, and what is open now.
+    pub(crate) fn news(&mut self) -> String {
+        let mut text = String::new();
+        let shown = self.shown.entry(ROOT.into()).or_default();
+        let log = self.logs.get(&ROOT.into()).map(Vec::as_slice).unwrap_or_default();
+        for record in log.iter().skip(*shown) {
+            let _ = writeln!(text, "{}", short(&record.entry));
+        }
+        *shown = log.len();
+        for ((actor, seq), effect) in &self.open {
+            let aborted = if self.aborted.contains(&(*actor, *seq)) { " (abort)" } else { "" };
+            if matches!(actor, ActorKey::Session(_)) {
+                let _ = writeln!(text, "  → #{seq} {}{aborted}", effect_word(effect));
+            }
+        }
+        text
+    }
+
+    /// The laws of the session log, and that a fold of the log gives the state.
+    fn check_laws(&self) {
+        for (key, log) in &self.logs {
+            let mut folded = Actor::new(*key);
+            for record in log {
+                folded.replay(record).expect("the log replays");
+            }
+            assert_eq!(&folded, self.actors.get(key).expect("an actor"), "the fold of the log is the state");
+            let ends = log.iter().filter(|r| matches!(r.entry, Entry::Ended(_))).count();
+            assert!(ends <= 1, "ended twice");
+            if ends == 1 {
+                assert!(matches!(log.last().expect("a record").entry, Entry::Ended(_)), "something after the end");
+            }
+        }
+        self.check_calls();
+        self.check_open();
+    }
+
+    fn check_calls(&self) {
+        let mut asked: Vec<CallId> = Vec::new();
+        let mut finished: Vec<CallId> = Vec::new();
+        let mut started = HashSet::new();
+        for record in self.session_log() {
+            match &record.entry {
+                Entry::AssistantMessage(answer) => {
+                    assert_eq!(asked.len(), finished.len(), "an answer before all calls have a result");
+                    asked.extend(answer.content.iter().filter_map(|block| match block {
+                        Block::ToolCall(call) => Some(call.id.clone()),
+                        _ => None,
+                    }));
+                }
+                Entry::ToolStarted(start) => {
+                    assert!(started.insert(start.call.clone()) || start.again, "started twice unsaid");
+                }
+                Entry::ToolFinished(end) => finished.push(end.call.clone()),
+                Entry::ModelCalled(called) => {
+                    assert_eq!(asked.len(), finished.len(), "a model call before all calls have a result");
+                    let limit = self.turn_limit();
+                    assert!(called.turn <= limit, "turn {} of {limit}", called.turn);
+                }
+                Entry::Ended(_) | Entry::Paused(_) => {
+                    assert_eq!(asked.len(), finished.len(), "a rest before all calls have a result");
+                }
+                _ => {}
+            }
+        }
+        assert!(asked.starts_with(&finished), "results in the order of the calls, one each");
+    }
+
+    fn turn_limit(&self) -> u32 {
+        let raised = self.session_log().iter().filter_map(|record| match &record.entry {
+            Entry::Resumed(resumed) => resumed.turns_max,
+            Entry::SessionStarted(started) => Some(started.policy.limits.turns_max),
+            _ => None,
+        });
+        raised.max().unwrap_or(0)
+    }
+
+    /// What is open is what the state waits for, and a live session waits for something.
+    fn check_open(&self) {
+        let Some(Actor::Session(state)) = self.actors.get(&ROOT.into()) else { return };
+        let open = self.open.keys().filter(|id| id.0 == ROOT.into()).map(|id| id.1).collect::<HashSet<_>>();
+        let waited = state.open_effects().into_iter().collect::<HashSet<_>>();
+        assert_eq!(open, waited, "open effects");
+        if state.standing() == provost_engine::Standing::Live {
+            assert!(!open.is_empty(), "alive and waiting for nothing");
+        } else {
+            assert!(open.is_empty(), "at rest with open effects");
+        }
+    }
+}
+
+fn effect_word(effect: &Effect) -> String {
+    match effect {
+        Effect::Think(think) => format!("think (turn {}, cap {})", think.turn, think.output_tokens_max),
+        Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
+        Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
+        Effect::Timer { .. } => "timer".to_owned(),
+    }
+}
+
+fn short(entry: &Entry) -> String {
+    match entry {
+        Entry::ModelCalled(e) => format!("model_called turn {} call {} attempt {}", e.turn, e.call, e.attempt),
+        Entry::AssistantMessage(e) => format!("assistant_message {:?} {} blocks", e.stop, e.content.len()),
+        Entry::Retry(e) => format!("retry {:?} in {} ms", e.cause, e.delay_ms),
+        Entry::ToolStarted(e) => format!("tool_started {}{}", e.call, if e.again { " again" } else { "" }),
+        Entry::ToolFinished(e) => format!("tool_finished {} {:?}: {}", e.call, e.status, e.output),
+        Entry::SystemItem(e) => format!("system_item {:?}", e.item),
+        Entry::StopVerdicts(e) => format!("stop_verdicts {:?}", e.reports[0].verdict),
+        Entry::Paused(e) => format!("paused: {}", e.outcome),
+        Entry::Ended(e) => format!("ended: {}", e.outcome),
+        Entry::StopRequested(e) => format!("stop_requested: {}", e.outcome),
+        Entry::Compacted(e) => {
+            format!("compacted through {} ({} → {} tokens)", e.through, e.tokens_before, e.tokens_after)
+        }
+        other => other.kind().to_owned(),
+    }
+}

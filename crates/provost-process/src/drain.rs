@@ -1,0 +1,56 @@
+//! Feeding and reading a child's pipes, side by side with waiting for it.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_util::sync::CancellationToken;
+
+use crate::capture::{Capture, Captured};
+
+/// How long a stream may stay open after everything that was to close it is gone.
+const OPEN_AFTER_END_MAX: Duration = Duration::from_secs(2);
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Writes `input` and closes the pipe. A reader that doesn't want it is no error; ends early once `ended` is
+/// cancelled.
+pub(crate) async fn feed(pipe: Option<impl AsyncWrite + Unpin>, input: &[u8], ended: &CancellationToken) {
+    let Some(mut pipe) = pipe else { return };
+    let written = ended.run_until_cancelled(pipe.write_all(input)).await;
+    if let Some(Err(error)) = written {
+        tracing::debug!(%error, "the child did not take all of its standard input");
+    }
+}
+
+/// Reads until the stream ends, or until [`OPEN_AFTER_END_MAX`] after `ended` is cancelled.
+pub(crate) async fn drain(
+    pipe: Option<impl AsyncRead + Unpin>,
+    keep_bytes_max: usize,
+    ended: &CancellationToken,
+) -> Captured {
+    let mut capture = Capture::new(keep_bytes_max);
+    if let Some(pipe) = pipe {
+        tokio::select! {
+            biased;
+            () = read_to_end(pipe, &mut capture) => {}
+            () = long_ended(ended) => tracing::warn!("a child is gone but somebody holds its output open"),
+        }
+    }
+    capture.finish()
+}
+
+async fn read_to_end(mut pipe: impl AsyncRead + Unpin, capture: &mut Capture) {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        match pipe.read(&mut buffer).await {
+            Ok(0) => return,
+            Ok(count) => capture.add(buffer.get(..count).unwrap_or_default()),
+            Err(error) => return tracing::warn!(%error, "a child's output could not be read to its end"),
+        }
+    }
+}
+
+async fn long_ended(ended: &CancellationToken) {
+    ended.cancelled().await;
+    tokio::time::sleep(OPEN_AFTER_END_MAX).await;
+}

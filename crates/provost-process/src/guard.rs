@@ -1,0 +1,81 @@
+//! The guard: a process between Provost and a child that sees to it that nothing of the child is left.
+//!
+//! ```text
+//! Provost ──control──▶ guard (own session, adopts orphans) ──▶ child (own session) ──▶ …
+//! ```
+//!
+//! The guard is a fork of Provost that never executes anything, so an embedder needs no helper program. It is made
+//! between the fork of `spawn` and its exec: that fork becomes the guard and forks again, and the second one goes
+//! on to exec the program. A failing exec reaches `spawn` as ever; the guard sees its child exit with nothing
+//! left, and ends. Protocol on the control channel: the child's raw wait status (four bytes) comes up, [`Order`]s
+//! (a byte each) go down; the end of the channel going down means "kill all", coming up "all are gone".
+//!
+//! Everything here runs in a forked copy of a process with many threads: only async-signal-safe calls, no
+//! allocation, no locks, no panics.
+
+#![expect(unsafe_code, reason = "what happens between fork and exec has no safe interface")]
+
+mod sys;
+mod watch;
+
+use std::io;
+use std::os::unix::net::UnixStream;
+
+use tokio::process::Command;
+
+/// What the guard can be told. Each is harder than the one before; there is no way back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// SIGTERM to all.
+    Terminate,
+    /// SIGKILL to all, until nothing is left.
+    Kill,
+}
+
+impl Order {
+    pub(crate) const fn byte(self) -> u8 {
+        match self {
+            Self::Terminate => b'T',
+            Self::Kill => b'K',
+        }
+    }
+
+    /// A byte that can't be read is taken for the harder order.
+    const fn from_byte(byte: u8) -> Self {
+        if byte == Self::Terminate.byte() { Self::Terminate } else { Self::Kill }
+    }
+}
+
+/// Puts a guard, which holds `control`, between this process and the program `command` starts.
+pub(crate) fn install(command: &mut Command, control: UnixStream) {
+    // SAFETY: `split` and all it calls use only async-signal-safe system calls and memory of their own stack.
+    unsafe { command.pre_exec(move || split(&control)) };
+}
+
+/// Forks; returns in the child only, which is then to exec. The guard never returns.
+fn split(control: &UnixStream) -> io::Result<()> {
+    // Blocked until the child is ready: a handler of Provost's must not run in a copy of it. Blocked for ever in
+    // the guard: what ends the children by a signal must not end their guard before.
+    sys::block_signals();
+    sys::reset_handlers();
+    sys::new_session()?;
+    sys::adopt_orphans()?;
+    let guard = sys::own_pid();
+    // SAFETY: this is the only thread, see `install`.
+    match unsafe { sys::fork() }? {
+        None => become_child(guard),
+        Some(child) => watch::watch(control, child),
+    }
+}
+
+fn become_child(guard: libc::pid_t) -> io::Result<()> {
+    sys::die_with_parent()?;
+    // The guard may have died before it was asked for its death.
+    if sys::parent_pid() != guard {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    sys::new_session()?;
+    sys::close_on_exec();
+    sys::unblock_signals();
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! The system calls of the guard, each async-signal-safe. Errors are left out where there is no remedy.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use libc::{c_int, pid_t};
+
+/// Whether orphans below this process become its children.
+pub(super) const ADOPTS_ORPHANS: bool = cfg!(target_os = "linux");
+
+/// Where descriptors can only be closed one by one, those above are not.
+const CLOSE_ONE_BY_ONE_MAX: c_int = 65_536;
+
+const SIGNAL_MAX: c_int = 64;
+
+pub(super) enum Reaped {
+    One(pid_t, c_int),
+    NoneYet,
+    NoneLeft,
+}
+
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Forks; `None` in the new process.
+///
+/// # Safety
+/// The process must have one thread only, or the new one may only use async-signal-safe functions.
+pub(super) unsafe fn fork() -> io::Result<Option<pid_t>> {
+    // SAFETY: the caller's promise.
+    let pid = checked(unsafe { libc::fork() })?;
+    Ok((pid != 0).then_some(pid))
+}
+
+pub(super) fn exit() -> ! {
+    // SAFETY: no memory is involved; `_exit` runs no handlers.
+    unsafe { libc::_exit(0) }
+}
+
+pub(super) fn own_pid() -> pid_t {
+    // SAFETY: no memory is involved.
+    unsafe { libc::getpid() }
+}
+
+pub(super) fn parent_pid() -> pid_t {
+    // SAFETY: no memory is involved.
+    unsafe { libc::getppid() }
+}
+
+/// Leaves session, process group and controlling terminal.
+pub(super) fn new_session() -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Makes orphaned descendants children of this process.
+pub(super) fn adopt_orphans() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    const ON: libc::c_ulong = 1;
+    #[cfg(target_os = "linux")]
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, ON, 0, 0, 0) })?;
+    Ok(())
+}
+
+/// Has this process killed when its parent dies.
+pub(super) fn die_with_parent() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    let signal = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
+    #[cfg(target_os = "linux")]
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) })?;
+    Ok(())
+}
+
+/// Takes a name that isn't the program's: `pkill -9 provost` must not hit the guards too.
+pub(super) fn take_own_name() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the name ends with a zero and has no more than 16 bytes with it.
+    unsafe {
+        libc::prctl(libc::PR_SET_NAME, c"child-guard".as_ptr(), 0, 0, 0)
+    };
+}
+
+/// Goes to the root, so that no folder is kept busy.
+pub(super) fn leave_folder() {
+    // SAFETY: the path ends with a zero.
+    unsafe { libc::chdir(c"/".as_ptr()) };
+}
+
+pub(super) fn block_signals() {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigfillset` initialises the set before it is read.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut());
+    }
+}
+
+pub(super) fn unblock_signals() {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set before it is read.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, set.as_ptr(), ptr::null_mut());
+    }
+}
+
+/// Gives every signal its default effect. An ignored one would stay ignored in the program, and with an
+/// ignored SIGCHLD no exit could be waited for.
+pub(super) fn reset_handlers() {
+    for signal in 1..=SIGNAL_MAX {
+        // SAFETY: no memory is involved; a number that is no signal is refused.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Closes all descriptors but one.
+pub(super) fn close_all_but(kept: c_int) {
+    if close_range(0, kept.saturating_sub(1), 0) && close_range(kept.saturating_add(1), c_int::MAX, 0) {
+        return;
+    }
+    for fd in (0..descriptors_max()).filter(|fd| *fd != kept) {
+        // SAFETY: nothing in this process uses another descriptor any more.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// Has all descriptors but standard input, output and error closed by the coming exec. What Provost inherited from
+/// whoever started it is nothing for its children.
+pub(super) fn close_on_exec() {
+    #[cfg(target_os = "linux")]
+    if close_range(3, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC) {
+        return;
+    }
+    for fd in 3..descriptors_max() {
+        // SAFETY: no memory is involved; a number that is no descriptor is refused.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn close_range(first: c_int, last: c_int, flags: libc::c_uint) -> bool {
+    // By number: the function is missing from older C libraries.
+    // SAFETY: no memory is involved; the callers say why they may.
+    first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn close_range(_first: c_int, _last: c_int, _flags: libc::c_uint) -> bool {
+    false
+}
+
+fn descriptors_max() -> c_int {
+    // SAFETY: no memory is involved.
+    let limit = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+    c_int::try_from(limit)
+        .ok()
+        .filter(|limit| (0..CLOSE_ONE_BY_ONE_MAX).contains(limit))
+        .unwrap_or(CLOSE_ONE_BY_ONE_MAX)
+}
+
+/// Returns a descriptor that becomes readable when a child ends, or a negative number.
+pub(super) fn child_signals() -> c_int {
+    #[cfg(target_os = "linux")]
+    {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: `sigemptyset` initialises the set before it is read.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        -1
+    }
+}
+
+/// Waits until `control` can be read, a child has ended, or the time is over (negative: never); true for the
+/// first. Negative descriptors are passed over.
+pub(super) fn wait_readable(control: c_int, child_signals: c_int, timeout_ms: c_int) -> bool {
+    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut entries = [entry(control), entry(child_signals)];
+    let mut told = [0_u8; 512];
+    // SAFETY: both pointers come with the length of what they point to; the second descriptor doesn't block.
+    unsafe {
+        libc::poll(entries.as_mut_ptr(), 2, timeout_ms);
+        libc::read(child_signals, told.as_mut_ptr().cast(), told.len());
+    }
+    let [control, _] = entries;
+    control.revents != 0
+}
+
+/// Takes in one ended child.
+pub(super) fn reap() -> Reaped {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
+        0 => Reaped::NoneYet,
+        -1 => Reaped::NoneLeft,
+        pid => Reaped::One(pid, status),
+    }
+}
+
+pub(super) fn kill_group(group: pid_t, signal: c_int) {
+    if group > 1 {
+        // SAFETY: no memory is involved.
+        unsafe { libc::killpg(group, signal) };
+    }
+}
+
+pub(super) fn group_lives(group: pid_t) -> bool {
+    // SAFETY: no memory is involved.
+    let answer = checked(unsafe { libc::killpg(group, 0) });
+    answer.is_ok() || answer.is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))
+}
+
+pub(super) fn group_of(pid: pid_t) -> Option<pid_t> {
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::getpgid(pid) }).ok()
+}
+
+/// Calls `visit` for each child of this process; false where the system doesn't list them.
+pub(super) fn each_child(mut visit: impl FnMut(pid_t)) -> bool {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path ends with a zero. The only thread of this process forked them all.
+    let list = unsafe { libc::open(c"/proc/thread-self/children".as_ptr(), flags) };
+    if list < 0 {
+        return false;
+    }
+    let mut buffer = [0_u8; 4096];
+    let mut number: pid_t = 0;
+    loop {
+        // SAFETY: the pointer comes with the length of what it points to.
+        let count = unsafe { libc::read(list, buffer.as_mut_ptr().cast(), buffer.len()) };
+        let bytes = usize::try_from(count).ok().and_then(|count| buffer.get(..count)).unwrap_or_default();
+        for byte in bytes {
+            if byte.is_ascii_digit() {
+                number = number.saturating_mul(10).saturating_add(pid_t::from(byte & 0xf));
+            } else if number != 0 {
+                visit(number);
+                number = 0;
+            }
+        }
+        if bytes.is_empty() {
+            break;
+        }
+    }
+    // SAFETY: `list` was opened above and isn't used any more.
+    unsafe { libc::close(list) };
+    true
+}

@@ -1,0 +1,133 @@
+//! The guard's life: reap, report, obey, until nothing is left.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+use libc::{c_int, pid_t};
+
+use super::{Order, sys};
+
+/// Milliseconds between two rounds of asking or killing, or of looking where no signal tells of a child's end.
+const ROUND_MS: c_int = 10;
+
+/// So many groups are asked to end; those beyond are only killed.
+const ASKED_MAX: usize = 256;
+
+struct Watch<'a> {
+    control: &'a UnixStream,
+    /// Tells of ended children; negative where the system has no such thing, then they are polled for.
+    child_signals: c_int,
+    child: pid_t,
+    ordered: Option<Order>,
+    asked: Asked,
+}
+
+/// Guards `child` until it and everything descended from it is gone.
+pub(super) fn watch(control: &UnixStream, child: pid_t) -> ! {
+    // Before anything else: `spawn` waits for the end of a pipe this process holds a copy of.
+    sys::close_all_but(control.as_raw_fd());
+    sys::take_own_name();
+    sys::leave_folder();
+    let asked = Asked { groups: [0; ASKED_MAX], count: 0 };
+    let mut watch = Watch { control, child_signals: sys::child_signals(), child, ordered: None, asked };
+    while watch.reap() {
+        watch.carry_out();
+        if sys::wait_readable(watch.listening(), watch.child_signals, watch.patience_ms()) {
+            watch.obey();
+        }
+    }
+    sys::exit()
+}
+
+impl Watch<'_> {
+    /// The control channel, or a negative number after the last order: a closed channel is always readable.
+    fn listening(&self) -> c_int {
+        if self.ordered == Some(Order::Kill) { -1 } else { self.control.as_raw_fd() }
+    }
+
+    /// Under an order there are rounds: an orphan is adopted without any sign.
+    fn patience_ms(&self) -> c_int {
+        if self.ordered.is_some() || self.child_signals < 0 { ROUND_MS } else { -1 }
+    }
+
+    /// Takes in what has ended and tells whether anything is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match sys::reap() {
+                sys::Reaped::One(pid, status) if pid == self.child => {
+                    // Fails only when nobody is there to read it.
+                    let _ = self.control.write_all(&status.to_ne_bytes());
+                }
+                sys::Reaped::One(..) => {}
+                sys::Reaped::NoneYet => return true,
+                sys::Reaped::NoneLeft => return !sys::ADOPTS_ORPHANS && sys::group_lives(self.child),
+            }
+        }
+    }
+
+    fn obey(&mut self) {
+        let mut byte = [0];
+        self.ordered = match self.control.read(&mut byte) {
+            Ok(0) => Some(Order::Kill),
+            Ok(_) => Some(Order::from_byte(u8::from_ne_bytes(byte))),
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+                self.ordered
+            }
+            Err(_) => Some(Order::Kill),
+        };
+    }
+
+    fn carry_out(&mut self) {
+        match self.ordered {
+            None => {}
+            Some(Order::Terminate) => {
+                let asked = &mut self.asked;
+                each_group(self.child, |group| {
+                    if asked.is_first_time(group) {
+                        sys::kill_group(group, libc::SIGTERM);
+                    }
+                });
+            }
+            Some(Order::Kill) => each_group(self.child, |group| sys::kill_group(group, libc::SIGKILL)),
+        }
+    }
+}
+
+/// Calls `visit` for the group of each child of this process, once or more.
+///
+/// A child that wasn't reaped keeps its number and its group's from being used again. Those below the children
+/// become children when their parents die, so visiting in rounds reaches all.
+fn each_group(child: pid_t, mut visit: impl FnMut(pid_t)) {
+    let own_group = sys::own_pid();
+    let mut last_group = own_group;
+    let listed = sys::each_child(|child| {
+        // Still in this process's own group: about to make its own session, the next round sees it.
+        let group = sys::group_of(child).unwrap_or(own_group);
+        if group != own_group && group != last_group {
+            visit(group);
+            last_group = group;
+        }
+    });
+    if !listed {
+        visit(child);
+    }
+}
+
+/// The groups that were asked to end: being asked twice means "at once" to some programs.
+struct Asked {
+    groups: [pid_t; ASKED_MAX],
+    count: usize,
+}
+
+impl Asked {
+    fn is_first_time(&mut self, group: pid_t) -> bool {
+        if self.groups.iter().take(self.count).any(|asked| *asked == group) {
+            return false;
+        }
+        let Some(slot) = self.groups.get_mut(self.count) else { return false };
+        *slot = group;
+        self.count = self.count.saturating_add(1);
+        true
+    }
+}

@@ -1,0 +1,111 @@
+//! The same `run` where there are no guards: only the child itself is ended for certain.
+
+use std::future::pending;
+use std::io;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::drain::{drain, feed};
+use crate::{ChildSpec, Ending, Finished, SpawnError, Streams};
+
+/// Runs one child to its end and returns how it ended and what it wrote.
+///
+/// Unlike on unix, only the child itself is ended, by force and without grace. What it started may be left, also
+/// when this process is killed; its output is waited for 2 s. Merged streams keep the order of writing roughly.
+///
+/// # Errors
+/// When the child couldn't be started. How it ends is never an error.
+///
+/// # Cancellation
+/// Dropping the future kills the child.
+pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
+    if cancel.is_cancelled() {
+        return Ok(Finished::cancelled_before_start());
+    }
+    let began = Instant::now();
+    let deadline = spec.timeout.and_then(|timeout| began.checked_add(timeout));
+    let mut child = start(&spec).map_err(|source| SpawnError::new(&spec, source))?;
+    let stdin = child.stdin.take();
+    let stdout: Option<Stream> = child.stdout.take().map(|pipe| Box::new(pipe) as Stream);
+    let stderr: Option<Stream> = child.stderr.take().map(|pipe| Box::new(pipe) as Stream);
+    let (stdout, stderr) = match spec.streams {
+        Streams::Merged => (Both([stdout, stderr]), None),
+        Streams::Apart => (Both([stdout, None]), stderr),
+    };
+    let ended = CancellationToken::new();
+    let (ending, (), stdout, stderr) = tokio::join!(
+        async {
+            let _ended = ended.clone().drop_guard();
+            end(&mut child, cancel, deadline).await
+        },
+        feed(stdin, &spec.stdin, &ended),
+        drain(Some(stdout), spec.keep_bytes_max, &ended),
+        drain(stderr, spec.keep_bytes_max, &ended),
+    );
+    Ok(Finished { ending, stdout, stderr, duration: began.elapsed() })
+}
+
+fn start(spec: &ChildSpec) -> io::Result<Child> {
+    let stdin = if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+    Command::new(&spec.program)
+        .args(&spec.args)
+        .current_dir(&spec.cwd)
+        .env_clear()
+        .envs(spec.env.iter().cloned())
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+}
+
+async fn end(child: &mut Child, cancel: &CancellationToken, deadline: Option<Instant>) -> Ending {
+    let timed_out = async {
+        match deadline {
+            Some(deadline) => sleep_until(deadline).await,
+            None => pending().await,
+        }
+    };
+    let ending = tokio::select! {
+        biased;
+        status = child.wait() => {
+            return Ending::Exited(status.ok().and_then(|status| status.code()).unwrap_or(-1));
+        }
+        () = cancel.cancelled() => Ending::Cancelled,
+        () = timed_out => Ending::TimedOut,
+    };
+    if let Err(error) = child.kill().await {
+        tracing::warn!(%error, "a child could not be killed");
+    }
+    ending
+}
+
+type Stream = Box<dyn AsyncRead + Send + Unpin>;
+
+/// Up to two streams read as one, whichever has something.
+struct Both([Option<Stream>; 2]);
+
+impl AsyncRead for Both {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let filled = buf.filled().len();
+        for slot in &mut self.0 {
+            let Some(stream) = slot else { continue };
+            match Pin::new(stream).poll_read(cx, buf) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) if buf.filled().len() == filled => *slot = None,
+                ready => return ready,
+            }
+        }
+        if self.0.iter().all(Option::is_none) { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}

@@ -1,0 +1,157 @@
+//! One child from start to end.
+
+use std::future::pending;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::drain::{drain, feed};
+use crate::start::{Control, Order, Started, start};
+use crate::{ChildSpec, Ending, Finished, SpawnError};
+
+/// How long a program may take to begin; only a hung file system takes that long.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// How long killed processes may take to vanish; only a process stuck in the kernel, or one of another user,
+/// takes that long. Its guard goes on killing it.
+const VANISH_MAX: Duration = Duration::from_secs(5);
+
+/// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
+const REAP_MAX: Duration = Duration::from_secs(1);
+
+/// Runs one child to its end and returns how it ended and what it wrote.
+///
+/// When the child exits, the call ends with its exit code even if processes it left behind hold its output open:
+/// these get SIGTERM and, after [`ChildSpec::grace`], SIGKILL. Nothing descended from the child is left when
+/// this returns, and all they wrote before is read. Cancelling or the timeout ends child and descendants the same
+/// way; cancelling during a grace period ends it at once. On top of timeout and grace a call takes at most 10 s
+/// to start (a hung file system) and 8 s to end: 5 s for killed processes to vanish, 2 s for pipes to close, 1 s to
+/// reap. A process the system won't let go is then logged and left to its guard.
+///
+/// ```
+/// # use std::{path::PathBuf, time::Duration};
+/// # use provost_process::{ChildSpec, Ending, Streams, allowed_env, run};
+/// # use tokio_util::sync::CancellationToken;
+/// # #[tokio::main] async fn main() -> Result<(), provost_process::SpawnError> {
+/// let spec = ChildSpec {
+///     program: "sh".into(),
+///     args: vec!["-c".into(), "cat; sleep 1000 & exit 3".into()],
+///     cwd: PathBuf::from("/"),
+///     env: allowed_env(&[]),
+///     stdin: b"hello".to_vec(),
+///     streams: Streams::Merged,
+///     keep_bytes_max: 64 * 1024,
+///     timeout: Some(Duration::from_secs(60)),
+///     grace: Duration::from_secs(2),
+/// };
+/// let finished = run(spec, &CancellationToken::new()).await?;
+/// assert_eq!(finished.ending, Ending::Exited(3));
+/// assert_eq!(finished.stdout.to_text_lossy(), "hello");
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// When the child couldn't be started. How it ends is never an error.
+///
+/// # Cancellation
+/// Dropping the future doesn't block; the guard then kills everything within milliseconds. Prefer `cancel`, which
+/// asks first and returns what was written. Cancelled before the start, nothing is started.
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O and time enabled.
+pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished, SpawnError> {
+    if cancel.is_cancelled() {
+        return Ok(Finished::cancelled_before_start());
+    }
+    let began = tokio::time::Instant::now();
+    let deadline = spec.timeout.map(sleep);
+    let spec = Arc::new(spec);
+    let Started { mut guard, control, stdin, stdout, stderr } =
+        start_apart(&spec).await.map_err(|source| SpawnError::new(&spec, source))?;
+
+    let ended = CancellationToken::new();
+    let (ending, (), stdout, stderr) = tokio::join!(
+        async {
+            let _ended = ended.clone().drop_guard();
+            watch(control, stop_asked(cancel, deadline), spec.grace, cancel).await
+        },
+        feed(stdin, &spec.stdin, &ended),
+        drain(Some(stdout), spec.keep_bytes_max, &ended),
+        drain(stderr, spec.keep_bytes_max, &ended),
+    );
+    // The guard has closed its control channel, so this is immediate. If it is stuck, or this future is dropped,
+    // tokio's orphan queue reaps it.
+    let _ = timeout(REAP_MAX, guard.wait()).await;
+    Ok(Finished { ending, stdout, stderr, duration: began.elapsed() })
+}
+
+/// Starts the child on a thread that may block: forking a large process takes a while, and the call returns only
+/// when the program's file was found and read.
+async fn start_apart(spec: &Arc<ChildSpec>) -> io::Result<Started> {
+    let spec = Arc::clone(spec);
+    // If nobody waits any more, what was started is dropped, and thereby killed.
+    let starting = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || start(&spec)));
+    match timeout(START_MAX, starting).await {
+        Ok(Ok(started)) => started,
+        Ok(Err(error)) => Err(io::Error::other(error)),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+async fn stop_asked(cancel: &CancellationToken, deadline: Option<Sleep>) -> Ending {
+    let timed_out = async {
+        match deadline {
+            Some(deadline) => deadline.await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Ending::Cancelled,
+        () = timed_out => Ending::TimedOut,
+    }
+}
+
+/// Waits for the child or for the wish to stop it, then ends all that is left.
+async fn watch(
+    mut control: Control,
+    stop: impl Future<Output = Ending>,
+    grace: Duration,
+    cancel: &CancellationToken,
+) -> Ending {
+    let ending = tokio::select! {
+        biased;
+        exit = control.exit() => exit,
+        ending = stop => ending,
+    };
+    let hurry = async {
+        match ending {
+            Ending::Cancelled => pending().await,
+            Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut => cancel.cancelled().await,
+        }
+    };
+    end_all(&mut control, grace, hurry).await;
+    ending
+}
+
+/// Asks everything below the guard to end and kills what is left after `grace`, or as soon as `hurry` is done.
+async fn end_all(control: &mut Control, grace: Duration, hurry: impl Future<Output = ()>) {
+    control.order(Order::Terminate).await;
+    let gone_in_time = tokio::select! {
+        biased;
+        () = control.gone() => true,
+        () = hurry => false,
+        () = sleep(grace) => false,
+    };
+    if gone_in_time {
+        return;
+    }
+    control.order(Order::Kill).await;
+    if timeout(VANISH_MAX, control.gone()).await.is_err() {
+        tracing::warn!("a killed process is still there; its guard stays with it");
+    }
+}
