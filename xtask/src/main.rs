@@ -1,1 +1,32 @@
-fn main() {}
+//! The workspace's own commands: `cargo xtask COMMAND`.
+
+mod example;
+mod gate;
+mod kill_loop;
+mod shell;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  fix-the-bug       run the example: a scripted agent repairs a small project in target/fix-the-bug
+  ci                check everything: format, lints, tests, documentation, the example, a short kill loop
+  kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
+";
+
+fn main() -> Result<()> {
+    let args = std::env::args().skip(1).collect::<Vec<_>>();
+    let args = args.iter().map(String::as_str).collect::<Vec<_>>();
+    match args.as_slice() {
+        ["fix-the-bug"] => example::fix_the_bug(),
+        ["ci"] => gate::ci(),
+        ["kill-loop"] => kill_loop::run(100),
+        ["kill-loop", times] => kill_loop::run(times.parse()?),
+        ["--help" | "-h" | "help"] | [] => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        other => bail!("`cargo xtask {}` isn't known\n\n{USAGE}", other.join(" ")),
+    }
+}

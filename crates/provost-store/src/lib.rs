@@ -1,1 +1,45 @@
-//! store
+//! The embedded home of Provost: no service, one process or several on one machine.
+//!
+//! [`LocalHome`] is the home; what it keeps goes to a [`SessionStore`]: [`SqliteStore`], or [`MemoryStore`] for
+//! tests, or one of your own, for which [`conformance`] tells whether it is right.
+
+mod cache;
+mod claim;
+pub mod conformance;
+mod decide;
+mod export;
+mod feed;
+mod folder;
+mod home;
+mod import;
+mod job;
+mod memory;
+mod queue;
+mod reader;
+mod serve;
+mod sqlite;
+mod store;
+mod subscribe;
+mod transfer;
+mod writer;
+
+pub use claim::{Claim, Claims, FileClaims, LocalClaims};
+pub use export::export_run;
+pub use home::LocalHome;
+pub use import::import_run;
+pub use memory::MemoryStore;
+pub use sqlite::SqliteStore;
+pub use store::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+pub use transfer::{LineProblem, TransferError};
+
+use provost_harness::HomeError;
+
+/// Starts a thread that nobody waits for: it ends when the queue it works on is closed.
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), HomeError> {
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    started.map(drop).map_err(|error| HomeError::Storage {
+        attempt: "start a thread",
+        message: error.to_string(),
+        hint: None,
+    })
+}

@@ -1,1 +1,68 @@
-//! tools
+//! The built-in tools of Provost's native agents.
+//!
+//! ```text
+//! arguments (JSON) ──arguments──▶ a tool ──job──▶ its own thread ──workspace──▶ files
+//!                                   └──shell──▶ provost-process
+//! ```
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `arguments.rs` | schemas from argument types, and reading arguments |
+//! | `spec.rs` | what all specs have in common, and their limits |
+//! | `job.rs` | work that blocks: on a thread of its own, stopped by the cancel token |
+//! | `failure.rs` | why a tool couldn't, in words for the model |
+//! | `workspace.rs`, `workspace/` | paths that stay in the workspace, opening, replacing, nearest names |
+//! | `text.rs`, `window.rs`, `sniff.rs` | cutting text, reading a few lines of a long stream, binary files |
+//! | `walk.rs` | walking folders, honouring ignore files |
+//! | `read_file.rs` … `update_plan.rs` | one tool each, with its parts in a folder of its name |
+//!
+//! Invariants:
+//! - A path argument is resolved (`..`, symlinks, dangling ones too) before it is compared with the workspace, and
+//!   the file is then opened relative to a handle of the workspace, which the system keeps from leading out of it
+//!   (`RESOLVE_BENEATH` on Linux, a walk without following links elsewhere): a link that is swapped in between
+//!   check and use gains nothing. Walks of folders (`list_dir`, `search`) don't follow links.
+//! - Nothing but regular files is read; a FIFO or a device never makes a call hang.
+//! - A file is replaced as a whole or not at all.
+//! - No tool holds more in memory than its named limits, whatever the size of what it looks at.
+//! - The tools read no environment; what a shell may see of it is chosen by `provost-process`.
+
+mod arguments;
+mod edit_file;
+mod failure;
+mod job;
+mod list_dir;
+mod read_file;
+mod search;
+mod shell;
+mod sniff;
+mod spec;
+mod text;
+mod update_plan;
+mod walk;
+mod window;
+mod workspace;
+mod write_file;
+
+use provost_harness::Toolbox;
+
+pub use edit_file::EditFile;
+pub use list_dir::ListDir;
+pub use read_file::ReadFile;
+pub use search::Search;
+pub use shell::{SHELL_KEEP_BYTES_MAX, Shell};
+pub use spec::OUTPUT_BYTES_MAX;
+pub use update_plan::UpdatePlan;
+pub use write_file::WriteFile;
+
+/// Returns all tools of this crate, with their defaults.
+#[must_use]
+pub fn builtin() -> Toolbox {
+    Toolbox::new()
+        .with(ReadFile::new())
+        .with(WriteFile::new())
+        .with(EditFile::new())
+        .with(ListDir::new())
+        .with(Search::new())
+        .with(Shell::new())
+        .with(UpdatePlan::new())
+}

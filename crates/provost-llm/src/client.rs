@@ -1,0 +1,251 @@
+//! One provider's endpoint: a pooled client, and its errors in words that say what to check.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use provost_event::{ErrorClass, ModelFailure, Usage};
+use provost_harness::Clock;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, Url, redirect};
+
+use crate::failure::{ReadError, Said, class_of, one_line, retry_after_ms, shorten};
+use crate::key::Key;
+use crate::patience::Patience;
+use crate::stream::EventStream;
+use crate::{ModelLimits, ResolveError};
+
+/// A dead HTTP/2 connection is noticed by a ping unanswered, so that an attempt doesn't go over it again.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// An idle connection is closed before common load balancers do it.
+const IDLE_MAX: Duration = Duration::from_secs(55);
+/// Characters shown of an error that isn't in the provider's format, such as a proxy's page.
+const FOREIGN_CHARS_MAX: usize = 200;
+
+/// What an endpoint is made of.
+pub(crate) struct EndpointSpec<'a> {
+    pub(crate) base_url: &'a str,
+    /// Below the base, without the leading slash.
+    pub(crate) path: &'a str,
+    pub(crate) key: Key,
+    /// The headers of every request, the key's included.
+    pub(crate) headers: HeaderMap,
+    pub(crate) read_error: ReadError,
+    pub(crate) limits: ModelLimits,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// Where requests go.
+pub(crate) struct Endpoint {
+    client: Client,
+    url: Url,
+    key: Key,
+    headers: HeaderMap,
+    read_error: ReadError,
+    limits: ModelLimits,
+    clock: Arc<dyn Clock>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(spec: EndpointSpec<'_>) -> Result<Self, ResolveError> {
+        let url = address(spec.base_url, spec.path)?;
+        let mut builder = Client::builder()
+            // A redirect would carry the key to another host.
+            .redirect(redirect::Policy::none())
+            .connect_timeout(Duration::from_millis(spec.limits.connect_ms))
+            .pool_idle_timeout(IDLE_MAX)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(PING_EVERY)
+            .http2_keep_alive_timeout(PING_TIMEOUT);
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(ResolveError::Client)?;
+        let EndpointSpec { key, headers, read_error, limits, clock, .. } = spec;
+        Ok(Self { client, url, key, headers, read_error, limits, clock })
+    }
+
+    /// Host and port, for people.
+    pub(crate) fn place(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        self.url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
+    /// Sends `body` and returns the stream of the answer.
+    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<EventStream, ModelFailure> {
+        let patience = Patience::since(self.clock.now(), self.limits);
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let (due, what, after_ms) = patience.due();
+        let response = tokio::select! {
+            biased;
+            response = request.send() => response.map_err(|error| self.unreachable(&error))?,
+            () = self.clock.sleep_until(due) => return Err(stalled(what, after_ms)),
+        };
+        if response.status().is_success() && is_stream(&response) {
+            return Ok(EventStream::new(response, patience, self.limits, Arc::clone(&self.clock)));
+        }
+        Err(self.refused(response).await)
+    }
+
+    /// `failure` as it may be shown: without the key, shortened, with what was used.
+    pub(crate) fn presentable(&self, mut failure: ModelFailure, usage: Usage) -> ModelFailure {
+        failure.message = shorten(&self.key.scrub(&failure.message), self.limits.message_chars_max);
+        failure.request_id = failure.request_id.map(|id| self.key.scrub(&id));
+        failure.usage = usage;
+        failure
+    }
+
+    /// Reads an answer that is no stream of events to its end, so that the connection can be used again.
+    async fn refused(&self, mut response: Response) -> ModelFailure {
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let body = tokio::select! {
+            body = error_body(&mut response, self.limits.error_body_bytes_max) => body,
+            () = self.clock.sleep(Duration::from_millis(self.limits.gap_ms)) => String::new(),
+        };
+        let body = self.key.scrub(&body);
+        let said = (self.read_error)(&body).unwrap_or_else(|| foreign(status, &headers, &body));
+        ModelFailure {
+            class: class_of(status, said.class),
+            status: Some(status),
+            message: said.message,
+            request_id: said.request_id.or_else(|| request_id(&headers)),
+            retry_after_ms: retry_after_ms(&headers, self.clock.now()),
+            usage: Usage::default(),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ModelFailure {
+        let place = self.place();
+        let cause = cause_of(error);
+        let message = match trouble(error, self.url.scheme() == "https") {
+            Trouble::Timeout => {
+                let s = self.limits.connect_ms / 1000;
+                format!("no connection to {place} within {s} s; check the network, a firewall, and the proxy variables")
+            }
+            Trouble::Refused => {
+                format!("{place} refuses connections; check that a server listens there, and the base URL's host and port")
+            }
+            Trouble::Name => format!("no address is known for {place}; check the base URL's spelling and the network"),
+            Trouble::Tls => {
+                format!("no trusted TLS connection to {place}: {cause}; check https or http in the base URL, and a company's certificate authority (SSL_CERT_FILE)")
+            }
+            Trouble::Broken => format!("the connection to {place} broke before an answer began: {cause}"),
+        };
+        ModelFailure::new(ErrorClass::Transport, message)
+    }
+}
+
+enum Trouble {
+    Timeout,
+    Refused,
+    Name,
+    Tls,
+    Broken,
+}
+
+fn trouble(error: &reqwest::Error, is_tls: bool) -> Trouble {
+    let io_kind = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let says = |words: &str| causes(error).any(|cause| cause.to_string().contains(words));
+    if error.is_timeout() || io_kind == Some(io::ErrorKind::TimedOut) {
+        Trouble::Timeout
+    } else if io_kind == Some(io::ErrorKind::ConnectionRefused) {
+        Trouble::Refused
+    } else if says("dns error") {
+        Trouble::Name
+    } else if is_tls && error.is_connect() {
+        Trouble::Tls
+    } else {
+        Trouble::Broken
+    }
+}
+
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&error| error.source())
+}
+
+/// The innermost cause in its own words. The outer ones hold the address with whatever stands in it.
+pub(crate) fn cause_of(error: &reqwest::Error) -> String {
+    causes(error).skip(1).last().map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
+}
+
+pub(crate) fn stalled(what: &str, after_ms: u64) -> ModelFailure {
+    let mut message = format!("{what} for ");
+    // Writing to a String can't fail.
+    let _ = if after_ms % 1000 == 0 {
+        write!(message, "{} s", after_ms / 1000)
+    } else {
+        write!(message, "{after_ms} ms")
+    };
+    ModelFailure::new(ErrorClass::Stalled, message)
+}
+
+/// The provider's name for the request.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let value: &HeaderValue = headers.get("request-id").or_else(|| headers.get("x-request-id"))?;
+    value.to_str().ok().map(|id| shorten(id, FOREIGN_CHARS_MAX))
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+async fn error_body(response: &mut Response, bytes_max: usize) -> String {
+    let mut body = Vec::new();
+    // A body that breaks off is as good as what came of it.
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= bytes_max {
+            body.truncate(bytes_max);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// An error that isn't in the provider's format: a proxy's, a gateway's, another program's.
+fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
+    let place = headers.get("location").and_then(|value| value.to_str().ok());
+    let excerpt = shorten(&one_line(body), FOREIGN_CHARS_MAX);
+    let message = match (status, place) {
+        (200..=299, _) => format!("HTTP {status}, but no stream of events: {excerpt}"),
+        (300..=399, Some(place)) => format!("HTTP {status}: the address has moved to {place}; check the base URL"),
+        _ if excerpt.is_empty() => format!("HTTP {status} without a message"),
+        _ => format!("HTTP {status}: {excerpt}"),
+    };
+    Said { message, ..Said::default() }
+}
+
+fn address(base_url: &str, path: &str) -> Result<Url, ResolveError> {
+    let bad = |why: &'static str| ResolveError::Address { base_url: without_userinfo(base_url), why };
+    let base = base_url.trim().trim_end_matches('/');
+    let base = base.strip_suffix("/v1").unwrap_or(base);
+    let url = Url::parse(&format!("{base}/{path}")).map_err(|_| bad("it isn't a URL"))?;
+    match url.scheme() {
+        _ if base.contains(['?', '#']) => Err(bad("it has a query or a fragment")),
+        "http" | "https" if url.has_host() => Ok(url),
+        _ => Err(bad("it doesn't begin with http:// or https://")),
+    }
+}
+
+/// The address as it may be shown: a user and a password may stand before its host.
+fn without_userinfo(base_url: &str) -> String {
+    match (base_url.find("://"), base_url.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => {
+            let (scheme, host) = (base_url.get(..scheme), base_url.get(at + 1..));
+            format!("{}://{}", scheme.unwrap_or_default(), host.unwrap_or_default())
+        }
+        _ => base_url.to_owned(),
+    }
+}
+
+/// A proxy is for the world outside; one on this machine couldn't be meant for this machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

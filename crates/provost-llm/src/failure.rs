@@ -1,0 +1,123 @@
+//! What a provider's refusal means, whatever the provider.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use provost_event::{ErrorClass, Timestamp};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+/// What a provider says of an error in its own format, in an error's body or in the middle of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// What its own type of error comes to, if it is a known one.
+    pub(crate) class: Option<ErrorClass>,
+    pub(crate) message: String,
+    pub(crate) request_id: Option<String>,
+}
+
+/// Reads an error's body; `None` if it isn't in the provider's format.
+pub(crate) type ReadError = fn(&str) -> Option<Said>;
+
+/// Words that providers use when a request is longer than the model's window.
+const TOO_LONG: [&str; 7] = [
+    "prompt is too long",
+    "context length",
+    "context limit",
+    "context window",
+    "maximum context",
+    "too many input tokens",
+    "exceeds the maximum number of tokens",
+];
+
+/// Whether a refusal of the request means that the conversation no longer fits.
+pub(crate) fn says_too_long(message: &str) -> bool {
+    let message = message.to_lowercase();
+    TOO_LONG.iter().any(|words| message.contains(words))
+}
+
+/// The class of an HTTP error: the status decides where it is specific, else what the provider said.
+pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
+    match status {
+        401 => ErrorClass::Unauthorized,
+        402 | 403 => ErrorClass::Forbidden,
+        404 => ErrorClass::NotFound,
+        408 | 409 => ErrorClass::Server,
+        413 => ErrorClass::ContextTooLong,
+        429 => ErrorClass::RateLimited,
+        529 => ErrorClass::Overloaded,
+        200..=299 => said.unwrap_or(ErrorClass::Nonsense),
+        300..=399 => ErrorClass::NotFound,
+        500.. => said.filter(|class| class.may_retry()).unwrap_or(ErrorClass::Server),
+        _ => said.unwrap_or(ErrorClass::InvalidRequest),
+    }
+}
+
+/// How long a provider asks to wait: `retry-after-ms`, or `Retry-After` as seconds or as a date (RFC 9110, 10.2.3).
+/// A date that has passed is no wait. `None` where there is neither, or nothing that can be read.
+pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(ms) = text("retry-after-ms").and_then(|value| value.parse().ok()) {
+        return Some(ms);
+    }
+    let value = text(RETRY_AFTER.as_str())?;
+    let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    if let Some(wait) = seconds {
+        return Some(ms(wait));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    let since = date.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(Timestamp(ms(since)).since_ms(now))
+}
+
+/// The first `chars_max` characters of `text`, and a mark if that isn't all.
+pub(crate) fn shorten(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// `text` with every run of white space as one space.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_event::Timestamp;
+    use reqwest::header::HeaderMap;
+
+    use super::{retry_after_ms, shorten};
+
+    #[track_caller]
+    fn check(name: &'static str, value: &str, expected: Option<u64>) {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        // Sun, 06 Nov 1994 08:49:37 GMT
+        assert_eq!(retry_after_ms(&headers, Timestamp(784_111_777_000)), expected, "{name}: {value}");
+    }
+
+    #[test]
+    fn a_wish_to_wait_is_read_in_every_form() {
+        check("retry-after", "7", Some(7000));
+        check("retry-after", " 0 ", Some(0));
+        check("retry-after", "1.5", Some(1500));
+        check("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT", Some(30_000));
+        check("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT", Some(0));
+        check("retry-after-ms", "250", Some(250));
+    }
+
+    #[test]
+    fn a_wish_that_makes_no_sense_is_none() {
+        for value in ["", "-1", "soon", "NaN", "inf", "1e300"] {
+            check("retry-after", value, None);
+        }
+    }
+
+    #[test]
+    fn a_text_is_shortened_between_characters() {
+        assert_eq!(shorten("grün", 4), "grün");
+        assert_eq!(shorten("grüne", 3), "grü…");
+        assert_eq!(shorten("x", 0), "…");
+    }
+}

@@ -1,0 +1,32 @@
+//! A provider's key: goes into one header and nowhere else.
+
+use reqwest::header::HeaderValue;
+use secrecy::{ExposeSecret, SecretString};
+
+/// What stands in a text where the key was.
+const HIDDEN: &str = "[key]";
+
+pub(crate) struct Key(SecretString);
+
+impl Key {
+    /// Takes `secret` without the white space around it, which files of keys tend to end with.
+    pub(crate) fn new(secret: &SecretString) -> Self {
+        Self(secret.expose_secret().trim().into())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.expose_secret().is_empty()
+    }
+
+    /// The key as a header's value, marked so that no HTTP library shows it; `None` if it can't be one.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(self.0.expose_secret()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+
+    /// `text` without the key: some servers repeat it in their complaint.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        if self.is_empty() { text.to_owned() } else { text.replace(self.0.expose_secret(), HIDDEN) }
+    }
+}

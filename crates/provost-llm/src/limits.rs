@@ -1,0 +1,42 @@
+//! How long and how large an answer may be.
+
+/// The limits of one model call. Time is in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelLimits {
+    /// Until a connection stands; then the call fails as `transport`. Default 10 s.
+    pub connect_ms: u64,
+    /// From the request until the answer's first block; pings don't count. Then it fails as `stalled`. Default 60 s.
+    pub first_token_ms: u64,
+    /// Without any byte, pings included, once the answer has begun; then it fails as `stalled`. Default 60 s.
+    pub gap_ms: u64,
+    /// With nothing but pings, once the answer's first block is there: a model that thinks without showing it.
+    /// Then it fails as `stalled`. Default 10 min.
+    pub quiet_ms: u64,
+    /// Until the stream's end, after the answer's: what it takes to use the connection again. A connection that
+    /// takes longer is closed; the answer counts. Default 0.5 s.
+    pub drain_ms: u64,
+    /// Bytes of an answer on the wire; more is `nonsense`. Default 16 MiB.
+    pub answer_bytes_max: usize,
+    /// Bytes of one event of the stream; more is `nonsense`. Default 4 MiB.
+    pub event_bytes_max: usize,
+    /// Bytes read of an error's body; the rest is ignored. Default 64 KiB.
+    pub error_body_bytes_max: usize,
+    /// Characters kept of a provider's error message. Default 1000.
+    pub message_chars_max: usize,
+}
+
+impl Default for ModelLimits {
+    fn default() -> Self {
+        Self {
+            connect_ms: 10_000,
+            first_token_ms: 60_000,
+            gap_ms: 60_000,
+            quiet_ms: 600_000,
+            drain_ms: 500,
+            answer_bytes_max: 16 * 1024 * 1024,
+            event_bytes_max: 4 * 1024 * 1024,
+            error_body_bytes_max: 64 * 1024,
+            message_chars_max: 1000,
+        }
+    }
+}

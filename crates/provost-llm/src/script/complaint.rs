@@ -1,0 +1,102 @@
+//! What is wrong with a script, where, and what would be right.
+
+use std::io;
+
+use serde_saphyr::{DefaultMessageFormatter, Error as YamlError, Location, MessageFormatter as _};
+
+/// The largest script.
+pub(super) const SCRIPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Names are near each other up to so many edits.
+const NEAR: usize = 2;
+
+/// Why there is no script.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// The file can't be read.
+    #[error("can't read the script {file}; check its path")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is too large.
+    #[error("the script {file} is larger than {SCRIPT_BYTES_MAX} bytes; split it")]
+    TooLarge {
+        /// The file.
+        file: String,
+    },
+    /// Something in it is wrong.
+    #[error("{file}:{line}:{column}: {problem}; {remedy}")]
+    Bad {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 1.
+        column: u64,
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        remedy: String,
+    },
+}
+
+/// Something wrong at a place of the script.
+#[derive(Debug)]
+pub(super) struct Complaint {
+    at: Location,
+    problem: String,
+    remedy: String,
+}
+
+impl Complaint {
+    pub(super) fn new(at: Location, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { at, problem: problem.into(), remedy: remedy.into() }
+    }
+
+    pub(super) fn in_file(self, file: &str) -> ScriptError {
+        let Self { at, problem, remedy } = self;
+        // A place that isn't known is the file's beginning.
+        let (line, column) = (at.line().max(1), at.column().max(1));
+        ScriptError::Bad { file: file.to_owned(), line, column, problem, remedy }
+    }
+}
+
+impl From<&YamlError> for Complaint {
+    fn from(error: &YamlError) -> Self {
+        let error = error.without_snippet();
+        let at = error.location().unwrap_or(Location::UNKNOWN);
+        match error {
+            YamlError::SerdeUnknownField { field, expected, .. } => {
+                Self::new(at, format!("there is no key `{field}` here"), one_of(field, expected))
+            }
+            YamlError::SerdeUnknownVariant { variant, expected, .. } => {
+                Self::new(at, format!("`{variant}` isn't known here"), one_of(variant, expected))
+            }
+            YamlError::SerdeMissingField { field, .. } => {
+                Self::new(at, format!("the key `{field}` is missing"), "add it")
+            }
+            YamlError::DuplicateMappingKey { key, .. } => {
+                let key = key.as_deref().unwrap_or("?");
+                Self::new(at, format!("the key `{key}` is there twice"), "remove one of them")
+            }
+            YamlError::SerdeInvalidType { unexpected, expected, .. } => {
+                Self::new(at, format!("{unexpected} stands where {expected} belongs"), "text that looks like something else goes in quotes")
+            }
+            _ => Self::new(at, DefaultMessageFormatter.format_message(error), "docs/script.md describes the format"),
+        }
+    }
+}
+
+fn one_of(given: &str, known: &[&str]) -> String {
+    let all = known.join("`, `");
+    match known.iter().min_by_key(|name| strsim::damerau_levenshtein(given, name)) {
+        Some(near) if strsim::damerau_levenshtein(given, near) <= NEAR => {
+            format!("did you mean `{near}`? The names are `{all}`")
+        }
+        _ => format!("write one of `{all}`"),
+    }
+}

@@ -1,0 +1,242 @@
+//! The script's YAML, as it is written.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use provost_event::{ErrorClass, StopReason};
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawScript {
+    pub(super) model: Option<String>,
+    pub(super) window_tokens: Option<Spanned<u64>>,
+    pub(super) output_tokens_max: Option<Spanned<u32>>,
+    pub(super) delay_ms: Option<Spanned<u64>>,
+    pub(super) chunk_delay_ms: Option<Spanned<u64>>,
+    pub(super) answers: Vec<Spanned<RawEntry>>,
+}
+
+/// An answer or a fault.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEntry {
+    pub(super) expect: Option<RawExpect>,
+    pub(super) fault: Option<Spanned<RawFault>>,
+    pub(super) text: Option<OneOrMany<String>>,
+    pub(super) thinking: Option<OneOrMany<String>>,
+    pub(super) tools: Option<Vec<Spanned<RawCall>>>,
+    pub(super) usage: Option<RawUsage>,
+    pub(super) delay_ms: Option<Spanned<u64>>,
+    pub(super) chunk_delay_ms: Option<Spanned<u64>>,
+    pub(super) stop: Option<Spanned<StopReason>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawExpect {
+    pub(super) turn: Option<u32>,
+    pub(super) messages: Option<usize>,
+    pub(super) contains: Option<OneOrMany<String>>,
+    pub(super) not_contains: Option<OneOrMany<String>>,
+    pub(super) system: Option<OneOrMany<String>>,
+    pub(super) offers: Option<OneOrMany<String>>,
+    pub(super) tool_result: Option<OneOrMany<RawResult>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawResult {
+    pub(super) tool: Option<String>,
+    pub(super) is_error: Option<bool>,
+    pub(super) contains: Option<OneOrMany<String>>,
+    pub(super) not_contains: Option<OneOrMany<String>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawUsage {
+    pub(super) input: Option<u64>,
+    pub(super) output: Option<u64>,
+    pub(super) cache_read: Option<u64>,
+    pub(super) cache_write: Option<u64>,
+}
+
+/// A fault: its kind alone, or its fields.
+pub(super) struct RawFault(pub(super) RawFaultFields);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFaultFields {
+    pub(super) class: FaultClass,
+    pub(super) status: Option<u16>,
+    pub(super) message: Option<String>,
+    pub(super) request_id: Option<String>,
+    pub(super) retry_after_ms: Option<u64>,
+    pub(super) usage: Option<RawUsage>,
+    pub(super) text: Option<OneOrMany<String>>,
+    pub(super) delay_ms: Option<u64>,
+    pub(super) chunk_delay_ms: Option<u64>,
+}
+
+/// The faults that a provider can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FaultClass {
+    Transport,
+    Cut,
+    Stalled,
+    RateLimited,
+    Overloaded,
+    Server,
+    Nonsense,
+    InvalidRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    ContextTooLong,
+    Empty,
+}
+
+impl FaultClass {
+    /// The failure's class; `None` for an empty answer, which is no failure. And the status that goes with it.
+    pub(super) const fn failure(self) -> (Option<ErrorClass>, Option<u16>) {
+        match self {
+            Self::Transport => (Some(ErrorClass::Transport), None),
+            Self::Cut => (Some(ErrorClass::Cut), None),
+            Self::Stalled => (Some(ErrorClass::Stalled), None),
+            Self::RateLimited => (Some(ErrorClass::RateLimited), Some(429)),
+            Self::Overloaded => (Some(ErrorClass::Overloaded), Some(529)),
+            Self::Server => (Some(ErrorClass::Server), Some(500)),
+            Self::Nonsense => (Some(ErrorClass::Nonsense), None),
+            Self::InvalidRequest => (Some(ErrorClass::InvalidRequest), Some(400)),
+            Self::Unauthorized => (Some(ErrorClass::Unauthorized), Some(401)),
+            Self::Forbidden => (Some(ErrorClass::Forbidden), Some(403)),
+            Self::NotFound => (Some(ErrorClass::NotFound), Some(404)),
+            Self::ContextTooLong => (Some(ErrorClass::ContextTooLong), Some(400)),
+            Self::Empty => (None, None),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RawFault {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        impl<'de> Visitor<'de> for Form {
+            type Value = RawFault;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a kind of fault such as `overloaded`, or a mapping with `class`")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<RawFault, E> {
+                let class = FaultClass::deserialize(StrDeserializer::new(text))?;
+                Ok(RawFault(RawFaultFields {
+                    class,
+                    status: None,
+                    message: None,
+                    request_id: None,
+                    retry_after_ms: None,
+                    usage: None,
+                    text: None,
+                    delay_ms: None,
+                    chunk_delay_ms: None,
+                }))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawFault, A::Error> {
+                RawFaultFields::deserialize(MapAccessDeserializer::new(map)).map(RawFault)
+            }
+        }
+        deserializer.deserialize_any(Form)
+    }
+}
+
+/// A tool call: `NAME: {arguments}`, `NAME` alone, or a mapping with `name`.
+pub(super) struct RawCall {
+    pub(super) name: String,
+    pub(super) input: Value,
+    pub(super) id: Option<String>,
+    pub(super) malformed: Option<String>,
+}
+
+impl RawCall {
+    const fn new(name: String, input: Value) -> Self {
+        Self { name, input, id: None, malformed: None }
+    }
+
+    fn from_fields<E: Error>(fields: Vec<(String, Value)>) -> Result<Self, E> {
+        let is_long = fields.iter().any(|(key, value)| key == "name" && value.is_string());
+        if !is_long {
+            return match <[_; 1]>::try_from(fields) {
+                Ok([(name, input)]) => Ok(Self::new(name, input)),
+                Err(_) => Err(E::custom("a tool call is `NAME: {arguments}`, or a mapping with `name`")),
+            };
+        }
+        let mut call = Self::new(String::new(), Value::Null);
+        for (key, value) in fields {
+            match (key.as_str(), value) {
+                ("name", Value::String(name)) => call.name = name,
+                ("id", Value::String(id)) => call.id = Some(id),
+                ("malformed", Value::String(text)) => call.malformed = Some(text),
+                ("input", input) => call.input = input,
+                ("id" | "malformed", _) => return Err(E::custom(format!("`{key}` of a tool call is a text"))),
+                _ => return Err(E::unknown_field(&key, &["name", "input", "id", "malformed"])),
+            }
+        }
+        Ok(call)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        impl<'de> Visitor<'de> for Form {
+            type Value = RawCall;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a tool call such as `shell: {command: ls}`")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<RawCall, E> {
+                Ok(RawCall::new(text.to_owned(), Value::Null))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawCall, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                RawCall::from_fields(fields)
+            }
+        }
+        deserializer.deserialize_any(Form)
+    }
+}
+
+/// One, or a list of them.
+pub(super) struct OneOrMany<T>(pub(super) Vec<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Form<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("one, or a list of them")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                T::deserialize(StrDeserializer::new(text)).map(|one| OneOrMany(vec![one]))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(|one| OneOrMany(vec![one]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut many = Vec::new();
+                while let Some(one) = seq.next_element()? {
+                    many.push(one);
+                }
+                Ok(OneOrMany(many))
+            }
+        }
+        deserializer.deserialize_any(Form(PhantomData))
+    }
+}

@@ -1,0 +1,300 @@
+//! Reads a script and checks it, so that what is wrong with it shows before a run begins.
+
+use std::fs;
+use std::path::Path;
+
+use provost_event::{ErrorClass, Json, ModelFailure, StopReason, Usage};
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+
+use super::complaint::{Complaint, SCRIPT_BYTES_MAX, ScriptError};
+use super::expect::{Expect, ExpectResult};
+use super::format::{OneOrMany, RawCall, RawEntry, RawExpect, RawFault, RawResult, RawScript, RawUsage};
+use super::stop_of;
+
+const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+const WINDOW_TOKENS: u64 = 200_000;
+const OUTPUT_TOKENS_MAX: u32 = 8192;
+/// Characters of a piece in which a text is streamed that the script doesn't cut itself.
+const PIECE_CHARS: usize = 24;
+
+/// A script, checked.
+pub(super) struct Script {
+    pub(super) name: String,
+    pub(super) model: String,
+    pub(super) window_tokens: u64,
+    pub(super) output_tokens_max: u32,
+    /// How many answers there are; faults are none.
+    pub(super) answers: usize,
+    pub(super) slots: Vec<Slot>,
+}
+
+/// The place of one answer: the faults before it, then itself; the last may have faults only.
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) faults: Vec<Fault>,
+    pub(super) answer: Option<Reply>,
+}
+
+pub(super) struct Fault {
+    pub(super) line: u64,
+    pub(super) expect: Expect,
+    /// What comes before the failure.
+    pub(super) reply: Reply,
+    /// `None` for an empty answer.
+    pub(super) failure: Option<ModelFailure>,
+}
+
+pub(super) struct Reply {
+    pub(super) line: u64,
+    pub(super) expect: Expect,
+    pub(super) thinking: Vec<String>,
+    pub(super) text: Vec<String>,
+    pub(super) calls: Vec<Call>,
+    pub(super) usage: RawUsage,
+    pub(super) delay_ms: u64,
+    pub(super) chunk_delay_ms: u64,
+    pub(super) stop: StopReason,
+}
+
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) input: Json,
+    pub(super) id: Option<String>,
+    pub(super) malformed: Option<String>,
+}
+
+pub(super) fn read(path: &Path) -> Result<Script, ScriptError> {
+    let file = path.display().to_string();
+    let failed = |source| ScriptError::Read { file: file.clone(), source };
+    if fs::metadata(path).map_err(failed)?.len() > SCRIPT_BYTES_MAX {
+        return Err(ScriptError::TooLarge { file });
+    }
+    parse(&fs::read_to_string(path).map_err(failed)?, &file)
+}
+
+pub(super) fn parse(text: &str, name: &str) -> Result<Script, ScriptError> {
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    let raw = serde_saphyr::from_str_with_options::<RawScript>(text, options);
+    let script = raw.map_err(|error| Complaint::from(&error)).and_then(|raw| script(raw, name));
+    script.map_err(|complaint| complaint.in_file(name))
+}
+
+fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
+    let window_tokens = raw.window_tokens.as_ref().map_or(WINDOW_TOKENS, |tokens| tokens.value);
+    let output_tokens_max = raw.output_tokens_max.as_ref().map_or(OUTPUT_TOKENS_MAX, |tokens| tokens.value);
+    if output_tokens_max == 0 || u64::from(output_tokens_max) >= window_tokens {
+        let at = raw.output_tokens_max.map(|given| given.referenced).or(raw.window_tokens.map(|given| given.referenced));
+        let problem = format!("an answer of {output_tokens_max} tokens doesn't fit a window of {window_tokens}");
+        return Err(Complaint::new(
+            at.unwrap_or(Location::UNKNOWN),
+            problem,
+            "make `output_tokens_max` at least 1 and less than `window_tokens`",
+        ));
+    }
+    let pace = Pace { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
+    let slots = slots(raw.answers, pace)?;
+    if slots.is_empty() {
+        let remedy = "write a list of answers under `answers:`";
+        return Err(Complaint::new(Location::UNKNOWN, "the script has no answers", remedy));
+    }
+    Ok(Script {
+        name: name.to_owned(),
+        model: raw.model.unwrap_or_else(|| "scripted".to_owned()),
+        window_tokens,
+        output_tokens_max,
+        answers: slots.iter().filter(|slot| slot.answer.is_some()).count(),
+        slots,
+    })
+}
+
+/// The delays of entries that say none.
+#[derive(Clone, Copy)]
+struct Pace {
+    delay_ms: u64,
+    chunk_delay_ms: u64,
+}
+
+fn slots(entries: Vec<Spanned<RawEntry>>, pace: Pace) -> Result<Vec<Slot>, Complaint> {
+    let mut slots = Vec::new();
+    let mut open = Slot::default();
+    for Spanned { value: mut entry, referenced: at, .. } in entries {
+        match entry.fault.take() {
+            Some(given) => open.faults.push(fault(given, entry, pace)?),
+            None => {
+                open.answer = Some(answer(entry, at, pace)?);
+                slots.push(std::mem::take(&mut open));
+            }
+        }
+    }
+    if !open.faults.is_empty() {
+        slots.push(open);
+    }
+    Ok(slots)
+}
+
+fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Result<Fault, Complaint> {
+    let at = given.referenced;
+    let RawEntry { expect, fault: _, text, thinking, tools, usage, delay_ms, chunk_delay_ms, stop } = entry;
+    let answers = text.is_some() || thinking.is_some() || tools.is_some() || stop.is_some();
+    if answers || usage.is_some() || delay_ms.is_some() || chunk_delay_ms.is_some() {
+        let remedy = "put the answer in an entry of its own behind it, and what belongs to the fault under `fault:`";
+        return Err(Complaint::new(at, "an entry is either a fault or an answer", remedy));
+    }
+    let RawFault(fields) = given.value;
+    let (class, status) = fields.class.failure();
+    if class.is_none() && (fields.status.is_some() || fields.message.is_some() || fields.text.is_some()) {
+        let remedy = "leave out `status`, `message` and `text`";
+        return Err(Complaint::new(at, "an empty answer is no failure and says nothing", remedy));
+    }
+    if fields.status.is_some_and(|status| !(100..600).contains(&status)) {
+        return Err(Complaint::new(at, "that isn't an HTTP status", "write one from 100 to 599"));
+    }
+    let usage = fields.usage.unwrap_or_default();
+    let failure = class.map(|class| ModelFailure {
+        class,
+        status: fields.status.or(status),
+        message: fields.message.unwrap_or_else(|| words(class)),
+        request_id: fields.request_id,
+        retry_after_ms: fields.retry_after_ms,
+        usage: reported(usage),
+    });
+    let reply = Reply {
+        line: at.line(),
+        expect: Expect::default(),
+        thinking: Vec::new(),
+        text: pieces(fields.text),
+        calls: Vec::new(),
+        usage,
+        delay_ms: fields.delay_ms.map_or(Ok(pace.delay_ms), |ms| checked_delay(ms, at))?,
+        chunk_delay_ms: fields.chunk_delay_ms.map_or(Ok(pace.chunk_delay_ms), |ms| checked_delay(ms, at))?,
+        stop: StopReason::EndTurn,
+    };
+    Ok(Fault { line: at.line(), expect: expectations(expect, at)?, reply, failure })
+}
+
+/// A failure's usage is what was reported up to then: nothing is estimated.
+fn reported(usage: RawUsage) -> Usage {
+    Usage {
+        input_tokens: usage.input.unwrap_or(0),
+        output_tokens: usage.output.unwrap_or(0),
+        cache_read_tokens: usage.cache_read.unwrap_or(0),
+        cache_write_tokens: usage.cache_write.unwrap_or(0),
+    }
+}
+
+fn words(class: ErrorClass) -> String {
+    format!("{} (scripted)", class.words())
+}
+
+fn answer(entry: RawEntry, at: Location, pace: Pace) -> Result<Reply, Complaint> {
+    let calls = entry.tools.unwrap_or_default().into_iter().map(call).collect::<Result<Vec<_>, _>>()?;
+    let (thinking, text) = (pieces(entry.thinking), pieces(entry.text));
+    let stop = entry.stop.as_ref().map(|stop| stop.value);
+    let is_refusal = stop == Some(StopReason::Refusal);
+    if thinking.is_empty() && text.is_empty() && calls.is_empty() && !is_refusal {
+        let remedy = "give it `text` or `tools`, or write `fault: empty` for an empty answer";
+        return Err(Complaint::new(at, "the answer says nothing", remedy));
+    }
+    if let Some(given) = &entry.stop {
+        fitting_stop(given, !calls.is_empty())?;
+    }
+    Ok(Reply {
+        line: at.line(),
+        expect: expectations(entry.expect, at)?,
+        thinking,
+        text,
+        stop: stop_of(stop, !calls.is_empty()),
+        calls: unique(calls, at)?,
+        usage: entry.usage.unwrap_or_default(),
+        delay_ms: delay(entry.delay_ms, pace.delay_ms)?,
+        chunk_delay_ms: delay(entry.chunk_delay_ms, pace.chunk_delay_ms)?,
+    })
+}
+
+fn fitting_stop(stop: &Spanned<StopReason>, has_calls: bool) -> Result<(), Complaint> {
+    let fits = match stop.value {
+        StopReason::OutputCap => true,
+        StopReason::ToolUse => has_calls,
+        StopReason::EndTurn | StopReason::Refusal => !has_calls,
+    };
+    let remedy = "leave `stop` out: it follows from whether there are `tools`";
+    if fits { Ok(()) } else { Err(Complaint::new(stop.referenced, "that isn't how this answer stops", remedy)) }
+}
+
+fn call(given: Spanned<RawCall>) -> Result<Call, Complaint> {
+    let at = given.referenced;
+    let RawCall { name, input, id, malformed } = given.value;
+    if name.trim().is_empty() || id.as_ref().is_some_and(|id| id.trim().is_empty()) {
+        return Err(Complaint::new(at, "a tool call has an empty name or id", "name the tool, or leave `id` out"));
+    }
+    let input = match input {
+        Value::Null => Some(Json::empty_object()),
+        Value::Object(_) => Json::of(&input).ok(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+    };
+    let remedy = format!("write them as a mapping, such as `{name}: {{argument: value}}`");
+    let input = input.ok_or_else(|| Complaint::new(at, format!("the arguments of `{name}` have no names"), remedy))?;
+    Ok(Call { name, input, id, malformed })
+}
+
+fn unique(calls: Vec<Call>, at: Location) -> Result<Vec<Call>, Complaint> {
+    let ids = calls.iter().filter_map(|call| call.id.as_deref()).collect::<Vec<_>>();
+    let twice = ids.iter().enumerate().find(|(place, id)| ids.iter().take(*place).any(|earlier| earlier == *id));
+    match twice {
+        Some((_, id)) => {
+            let problem = format!("two tool calls have the id `{id}`");
+            Err(Complaint::new(at, problem, "give each its own, or leave `id` out"))
+        }
+        None => Ok(calls),
+    }
+}
+
+fn expectations(raw: Option<RawExpect>, at: Location) -> Result<Expect, Complaint> {
+    let Some(raw) = raw else { return Ok(Expect::default()) };
+    if raw.turn == Some(0) {
+        return Err(Complaint::new(at, "there is no turn 0", "count turns from 1"));
+    }
+    Ok(Expect {
+        turn: raw.turn,
+        messages: raw.messages,
+        contains: many(raw.contains),
+        not_contains: many(raw.not_contains),
+        system: many(raw.system),
+        offers: many(raw.offers),
+        results: many(raw.tool_result).into_iter().map(result).collect(),
+    })
+}
+
+fn result(raw: RawResult) -> ExpectResult {
+    let RawResult { tool, is_error, contains, not_contains } = raw;
+    ExpectResult { tool, is_error, contains: many(contains), not_contains: many(not_contains) }
+}
+
+fn many<T>(given: Option<OneOrMany<T>>) -> Vec<T> {
+    given.map(|OneOrMany(many)| many).unwrap_or_default()
+}
+
+/// A text's pieces: as the script cuts it, or else cut into short ones.
+fn pieces(given: Option<OneOrMany<String>>) -> Vec<String> {
+    let pieces = match given.map(|OneOrMany(many)| many).as_deref() {
+        Some([one]) => cut(one),
+        Some(many) => many.to_vec(),
+        None => Vec::new(),
+    };
+    pieces.into_iter().filter(|piece| !piece.is_empty()).collect()
+}
+
+fn cut(text: &str) -> Vec<String> {
+    let chars = text.chars().collect::<Vec<_>>();
+    chars.chunks(PIECE_CHARS).map(|piece| piece.iter().collect()).collect()
+}
+
+fn delay(given: Option<Spanned<u64>>, default: u64) -> Result<u64, Complaint> {
+    given.map_or(Ok(default), |ms| checked_delay(ms.value, ms.referenced))
+}
+
+fn checked_delay(ms: u64, at: Location) -> Result<u64, Complaint> {
+    let remedy = format!("write at most {DELAY_MS_MAX} milliseconds, a day");
+    if ms > DELAY_MS_MAX { Err(Complaint::new(at, "that delay is too long", remedy)) } else { Ok(ms) }
+}

@@ -1,0 +1,168 @@
+//! A server that speaks HTTP/1.1 byte by byte, so that an answer can be cut, stalled and split anywhere.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/// What the server does once it has read a request.
+#[derive(Clone)]
+pub(crate) enum Reply {
+    /// Sends these bytes and waits for the next request on the connection.
+    Whole(Vec<u8>),
+    /// Sends these bytes and closes the connection.
+    Cut(Vec<u8>),
+    /// Sends these bytes and waits until the client closes the connection.
+    Hold(Vec<u8>),
+    /// Closes the connection with an error instead of an end.
+    Reset,
+}
+
+/// What was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Asked {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+#[derive(Default, Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) accepted: usize,
+    pub(crate) closed: usize,
+    pub(crate) asked: Vec<Asked>,
+}
+
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    seen: watch::Receiver<Seen>,
+}
+
+impl Server {
+    /// Answers each request with the next reply, the last one again and again.
+    pub(crate) async fn start(replies: impl Into<VecDeque<Reply>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let replies = Arc::new(Mutex::new(replies.into()));
+        let (tell, seen) = watch::channel(Seen::default());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tell.send_modify(|seen| seen.accepted += 1);
+                let (tell, replies) = (tell.clone(), Arc::clone(&replies));
+                tokio::spawn(async move {
+                    serve(stream, &replies, &tell).await;
+                    tell.send_modify(|seen| seen.closed += 1);
+                });
+            }
+        });
+        Self { port, seen }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until the server has seen what `wanted` says.
+    pub(crate) async fn until(&self, wanted: impl FnMut(&Seen) -> bool) {
+        let mut seen = self.seen.clone();
+        tokio::time::timeout(DEADLINE, seen.wait_for(wanted)).await.expect("in time").unwrap();
+    }
+}
+
+async fn serve(mut stream: TcpStream, replies: &Mutex<VecDeque<Reply>>, tell: &watch::Sender<Seen>) {
+    stream.set_nodelay(true).unwrap();
+    while let Some(asked) = read_request(&mut stream).await {
+        tell.send_modify(|seen| seen.asked.push(asked));
+        let reply = {
+            let mut replies = replies.lock().unwrap();
+            if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() }
+        };
+        match reply.expect("a reply") {
+            Reply::Whole(bytes) => stream.write_all(&bytes).await.unwrap(),
+            Reply::Cut(bytes) => return stream.write_all(&bytes).await.unwrap(),
+            Reply::Reset => {
+                let stream = socket2_linger(stream);
+                return drop(stream);
+            }
+            Reply::Hold(bytes) => {
+                stream.write_all(&bytes).await.unwrap();
+                let mut rest = [0; 64];
+                while matches!(stream.read(&mut rest).await, Ok(1..)) {}
+                return;
+            }
+        }
+    }
+}
+
+/// A socket whose closing is a reset.
+fn socket2_linger(stream: TcpStream) -> TcpStream {
+    #[expect(deprecated, reason = "a linger of zero doesn't block, which is what the deprecation warns of")]
+    stream.set_linger(Some(Duration::ZERO)).unwrap();
+    stream
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let length = head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let length: usize = length.expect("a content-length");
+    while bytes.len() < end + length {
+        assert!(stream.read_buf(&mut bytes).await.ok()? > 0, "the whole body");
+    }
+    Some(Asked { head, body: bytes.split_off(end) })
+}
+
+/// `bytes` as one chunk of a chunked body.
+pub(crate) fn chunk(bytes: &[u8]) -> Vec<u8> {
+    let mut out = format!("{:x}\r\n", bytes.len()).into_bytes();
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// A whole streamed answer, in these chunks.
+pub(crate) fn streamed<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut out = HEAD.as_bytes().to_vec();
+    for bytes in chunks {
+        out.extend(chunk(bytes));
+    }
+    out.extend_from_slice(b"0\r\n\r\n");
+    out
+}
+
+/// The beginning of a streamed answer that isn't over.
+pub(crate) fn begun(stream: &str) -> Vec<u8> {
+    let mut out = HEAD.as_bytes().to_vec();
+    out.extend(chunk(stream.as_bytes()));
+    out
+}
+
+/// An answer with a body of known length; `headers` are lines ended by CRLF.
+pub(crate) fn plain(status: u16, headers: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes()
+}

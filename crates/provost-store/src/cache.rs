@@ -1,0 +1,111 @@
+//! States of actors in memory: folds of logs, kept while they are worked on.
+
+use std::collections::HashMap;
+
+use provost_engine::Actor;
+use provost_event::{ActorKey, RunId, Seq};
+use provost_harness::HomeError;
+
+use crate::SessionStore;
+
+/// States kept; when there are more, those used least recently go, but for those that are worked on.
+const STATES_MAX: usize = 4096;
+/// States that stay when some go.
+const STATES_KEPT: usize = 3072;
+/// Records read at a time while folding.
+const FOLD_AT_ONCE: usize = 1024;
+
+/// The states.
+#[derive(Default)]
+pub(crate) struct Cache {
+    states: HashMap<ActorKey, Cached>,
+    /// Counts the moments at which somebody else may have written.
+    generation: u64,
+    used: u64,
+    /// How many states there may be before some go.
+    max: Max,
+}
+
+/// Starts at the named limit.
+struct Max(usize);
+
+impl Default for Max {
+    fn default() -> Self {
+        Self(STATES_MAX)
+    }
+}
+
+struct Cached {
+    actor: Actor,
+    generation: u64,
+    used: u64,
+}
+
+impl Cache {
+    /// From here on every state is compared with its log before it is used again.
+    pub(crate) const fn distrust(&mut self) {
+        self.generation += 1;
+    }
+
+    /// The state of `key` as its log has it.
+    ///
+    /// # Errors
+    /// When the log can't be read, or doesn't make sense; nothing is kept then.
+    pub(crate) fn get(
+        &mut self,
+        key: ActorKey,
+        store: &mut dyn SessionStore,
+    ) -> Result<&mut Actor, HomeError> {
+        self.used += 1;
+        let (generation, used) = (self.generation, self.used);
+        let current = match self.states.remove(&key) {
+            Some(cached) if cached.generation == generation => Cached { used, ..cached },
+            Some(cached) => Cached { actor: catch_up(cached.actor, key, store)?, generation, used },
+            None => Cached { actor: catch_up(Actor::new(key), key, store)?, generation, used },
+        };
+        Ok(&mut self.states.entry(key).insert_entry(current).into_mut().actor)
+    }
+
+    /// Drops the state of `key`, which its log doesn't bear out.
+    pub(crate) fn forget(&mut self, key: ActorKey) {
+        self.states.remove(&key);
+    }
+
+    /// Drops the state of `key` if nothing can happen to it any more, and others if there are too many. A state
+    /// that is worked on stays: it may hold results that its log doesn't have yet.
+    pub(crate) fn tidy(&mut self, key: ActorKey, is_worked_on: impl Fn(RunId) -> bool) {
+        if self.states.get(&key).is_some_and(|cached| cached.actor.has_ended()) {
+            self.states.remove(&key);
+        }
+        if self.states.len() > self.max.0 {
+            let mut used = self.states.values().map(|cached| cached.used).collect::<Vec<_>>();
+            used.sort_unstable();
+            let oldest = used.get(used.len() - STATES_KEPT).copied().unwrap_or_default();
+            self.states.retain(|key, cached| cached.used >= oldest || is_worked_on(key.run()));
+            // Where most are worked on, the next sweep waits until it is worth its time.
+            self.max.0 = STATES_MAX.max(self.states.len() * 2);
+        }
+    }
+}
+
+/// Folds in what `actor` hasn't seen of its log.
+fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, HomeError> {
+    let head = store.head(key)?;
+    while actor.head() < head {
+        let records = store.read(key, actor.head(), FOLD_AT_ONCE)?;
+        if records.is_empty() {
+            return Err(unreadable(key, actor.head().next(), "it isn't there"));
+        }
+        for record in &records {
+            actor.replay(record).map_err(|error| unreadable(key, record.seq, &error.to_string()))?;
+        }
+    }
+    if actor.head() > head {
+        return Err(unreadable(key, head.next(), "it was there and is gone"));
+    }
+    Ok(actor)
+}
+
+fn unreadable(actor: ActorKey, seq: Seq, message: &str) -> HomeError {
+    HomeError::Unreadable { actor, seq, message: message.to_owned() }
+}

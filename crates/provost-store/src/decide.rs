@@ -1,0 +1,110 @@
+//! One post and the messages it leads to, decided in memory before anything is written.
+
+use std::collections::VecDeque;
+
+use provost_engine::{EffectRequest, Event, Now};
+use provost_event::{ActorKey, Record, Seq};
+use provost_harness::HomeError;
+
+use crate::cache::Cache;
+use crate::{NewEntry, SessionStore};
+
+/// Messages that one post may lead to; more can only be actors that never stop talking to each other.
+const MESSAGES_MAX: usize = 1000;
+
+/// What became of one actor in one step.
+pub(crate) struct Change {
+    pub(crate) actor: ActorKey,
+    pub(crate) before: Seq,
+    pub(crate) entries: Vec<NewEntry>,
+    pub(crate) effects: Vec<EffectRequest>,
+    pub(crate) closed: Vec<Seq>,
+    pub(crate) aborts: Vec<Seq>,
+}
+
+/// What a post comes to.
+pub(crate) struct Decided {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) head: Seq,
+    pub(crate) changed: bool,
+}
+
+/// Has `key` decide on `event`, and whomever that speaks to on what it says. Each step is a change of its own,
+/// so that a home which can't keep them together may keep them one by one.
+///
+/// # Errors
+/// When a log can't be read; the states are then as the logs have them.
+pub(crate) fn decide(
+    cache: &mut Cache,
+    store: &mut dyn SessionStore,
+    (key, event): (ActorKey, Event),
+    now: Now,
+) -> Result<Decided, HomeError> {
+    let mut changes = Vec::new();
+    match chain(cache, store, (key, event), now, &mut changes) {
+        Ok(changed) => {
+            let head = cache.get(key, store)?.head();
+            Ok(Decided { changes, head, changed })
+        }
+        Err(error) => {
+            changes.iter().for_each(|change| cache.forget(change.actor));
+            Err(error)
+        }
+    }
+}
+
+fn chain(
+    cache: &mut Cache,
+    store: &mut dyn SessionStore,
+    post: (ActorKey, Event),
+    now: Now,
+    changes: &mut Vec<Change>,
+) -> Result<bool, HomeError> {
+    let mut first_changed = None;
+    let mut waiting = VecDeque::from([post]);
+    let mut steps = 0;
+    while let Some((actor, event)) = waiting.pop_front() {
+        steps += 1;
+        if steps > MESSAGES_MAX {
+            return Err(endless(actor));
+        }
+        let state = cache.get(actor, store)?;
+        let before = state.head();
+        let step = state.decide(event, now);
+        let changed = !step.is_empty();
+        first_changed.get_or_insert(changed);
+        if !changed {
+            continue;
+        }
+        changes.push(Change {
+            actor,
+            before,
+            entries: Vec::with_capacity(step.entries.len()),
+            effects: step.effects,
+            closed: step.closed,
+            aborts: step.aborts,
+        });
+        if let Some(change) = changes.last_mut() {
+            number(change, step.entries, now)?;
+        }
+        waiting.extend(step.messages.into_iter().map(|message| (message.to, message.event)));
+    }
+    Ok(first_changed.unwrap_or(false))
+}
+
+fn number(change: &mut Change, entries: Vec<provost_event::Entry>, now: Now) -> Result<(), HomeError> {
+    let mut seq = change.before;
+    for entry in entries {
+        seq = seq.next();
+        change.entries.push(NewEntry::new(Record { actor: change.actor, seq, at: now.at, entry })?);
+    }
+    Ok(())
+}
+
+fn endless(actor: ActorKey) -> HomeError {
+    HomeError::Storage {
+        attempt: "decide",
+        message: format!("{actor} and others answer each other without end"),
+        hint: None,
+    }
+}

@@ -1,0 +1,151 @@
+//! What was committed last, for those who follow: the live end of the logs that somebody works on or watches.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use std::sync::Arc;
+
+use provost_event::{ActorKey, Record, RunId, Seq};
+use tokio::sync::watch;
+
+use crate::NewEntry;
+
+/// The most that is kept of one log; who is further behind reads from the store.
+const TAIL_RECORDS_MAX: usize = 64;
+const TAIL_BYTES_MAX: usize = 64 << 10;
+
+/// The live ends, by log.
+#[derive(Default)]
+pub(crate) struct Feed {
+    live: Mutex<Live>,
+    /// Subscriptions and served runs: whether anybody cares for what other processes write.
+    interested: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Live {
+    served: HashSet<RunId>,
+    ends: HashMap<ActorKey, End>,
+}
+
+/// A log's end. The tail is a gapless piece of the log up to the head, or empty.
+#[derive(Default)]
+struct End {
+    head: watch::Sender<Seq>,
+    tail: VecDeque<(Arc<Record>, usize)>,
+    tail_bytes: usize,
+}
+
+impl End {
+    fn push(&mut self, entries: &[NewEntry]) {
+        for NewEntry { record, body } in entries {
+            if self.tail.back().is_some_and(|(last, _)| last.seq.next() != record.seq) {
+                self.forget();
+            }
+            self.tail.push_back((Arc::clone(record), body.len()));
+            self.tail_bytes += body.len();
+        }
+        while self.tail.len() > TAIL_RECORDS_MAX || self.tail_bytes > TAIL_BYTES_MAX {
+            let Some((_, bytes)) = self.tail.pop_front() else { break };
+            self.tail_bytes -= bytes;
+        }
+        if let Some(last) = entries.last() {
+            self.head.send_replace(last.record.seq);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.tail.clear();
+        self.tail_bytes = 0;
+    }
+
+    /// What the tail has after `after`; empty if a record between them is missing, or none is there.
+    fn after(&self, after: Seq, max: usize) -> Vec<Arc<Record>> {
+        let Some((first, _)) = self.tail.front() else { return Vec::new() };
+        let Some(skip) = after.next().0.checked_sub(first.seq.0) else { return Vec::new() };
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        self.tail.iter().skip(skip).take(max).map(|(record, _)| Arc::clone(record)).collect()
+    }
+}
+
+impl Feed {
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether anybody follows anything.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.interested.load(Ordering::Relaxed) > 0
+    }
+
+    /// From here on the ends of all logs of `run` are kept.
+    pub(crate) fn serve(&self, run: RunId) {
+        if self.lock().served.insert(run) {
+            self.interested.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The ends of `run` go, but those that somebody watches.
+    pub(crate) fn give_up(&self, run: RunId) {
+        let mut live = self.lock();
+        if live.served.remove(&run) {
+            self.interested.fetch_sub(1, Ordering::Relaxed);
+        }
+        live.ends.retain(|key, end| key.run() != run || end.head.receiver_count() > 0);
+    }
+
+    /// Whether this process works on `run`.
+    pub(crate) fn is_served(&self, run: RunId) -> bool {
+        self.lock().served.contains(&run)
+    }
+
+    /// Takes in what was just committed.
+    pub(crate) fn publish(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
+        let mut live = self.lock();
+        for (actor, entries) in written {
+            let served = live.served.contains(&actor.run());
+            match live.ends.get_mut(actor) {
+                Some(end) => end.push(entries),
+                None if served => live.ends.entry(*actor).or_default().push(entries),
+                None => {}
+            }
+        }
+    }
+
+    /// The logs whose ends are kept.
+    pub(crate) fn followed(&self) -> Vec<ActorKey> {
+        self.lock().ends.keys().copied().collect()
+    }
+
+    /// Takes in that the last record of `actor` is `head`, whoever wrote it.
+    pub(crate) fn advance(&self, actor: ActorKey, head: Seq) {
+        if let Some(end) = self.lock().ends.get_mut(&actor)
+            && *end.head.borrow() < head
+        {
+            end.forget();
+            end.head.send_replace(head);
+        }
+    }
+
+    /// What is kept of `actor` after `after`; may be less than what is in the store.
+    pub(crate) fn after(&self, actor: ActorKey, after: Seq, max: usize) -> Vec<Arc<Record>> {
+        self.lock().ends.get(&actor).map(|end| end.after(after, max)).unwrap_or_default()
+    }
+
+    /// Tells the head of `actor` as it advances, beginning with what is known of it.
+    pub(crate) fn watch(&self, actor: ActorKey) -> watch::Receiver<Seq> {
+        self.interested.fetch_add(1, Ordering::Relaxed);
+        self.lock().ends.entry(actor).or_default().head.subscribe()
+    }
+
+    /// Undoes one [`Feed::watch`] of `actor`, whose receiver is gone.
+    pub(crate) fn unwatch(&self, actor: ActorKey) {
+        self.interested.fetch_sub(1, Ordering::Relaxed);
+        let mut live = self.lock();
+        let idle = live.ends.get(&actor).is_some_and(|end| end.head.receiver_count() == 0);
+        if idle && !live.served.contains(&actor.run()) {
+            live.ends.remove(&actor);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The embedded home: actors in this process, over a store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use provost_engine::Event;
+use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
+use provost_harness::{
+    Blobs, Clock, Executor, Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving,
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::feed::Feed;
+use crate::job::{Import, Job, Reply};
+use crate::queue::{Queue, queue};
+use crate::reader::Reader;
+use crate::writer::Writer;
+use crate::{Claims, SessionStore, StoredRun, serve, subscribe};
+
+/// The home of one machine: decides in this process and keeps what comes of it in a [`SessionStore`].
+///
+/// One thread writes, another reads; both end when the last clone, subscription and served run are gone. Several
+/// homes, in one process or many, may share one store: each sees within a quarter of a second what another wrote
+/// to the logs that it serves or has subscribed to, and at once in all others.
+#[derive(Clone)]
+pub struct LocalHome {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    jobs: Queue<Job>,
+    reader: Reader,
+    feed: Arc<Feed>,
+    claims: Arc<dyn Claims>,
+    clock: Arc<dyn Clock>,
+}
+
+impl LocalHome {
+    /// A home over `store`, with the time by `clock`.
+    ///
+    /// # Errors
+    /// [`HomeError::Storage`] when the store gives no reader or the system no thread.
+    pub fn new(mut store: impl SessionStore, clock: Arc<dyn Clock>) -> Result<Self, HomeError> {
+        let reader = Reader::start(store.reader()?)?;
+        let (claims, feed) = (store.claims(), Arc::<Feed>::default());
+        let (jobs, waiting) = queue();
+        let writer = Writer::new(Box::new(store), Arc::clone(&clock), Arc::clone(&feed));
+        crate::start_thread("provost-writer", move || writer.work(&waiting))?;
+        Ok(Self { inner: Arc::new(Inner { jobs, reader, feed, claims, clock }) })
+    }
+
+    /// Has the writer do what `job` makes of the place for its answer.
+    pub(crate) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, HomeError> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.jobs.send(job(reply)).await?;
+        answer.await.map_err(|_| HomeError::Closed)?
+    }
+
+    /// Has the writer look for what others wrote.
+    pub(crate) fn nudge(&self) {
+        self.inner.jobs.send_at_once(Job::Look);
+    }
+
+    /// Takes in a run from elsewhere; false if it is there already.
+    pub(crate) async fn import(&self, import: Import) -> Result<bool, HomeError> {
+        self.ask(|reply| Job::Import { import: Box::new(import), reply }).await
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.inner.feed
+    }
+
+    pub(crate) fn claims(&self) -> Arc<dyn Claims> {
+        Arc::clone(&self.inner.claims)
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.inner.clock)
+    }
+}
+
+/// The name of a body.
+pub(crate) fn blob_id(body: &[u8]) -> BlobId {
+    BlobId(blake3::hash(body).to_hex().as_str().into())
+}
+
+#[async_trait]
+impl Blobs for LocalHome {
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError> {
+        let id = blob_id(&body);
+        let kept = id.clone();
+        self.ask(|reply| Job::PutBlob { id, body, reply }).await?;
+        Ok(kept)
+    }
+
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+        let id = id.clone();
+        self.inner.reader.ask(move |store| store.get_blob(&id)).await
+    }
+}
+
+#[async_trait]
+impl Home for LocalHome {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError> {
+        let dedup = dedup.map(str::to_owned);
+        self.ask(|reply| Job::Post { key, event, dedup, reply }).await
+    }
+
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+        let live = self.inner.feed.after(key, after, max);
+        if !live.is_empty() {
+            return Ok(live);
+        }
+        self.inner.reader.ask(move |store| store.read(key, after, max)).await
+    }
+
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
+        let (claims, feed) = (self.claims(), Arc::clone(&self.inner.feed));
+        let list = move |store: &mut dyn crate::StoreReader| {
+            let runs = store.runs(query.max)?.into_iter();
+            runs.map(|run| {
+                let worked_on = |run| Ok(feed.is_served(run) || claims.is_claimed(run)?);
+                summary(run, worked_on)
+            })
+            .collect()
+        };
+        self.inner.reader.ask(list).await
+    }
+
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+        self.inner.reader.ask(move |store| store.actors(run)).await
+    }
+
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
+        subscribe::subscribe(self.clone(), key, after)
+    }
+
+    async fn serve(
+        &self,
+        run: RunId,
+        executor: Arc<dyn Executor>,
+        stop: CancellationToken,
+    ) -> Result<Box<dyn Serving>, HomeError> {
+        serve::serve(self.clone(), run, executor, stop).await
+    }
+}
+
+fn summary(
+    run: StoredRun,
+    worked_on: impl Fn(RunId) -> Result<bool, HomeError>,
+) -> Result<RunSummary, HomeError> {
+    let status = match run.outcome {
+        Some(outcome) => RunStatus::Rests(outcome),
+        None if worked_on(run.run)? => RunStatus::Running,
+        None => RunStatus::Interrupted,
+    };
+    Ok(RunSummary {
+        run: run.run,
+        goal: run.goal,
+        workspace: run.workspace,
+        model: run.model,
+        status,
+        started_at: run.started_at,
+        updated_at: run.updated_at,
+        turns: run.turns,
+        tokens: run.tokens,
+        cost: run.cost,
+    })
+}

@@ -1,0 +1,76 @@
+//! What the writer is asked for, and how it answers.
+
+use provost_engine::{Effect, Event};
+use provost_event::{ActorKey, BlobId, EffectId, RunId};
+use provost_harness::{HomeError, Posted};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::{NewEntry, OpenEffect, StoredRun};
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, HomeError>>;
+
+/// One thing to be done by the writer.
+pub(crate) enum Job {
+    Post { key: ActorKey, event: Event, dedup: Option<String>, reply: Reply<Posted> },
+    PutBlob { id: BlobId, body: Vec<u8>, reply: Reply<()> },
+    TakeOver { run: RunId, server: Server, reply: Reply<u64> },
+    GiveUp { run: RunId, epoch: u64, reply: Reply<()> },
+    /// Answered by false if the run is there already.
+    Import { import: Box<Import>, reply: Reply<bool> },
+    /// Look for what other processes wrote.
+    Look,
+}
+
+/// A run from elsewhere, checked.
+pub(crate) struct Import {
+    pub(crate) run: StoredRun,
+    pub(crate) logs: Vec<(ActorKey, Vec<NewEntry>)>,
+    pub(crate) blobs: Vec<(BlobId, Vec<u8>)>,
+}
+
+/// The writer's line to the task that serves a run.
+pub(crate) struct Server {
+    pub(crate) orders: mpsc::Sender<Orders>,
+    pub(crate) failure: watch::Sender<Option<HomeError>>,
+}
+
+/// What a server is told after a commit.
+pub(crate) enum Orders {
+    /// What the commit changed, in order.
+    Changed(Vec<Order>),
+    /// All that is open now, whoever opened it.
+    Open(Vec<OpenEffect>),
+}
+
+/// One change to what is to be done.
+pub(crate) enum Order {
+    Start(EffectId, Effect),
+    Abort(EffectId),
+    Close(EffectId),
+}
+
+/// An answer that waits for the commit; told its error if it failed.
+pub(crate) type Answer = Box<dyn FnOnce(Result<(), HomeError>) + Send>;
+
+pub(crate) fn answer<T: Send + 'static>(reply: Reply<T>, value: T) -> Answer {
+    Box::new(move |committed| send(reply, committed.map(|()| value)))
+}
+
+/// Answers, if somebody still waits for it.
+pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, HomeError>) {
+    let _ = reply.send(result);
+}
+
+impl Job {
+    /// Answers that it can't be done.
+    pub(crate) fn refuse(self, error: HomeError) {
+        match self {
+            Self::Post { reply, .. } => send(reply, Err(error)),
+            Self::PutBlob { reply, .. } | Self::GiveUp { reply, .. } => send(reply, Err(error)),
+            Self::TakeOver { reply, .. } => send(reply, Err(error)),
+            Self::Import { reply, .. } => send(reply, Err(error)),
+            Self::Look => {}
+        }
+    }
+}

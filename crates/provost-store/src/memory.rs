@@ -1,0 +1,296 @@
+//! A store in memory, for tests: clones share one place, as processes share a database.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
+use provost_harness::HomeError;
+
+use crate::{Claims, LocalClaims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+
+/// Keeps everything in memory. A clone is to the original what another process is to a database.
+pub struct MemoryStore {
+    place: Arc<Place>,
+    undo: Vec<Undo>,
+    writing: bool,
+    commits: u64,
+}
+
+/// Takes one write back.
+type Undo = Box<dyn FnOnce(&mut Data) + Send>;
+
+#[derive(Default)]
+struct Place {
+    data: Mutex<Data>,
+    free: Condvar,
+    claims: LocalClaims,
+}
+
+#[derive(Default)]
+struct Data {
+    /// Whether a transaction is open; readers wait it out.
+    writing: bool,
+    commits: u64,
+    logs: HashMap<ActorKey, Vec<Arc<Record>>>,
+    effects: BTreeMap<RunId, BTreeMap<EffectId, OpenEffect>>,
+    posts: BTreeSet<(ActorKey, String)>,
+    runs: HashMap<RunId, StoredRun>,
+    epochs: HashMap<RunId, u64>,
+    blobs: HashMap<BlobId, Vec<u8>>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::at(Arc::default())
+    }
+
+    const fn at(place: Arc<Place>) -> Self {
+        Self { place, undo: Vec::new(), writing: false, commits: 0 }
+    }
+
+    fn look(&self) -> MutexGuard<'_, Data> {
+        if self.writing { self.place.lock() } else { self.place.lock_free() }
+    }
+
+    fn write<T>(&mut self, write: impl FnOnce(&mut Data) -> (T, Option<Undo>)) -> T {
+        let (result, undo) = write(&mut self.place.lock());
+        self.undo.extend(undo);
+        result
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clone for MemoryStore {
+    fn clone(&self) -> Self {
+        Self::at(Arc::clone(&self.place))
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        self.rollback();
+    }
+}
+
+impl Place {
+    fn lock(&self) -> MutexGuard<'_, Data> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_free(&self) -> MutexGuard<'_, Data> {
+        self.free.wait_while(self.lock(), |data| data.writing).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Data {
+    fn log(&self, actor: ActorKey) -> &[Arc<Record>] {
+        self.logs.get(&actor).map_or(&[], Vec::as_slice)
+    }
+
+    fn head(&self, actor: ActorKey) -> Seq {
+        self.log(actor).last().map_or(Seq::START, |record| record.seq)
+    }
+
+    fn effects(&mut self, id: EffectId) -> &mut BTreeMap<EffectId, OpenEffect> {
+        self.effects.entry(id.actor.run()).or_default()
+    }
+
+    fn set_effect(&mut self, id: EffectId, effect: Option<OpenEffect>) -> Option<OpenEffect> {
+        let of_run = self.effects(id);
+        let before = match effect {
+            Some(effect) => of_run.insert(id, effect),
+            None => of_run.remove(&id),
+        };
+        if of_run.is_empty() {
+            self.effects.remove(&id.actor.run());
+        }
+        before
+    }
+}
+
+impl StoreReader for MemoryStore {
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+        let data = self.look();
+        let start = usize::try_from(after.0).unwrap_or(usize::MAX);
+        Ok(data.log(actor).iter().skip(start).take(max).cloned().collect())
+    }
+
+    fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
+        Ok(self.look().head(actor))
+    }
+
+    fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+        let mut actors = self.look().logs.keys().filter(|key| key.run() == run).copied().collect::<Vec<_>>();
+        actors.sort_unstable();
+        Ok(actors)
+    }
+
+    fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError> {
+        let mut runs = self.look().runs.values().cloned().collect::<Vec<_>>();
+        runs.sort_unstable_by_key(|run| std::cmp::Reverse((run.started_at, run.run)));
+        runs.truncate(max);
+        Ok(runs)
+    }
+
+    fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+        Ok(self.look().blobs.get(id).cloned())
+    }
+}
+
+impl SessionStore for MemoryStore {
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn claims(&self) -> Arc<dyn Claims> {
+        Arc::new(self.place.claims.clone())
+    }
+
+    fn begin(&mut self) -> Result<(), HomeError> {
+        self.place.lock_free().writing = true;
+        self.writing = true;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), HomeError> {
+        let mut data = self.place.lock();
+        if !self.undo.is_empty() {
+            data.commits += 1;
+            self.commits += 1;
+        }
+        data.writing = false;
+        drop(data);
+        self.undo.clear();
+        self.writing = false;
+        self.place.free.notify_all();
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        if !std::mem::take(&mut self.writing) {
+            return;
+        }
+        let mut data = self.place.lock();
+        for undo in self.undo.drain(..).rev() {
+            undo(&mut data);
+        }
+        data.writing = false;
+        drop(data);
+        self.place.free.notify_all();
+    }
+
+    fn change_marker(&mut self) -> Result<u64, HomeError> {
+        Ok(self.look().commits - self.commits)
+    }
+
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
+        self.write(|data| {
+            if data.head(actor) != expected {
+                return (Err(HomeError::Conflict { actor }), None);
+            }
+            let log = data.logs.entry(actor).or_default();
+            let before = log.len();
+            log.extend(entries.iter().map(|entry| Arc::clone(&entry.record)));
+            let undo: Undo = Box::new(move |data| {
+                if let Some(log) = data.logs.get_mut(&actor) {
+                    log.truncate(before);
+                }
+                if before == 0 {
+                    data.logs.remove(&actor);
+                }
+            });
+            (Ok(()), Some(undo))
+        })
+    }
+
+    fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), HomeError> {
+        let (id, effect) = (effect.id, effect.clone());
+        self.write(|data| {
+            let before = data.set_effect(id, Some(effect));
+            ((), Some(Box::new(move |data| drop(data.set_effect(id, before)))))
+        });
+        Ok(())
+    }
+
+    fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError> {
+        self.write(|data| {
+            let before = data.set_effect(id, None);
+            ((), Some(Box::new(move |data| drop(data.set_effect(id, before)))))
+        });
+        Ok(())
+    }
+
+    fn request_abort(&mut self, id: EffectId) -> Result<(), HomeError> {
+        let before = self.look().effects.get(&id.actor.run()).and_then(|of_run| of_run.get(&id)).cloned();
+        match before {
+            Some(effect) => self.put_effect(&OpenEffect { abort: true, ..effect }),
+            None => Ok(()),
+        }
+    }
+
+    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+        let data = self.look();
+        Ok(data.effects.get(&run).map(|of_run| of_run.values().cloned().collect()).unwrap_or_default())
+    }
+
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, HomeError> {
+        Ok(self.look().posts.contains(&(actor, dedup.to_owned())))
+    }
+
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError> {
+        let post = (actor, dedup.to_owned());
+        self.write(|data| {
+            let is_new = data.posts.insert(post.clone());
+            let undo: Undo = Box::new(move |data| {
+                data.posts.remove(&post);
+            });
+            ((), is_new.then_some(undo))
+        });
+        Ok(())
+    }
+
+    fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError> {
+        let (key, run) = (run.run, run.clone());
+        self.write(|data| {
+            let before = data.runs.insert(key, run);
+            ((), Some(Box::new(move |data| set(&mut data.runs, key, before))))
+        });
+        Ok(())
+    }
+
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
+        let (id, body) = (id.clone(), body.to_owned());
+        self.write(|data| {
+            let before = data.blobs.insert(id.clone(), body);
+            ((), Some(Box::new(move |data| set(&mut data.blobs, id, before))))
+        });
+        Ok(())
+    }
+
+    fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+        Ok(self.look().epochs.get(&run).copied().unwrap_or_default())
+    }
+
+    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+        Ok(self.write(|data| {
+            let before = data.epochs.get(&run).copied();
+            let epoch = before.unwrap_or_default() + 1;
+            data.epochs.insert(run, epoch);
+            (epoch, Some(Box::new(move |data| set(&mut data.epochs, run, before))))
+        }))
+    }
+}
+
+fn set<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => drop(map.insert(key, value)),
+        None => drop(map.remove(&key)),
+    }
+}

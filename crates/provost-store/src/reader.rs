@@ -1,0 +1,44 @@
+//! The thread that reads, so that reads wait neither for the writer nor on a task.
+
+use provost_harness::HomeError;
+use tokio::sync::oneshot;
+
+use crate::StoreReader;
+use crate::queue::{Queue, Waiting, queue};
+
+type Job = Box<dyn FnOnce(&mut dyn StoreReader) + Send>;
+
+/// Hands reads to their thread.
+pub(crate) struct Reader {
+    jobs: Queue<Job>,
+}
+
+impl Reader {
+    /// Starts the thread; it ends when this is dropped and what was asked is answered.
+    pub(crate) fn start(store: Box<dyn StoreReader>) -> Result<Self, HomeError> {
+        let (jobs, waiting) = queue::<Job>();
+        crate::start_thread("provost-reader", move || work(store, &waiting))?;
+        Ok(Self { jobs })
+    }
+
+    /// Has `read` done.
+    pub(crate) async fn ask<T, R>(&self, read: R) -> Result<T, HomeError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&mut dyn StoreReader) -> Result<T, HomeError> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |store| {
+            // Whoever asked may have gone away.
+            let _ = reply.send(read(store));
+        });
+        self.jobs.send(job).await?;
+        answer.await.map_err(|_| HomeError::Closed)?
+    }
+}
+
+fn work(mut store: Box<dyn StoreReader>, waiting: &Waiting<Job>) {
+    while let Ok(Some(job)) = waiting.next(None) {
+        job(&mut *store);
+    }
+}

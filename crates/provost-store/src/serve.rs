@@ -1,0 +1,99 @@
+//! Working on a run: its claim, and the task that has its effects performed.
+
+mod task;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provost_event::RunId;
+use provost_harness::{Executor, HomeError, Serving};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::job::{Job, Server};
+use crate::{Claim, LocalHome};
+use task::Task;
+
+/// Orders that may wait for a server; one that is further behind is told all that is open instead.
+const ORDERS_MAX: usize = 64;
+
+/// Claims `run` and has its effects performed until the guard is dropped or `stop` fires.
+pub(crate) async fn serve(
+    home: LocalHome,
+    run: RunId,
+    executor: Arc<dyn Executor>,
+    stop: CancellationToken,
+) -> Result<Box<dyn Serving>, HomeError> {
+    let claims = home.claims();
+    let claimed = tokio::task::spawn_blocking(move || claims.claim(run)).await;
+    let claim = claimed.map_err(|_| HomeError::Closed)??;
+    let failure = watch::Sender::new(None);
+    let stop = stop.child_token();
+    let (reply, taken_over) = oneshot::channel();
+    let work = work(home, Work { run, executor, failure: failure.clone(), stop: stop.clone(), claim }, reply);
+    // A task of its own from before the run is taken over: however this future ends, it gives the run up again.
+    let guard = Guard { run, failure, stop: Some(stop.drop_guard()), task: Some(tokio::spawn(work)) };
+    taken_over.await.map_err(|_| HomeError::Closed)??;
+    Ok(Box::new(guard))
+}
+
+struct Work {
+    run: RunId,
+    executor: Arc<dyn Executor>,
+    failure: watch::Sender<Option<HomeError>>,
+    stop: CancellationToken,
+    claim: Claim,
+}
+
+async fn work(home: LocalHome, work: Work, taken_over: oneshot::Sender<Result<(), HomeError>>) {
+    let Work { run, executor, failure, stop, claim } = work;
+    let (sender, orders) = mpsc::channel(ORDERS_MAX);
+    let server = Server { orders: sender, failure: failure.clone() };
+    let epoch = match home.ask(|reply| Job::TakeOver { run, server, reply }).await {
+        Ok(epoch) => epoch,
+        Err(error) => {
+            drop(claim);
+            let _ = taken_over.send(Err(error));
+            return;
+        }
+    };
+    let _ = taken_over.send(Ok(()));
+    let mut task = Task::new(home.clone(), executor, orders, failure.subscribe());
+    let failed = task.work(&stop).await;
+    task.end().await;
+    // Only now: until here posts of ours were under way.
+    let _ = home.ask(|reply| Job::GiveUp { run, epoch, reply }).await;
+    drop(claim);
+    if let Some(error) = failed {
+        tracing::error!(%run, %error, "the run can't be worked on any more");
+        failure.send_replace(Some(error));
+    }
+}
+
+/// What the owner of a served run holds.
+struct Guard {
+    run: RunId,
+    failure: watch::Sender<Option<HomeError>>,
+    stop: Option<DropGuard>,
+    task: Option<JoinHandle<()>>,
+}
+
+#[async_trait]
+impl Serving for Guard {
+    fn run(&self) -> RunId {
+        self.run
+    }
+
+    async fn failed(&self) -> HomeError {
+        task::failed(&mut self.failure.subscribe()).await
+    }
+
+    async fn release(mut self: Box<Self>) {
+        self.stop = None;
+        if let Some(task) = self.task.take() {
+            // It can only have panicked; then nothing of it runs any more either.
+            let _ = task.await;
+        }
+    }
+}

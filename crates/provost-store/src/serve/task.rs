@@ -1,0 +1,219 @@
+//! The task that has the effects of one run performed: begins them, stops them, fires timers, posts results.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use provost_engine::{Effect, Event, RunEvent, SessionEvent};
+use provost_event::{ActorKey, EffectId, Seq, Timestamp};
+use provost_harness::{Executor, Home as _, HomeError};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::LocalHome;
+use crate::job::{Order, Orders};
+use crate::store::OpenEffect;
+
+pub(super) struct Task {
+    home: LocalHome,
+    executor: Arc<dyn Executor>,
+    orders: mpsc::Receiver<Orders>,
+    failure: watch::Receiver<Option<HomeError>>,
+    tasks: JoinSet<Result<Done, HomeError>>,
+    /// Every effect that was begun, until the log has closed it: none is begun twice.
+    begun: HashMap<EffectId, Begun>,
+    timers: BTreeSet<(Timestamp, EffectId)>,
+    alarm: Option<(Timestamp, BoxFuture<'static, ()>)>,
+    /// Whether timers are being posted; the next wait for them, so that they come in order.
+    firing: bool,
+}
+
+enum Begun {
+    Running { cancel: CancellationToken, task: AbortHandle },
+    Timer { due: Timestamp },
+}
+
+enum Done {
+    Effect,
+    Timers,
+}
+
+impl Task {
+    pub(super) fn new(
+        home: LocalHome,
+        executor: Arc<dyn Executor>,
+        orders: mpsc::Receiver<Orders>,
+        failure: watch::Receiver<Option<HomeError>>,
+    ) -> Self {
+        Self {
+            home,
+            executor,
+            orders,
+            failure,
+            tasks: JoinSet::new(),
+            begun: HashMap::new(),
+            timers: BTreeSet::new(),
+            alarm: None,
+            firing: false,
+        }
+    }
+
+    /// Works until `stop` fires, or until it can't; then it says why.
+    pub(super) async fn work(&mut self, stop: &CancellationToken) -> Option<HomeError> {
+        loop {
+            self.set_alarm();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                error = failed(&mut self.failure) => return Some(error),
+                Some(orders) = self.orders.recv() => self.follow(orders),
+                Some(done) = self.tasks.join_next() => if let Err(error) = self.finish(done) {
+                    return Some(error);
+                },
+                () = ring(&mut self.alarm) => self.fire(),
+            }
+        }
+    }
+
+    /// Drops what is under way, and returns when it is gone.
+    pub(super) async fn end(&mut self) {
+        self.orders.close();
+        self.tasks.shutdown().await;
+    }
+
+    fn follow(&mut self, orders: Orders) {
+        match orders {
+            Orders::Changed(orders) => orders.into_iter().for_each(|order| match order {
+                Order::Start(id, effect) => self.begin(id, effect),
+                Order::Abort(id) => self.abort(id),
+                Order::Close(id) => self.close(id),
+            }),
+            Orders::Open(open) => self.compare(open),
+        }
+    }
+
+    /// Makes what is under way here what is open in the store.
+    fn compare(&mut self, open: Vec<OpenEffect>) {
+        let named = open.iter().map(|open| open.id).collect::<BTreeSet<_>>();
+        let over = self.begun.keys().filter(|id| !named.contains(id)).copied().collect::<Vec<_>>();
+        over.into_iter().for_each(|id| self.close(id));
+        for OpenEffect { id, effect, abort, .. } in open {
+            self.begin(id, effect);
+            if abort {
+                self.abort(id);
+            }
+        }
+    }
+
+    fn begin(&mut self, id: EffectId, effect: Effect) {
+        if self.begun.contains_key(&id) {
+            return;
+        }
+        if let Effect::Timer { due } = effect {
+            self.timers.insert((due, id));
+            self.begun.insert(id, Begun::Timer { due });
+            return;
+        }
+        let cancel = CancellationToken::new();
+        let (home, executor, token) = (self.home.clone(), Arc::clone(&self.executor), cancel.clone());
+        let task = self.tasks.spawn(async move {
+            let event = executor.run(id, effect, token).await;
+            home.post(id.actor, event, None).await.map(|_| Done::Effect)
+        });
+        self.begun.insert(id, Begun::Running { cancel, task });
+    }
+
+    fn abort(&self, id: EffectId) {
+        if let Some(Begun::Running { cancel, .. }) = self.begun.get(&id) {
+            cancel.cancel();
+        }
+    }
+
+    fn close(&mut self, id: EffectId) {
+        match self.begun.remove(&id) {
+            Some(Begun::Running { cancel, task }) => {
+                cancel.cancel();
+                // Its result counts no more. Where it was that result which closed it, there is nothing to abort.
+                task.abort();
+            }
+            Some(Begun::Timer { due }) => {
+                self.timers.remove(&(due, id));
+            }
+            None => {}
+        }
+    }
+
+    fn finish(&mut self, done: Result<Result<Done, HomeError>, JoinError>) -> Result<(), HomeError> {
+        match done {
+            Ok(Ok(Done::Effect)) => Ok(()),
+            Ok(Ok(Done::Timers)) => {
+                self.firing = false;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(error),
+            Err(error) if error.is_panic() => Err(HomeError::Storage {
+                attempt: "perform an effect",
+                message: "its task panicked".to_owned(),
+                hint: Some("this is a bug in Provost or in the program that embeds it"),
+            }),
+            Err(_cancelled) => Ok(()),
+        }
+    }
+
+    fn set_alarm(&mut self) {
+        let next = self.timers.first().map(|(due, _)| *due).filter(|_| !self.firing);
+        if next == self.alarm.as_ref().map(|(due, _)| *due) {
+            return;
+        }
+        self.alarm = next.map(|due| {
+            let clock = self.home.clock();
+            let wait: BoxFuture<'static, ()> = Box::pin(async move { clock.sleep_until(due).await });
+            (due, wait)
+        });
+    }
+
+    fn fire(&mut self) {
+        self.alarm = None;
+        let now = self.home.clock().now();
+        let mut due = Vec::new();
+        while let Some((_, id)) = self.timers.first().filter(|(due, _)| *due <= now).copied() {
+            self.timers.pop_first();
+            due.push(id);
+        }
+        self.firing = true;
+        let home = self.home.clone();
+        self.tasks.spawn(async move {
+            for id in due {
+                home.post(id.actor, timer_fired(id), None).await?;
+            }
+            Ok(Done::Timers)
+        });
+    }
+}
+
+fn timer_fired(EffectId { actor, seq }: EffectId) -> Event {
+    let fired = |seq: Seq| match actor {
+        ActorKey::Run(_) => RunEvent::TimerFired { seq }.into(),
+        ActorKey::Session(_) => SessionEvent::TimerFired { seq }.into(),
+    };
+    fired(seq)
+}
+
+/// Waits for the alarm; for ever without one.
+async fn ring(alarm: &mut Option<(Timestamp, BoxFuture<'static, ()>)>) {
+    match alarm {
+        Some((_, wait)) => wait.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a failure is known.
+pub(super) async fn failed(failure: &mut watch::Receiver<Option<HomeError>>) -> HomeError {
+    if let Ok(known) = failure.wait_for(Option::is_some).await
+        && let Some(error) = &*known
+    {
+        return error.clone();
+    }
+    std::future::pending().await
+}

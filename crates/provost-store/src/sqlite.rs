@@ -1,0 +1,82 @@
+//! A store in one SQLite database.
+//!
+//! Write-ahead log, and every commit is synced to disk before it counts. Several processes may open one
+//! database; SQLite's write lock puts their transactions in a row.
+
+mod error;
+mod open;
+mod read;
+mod write;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use provost_event::{ActorKey, Seq};
+use provost_harness::HomeError;
+use rusqlite::Connection;
+
+use crate::{Claims, FileClaims};
+
+/// Actors whose numbers a connection remembers; beyond that it forgets them all and looks them up again.
+const KNOWN_ACTORS_MAX: usize = 8192;
+
+/// Keeps everything in one SQLite database, and claims as lock files in the folder `locks` beside it.
+pub struct SqliteStore {
+    connection: Connection,
+    path: PathBuf,
+    known: HashMap<ActorKey, Known>,
+    marker: u64,
+}
+
+/// Reads a database that [`SqliteStore`] writes.
+pub(crate) struct SqliteReader {
+    connection: Connection,
+    ids: HashMap<ActorKey, i64>,
+}
+
+/// What need not be looked up again while nobody else writes.
+#[derive(Clone, Copy)]
+struct Known {
+    id: i64,
+    head: Option<Seq>,
+}
+
+impl SqliteStore {
+    /// Opens the database at `path`. What is missing is made: folders for their owner only (0700), the file
+    /// too (0600).
+    ///
+    /// # Errors
+    /// [`HomeError::Storage`], with a hint: when the place can't be written, isn't a database of Provost's, or
+    /// is of a newer version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, HomeError> {
+        let path = path.as_ref().to_owned();
+        let connection = open::for_writing(&path)?;
+        Ok(Self { connection, path, known: HashMap::new(), marker: 0 })
+    }
+
+    /// Has this connection refuse to let the database grow beyond `pages` pages of 4 KiB, as a full disk would;
+    /// with less than there already is, beyond that.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn limit_pages(&mut self, pages: u32) -> Result<(), HomeError> {
+        self.connection
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            .map_err(|error| error::storage("limit the store's size", &error))
+    }
+
+    fn file_claims(&self) -> Arc<dyn Claims> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        Arc::new(FileClaims::new(folder.join("locks")))
+    }
+}
+
+/// Numbers beyond what SQLite holds (2^63) don't occur; they would become the greatest it does hold.
+fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}

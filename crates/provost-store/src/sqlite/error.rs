@@ -1,0 +1,39 @@
+//! SQLite's errors in words that say what to do.
+
+use provost_harness::HomeError;
+use rusqlite::ErrorCode;
+
+/// The error of what was attempted.
+pub(super) fn storage(attempt: &'static str, error: &rusqlite::Error) -> HomeError {
+    HomeError::Storage { attempt, message: error.to_string(), hint: hint(error) }
+}
+
+/// Turns an error of SQLite's into one of the home's.
+pub(super) trait Attempt<T> {
+    fn attempt(self, what: &'static str) -> Result<T, HomeError>;
+}
+
+impl<T> Attempt<T> for Result<T, rusqlite::Error> {
+    fn attempt(self, what: &'static str) -> Result<T, HomeError> {
+        self.map_err(|error| storage(what, &error))
+    }
+}
+
+fn hint(error: &rusqlite::Error) -> Option<&'static str> {
+    match error.sqlite_error_code()? {
+        ErrorCode::DiskFull => Some("free some space, then `provost resume`"),
+        ErrorCode::SystemIoFailure => Some("check the disk and its free space, then `provost resume`"),
+        ErrorCode::NotADatabase => Some("this file isn't Provost's: move it away or name another state folder"),
+        ErrorCode::DatabaseCorrupt => {
+            Some("the database is damaged: move it away, restore a copy, or `provost import` exported runs")
+        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
+            Some("make the state folder and the database in it writable for you")
+        }
+        ErrorCode::CannotOpen => Some("check that the state folder is there and yours"),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            Some("another process is writing to the store for more than 10 s: let it finish, then try again")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,109 @@
+//! Opening a database: its settings, its version, and who may read it.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use provost_harness::HomeError;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::error::{Attempt, storage};
+use crate::folder;
+
+const ATTEMPT: &str = "open the store";
+/// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
+const SCHEMA_VERSION: i64 = 1;
+/// How long a statement waits for another process's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// SQLite's number for "synced at every commit".
+const SYNCHRONOUS_FULL: i64 = 2;
+/// Beyond this the write-ahead log is cut after a checkpoint.
+const LOG_BYTES_KEPT: i64 = 16 << 20;
+const STATEMENTS_CACHED: usize = 48;
+
+pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {
+    make_file(path).map_err(|error| HomeError::Storage {
+        attempt: ATTEMPT,
+        message: format!("{}: {error}", path.display()),
+        hint: Some("check that the state folder is yours and can be written"),
+    })?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    set_up(&connection).attempt(ATTEMPT)?;
+    bring_up_to_date(&mut connection)?;
+    Ok(connection)
+}
+
+pub(super) fn for_reading(path: &Path) -> Result<Connection, HomeError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn make_file(path: &Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        folder::create(folder)?;
+    }
+    // Made here and not by SQLite, which knows nothing of our mode and gives its side files that of this one.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    folder::only_for_the_owner(&mut options);
+    options.open(path).map(drop)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, HomeError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).attempt(ATTEMPT)?;
+    connection.busy_timeout(BUSY_TIMEOUT).attempt(ATTEMPT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    Ok(connection)
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    let mode = write_ahead(connection)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let synchronous = connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0))?;
+    if mode != "wal" || synchronous != SYNCHRONOUS_FULL {
+        let message = format!("journal_mode is {mode}, synchronous is {synchronous}: commits wouldn't be durable");
+        return Err(rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(1), Some(message)));
+    }
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)
+}
+
+/// Two processes that switch a new database at once don't wait for each other by themselves.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+        match mode {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn bring_up_to_date(connection: &mut Connection) -> Result<(), HomeError> {
+    if known_version(connection)? == SCHEMA_VERSION {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).attempt(ATTEMPT)?;
+    // Another process may have been first.
+    if known_version(&transaction)? == 0 {
+        transaction.execute_batch(include_str!("schema.sql")).attempt(ATTEMPT)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION).attempt(ATTEMPT)?;
+    }
+    transaction.commit().attempt(ATTEMPT)
+}
+
+fn known_version(connection: &Connection) -> Result<i64, HomeError> {
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    match version.map_err(|error| storage(ATTEMPT, &error))? {
+        newer if newer > SCHEMA_VERSION => Err(HomeError::Storage {
+            attempt: ATTEMPT,
+            message: format!("its version is {newer}; this Provost knows up to {SCHEMA_VERSION}"),
+            hint: Some("use a newer Provost"),
+        }),
+        version => Ok(version),
+    }
+}

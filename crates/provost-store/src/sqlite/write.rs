@@ -1,0 +1,265 @@
+//! Writing.
+
+use std::sync::Arc;
+
+use provost_engine::Effect;
+use provost_event::{ActorKey, BlobId, EffectId, FORMAT_VERSION, RunId, Seq};
+use provost_harness::HomeError;
+use rusqlite::{OptionalExtension as _, Params, Row, params};
+
+use super::error::Attempt;
+use super::{KNOWN_ACTORS_MAX, Known, SqliteReader, SqliteStore, int, read, unsigned};
+use crate::{Claims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
+
+impl SqliteStore {
+    /// What is known of an actor that has a number.
+    pub(super) fn find(&mut self, actor: ActorKey) -> Result<Option<Known>, HomeError> {
+        if let Some(known) = self.known.get(&actor) {
+            return Ok(Some(*known));
+        }
+        let found = read::id_of(&self.connection, actor)?.map(|id| Known { id, head: None });
+        if let Some(known) = found {
+            self.remember(actor, known);
+        }
+        Ok(found)
+    }
+
+    /// What is known of an actor; one without a number gets one.
+    fn find_or_add(&mut self, actor: ActorKey) -> Result<Known, HomeError> {
+        if let Some(known) = self.find(actor)? {
+            return Ok(known);
+        }
+        self.run("INSERT INTO actors (key) VALUES (?1)", [actor.to_string()], "add a log")?;
+        let known = Known { id: self.connection.last_insert_rowid(), head: Some(Seq::START) };
+        self.remember(actor, known);
+        Ok(known)
+    }
+
+    fn remember(&mut self, actor: ActorKey, known: Known) {
+        if self.known.len() >= KNOWN_ACTORS_MAX {
+            self.known.clear();
+        }
+        self.known.insert(actor, known);
+    }
+
+    fn run(&self, sql: &str, params: impl Params, attempt: &'static str) -> Result<usize, HomeError> {
+        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).attempt(attempt)
+    }
+
+    /// The numbers that name an effect's row: its run's, its actor's, its own.
+    fn place(&mut self, id: EffectId) -> Result<(i64, i64, i64), HomeError> {
+        let run = self.find_or_add(ActorKey::Run(id.actor.run()))?.id;
+        Ok((run, self.find_or_add(id.actor)?.id, int(id.seq.0)))
+    }
+
+    fn insert_entry(&self, id: i64, entry: &NewEntry) -> rusqlite::Result<()> {
+        let record = &entry.record;
+        self.connection
+            .prepare_cached("INSERT INTO entries (actor, seq, v, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![
+                id,
+                int(record.seq.0),
+                FORMAT_VERSION,
+                int(record.at.0),
+                record.entry.kind(),
+                entry.body
+            ])
+            .map(drop)
+    }
+
+    fn update_run(&self, run: &StoredRun, outcome: Option<&str>) -> Result<bool, HomeError> {
+        let changed = self.run(
+            "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6 WHERE run = ?1",
+            params![
+                run.run.to_string(),
+                int(run.updated_at.0),
+                run.turns,
+                int(run.tokens),
+                int(run.cost.0),
+                outcome
+            ],
+            PUT_RUN,
+        )?;
+        Ok(changed > 0)
+    }
+}
+
+const PUT_RUN: &str = "update the list of runs";
+const OPEN_EFFECTS: &str = "read what is to be done";
+
+impl SessionStore for SqliteStore {
+    fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
+        Ok(Box::new(SqliteReader::open(&self.path)?))
+    }
+
+    fn claims(&self) -> Arc<dyn Claims> {
+        self.file_claims()
+    }
+
+    fn begin(&mut self) -> Result<(), HomeError> {
+        self.run("BEGIN IMMEDIATE", [], "begin to write")?;
+        self.change_marker().map(drop)
+    }
+
+    fn commit(&mut self) -> Result<(), HomeError> {
+        self.run("COMMIT", [], "write to the log").map(drop)
+    }
+
+    fn rollback(&mut self) {
+        self.known.clear();
+        // After some failures SQLite has rolled back by itself.
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "rolling back failed");
+        }
+    }
+
+    fn change_marker(&mut self) -> Result<u64, HomeError> {
+        let marker = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)))
+            .map(unsigned)
+            .attempt("look for changes")?;
+        if std::mem::replace(&mut self.marker, marker) != marker {
+            self.known.clear();
+        }
+        Ok(marker)
+    }
+
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
+        let Known { id, head } = self.find_or_add(actor)?;
+        let head = head.map_or_else(|| read::head(&self.connection, id), Ok)?;
+        if head != expected {
+            return Err(HomeError::Conflict { actor });
+        }
+        for entry in entries {
+            self.insert_entry(id, entry).attempt("append to a log")?;
+        }
+        let head = entries.last().map_or(head, |last| last.record.seq);
+        self.known.insert(actor, Known { id, head: Some(head) });
+        Ok(())
+    }
+
+    fn put_effect(&mut self, open: &OpenEffect) -> Result<(), HomeError> {
+        const ATTEMPT: &str = "write down what is to be done";
+        let (run, actor, seq) = self.place(open.id)?;
+        let kind = to_json(ATTEMPT, &open.effect)?;
+        let due = match open.effect {
+            Effect::Timer { due } => Some(int(due.0)),
+            _ => None,
+        };
+        self.run(
+            "INSERT OR REPLACE INTO effects (run, actor, seq, epoch, abort, due_at, kind) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![run, actor, seq, open.epoch.map(int), open.abort, due, kind],
+            ATTEMPT,
+        )
+        .map(drop)
+    }
+
+    fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError> {
+        let place = self.place(id)?;
+        let sql = "DELETE FROM effects WHERE run = ?1 AND actor = ?2 AND seq = ?3";
+        self.run(sql, place, "write down what is done").map(drop)
+    }
+
+    fn request_abort(&mut self, id: EffectId) -> Result<(), HomeError> {
+        let place = self.place(id)?;
+        let sql = "UPDATE effects SET abort = 1 WHERE run = ?1 AND actor = ?2 AND seq = ?3";
+        self.run(sql, place, "write down what shall stop").map(drop)
+    }
+
+    fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+        let Some(Known { id, .. }) = self.find(ActorKey::Run(run))? else { return Ok(Vec::new()) };
+        let sql = "SELECT actors.key, effects.seq, effects.epoch, effects.abort, effects.kind \
+                   FROM effects JOIN actors ON actors.id = effects.actor WHERE effects.run = ?1";
+        let mut statement = self.connection.prepare_cached(sql).attempt(OPEN_EFFECTS)?;
+        let rows = statement.query_map([id], open_effect).attempt(OPEN_EFFECTS)?;
+        let mut effects = rows.collect::<Result<Vec<_>, _>>().attempt(OPEN_EFFECTS)?;
+        effects.sort_unstable_by_key(|open| open.id);
+        Ok(effects)
+    }
+
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Result<bool, HomeError> {
+        let Some(Known { id, .. }) = self.find(actor)? else { return Ok(false) };
+        self.connection
+            .prepare_cached("SELECT 1 FROM posts WHERE actor = ?1 AND dedup = ?2")
+            .and_then(|mut statement| statement.exists(params![id, dedup]))
+            .attempt("look for a doubled post")
+    }
+
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError> {
+        let Known { id, .. } = self.find_or_add(actor)?;
+        let sql = "INSERT OR IGNORE INTO posts (actor, dedup) VALUES (?1, ?2)";
+        self.run(sql, params![id, dedup], "mark a post").map(drop)
+    }
+
+    fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError> {
+        let outcome = run.outcome.as_ref().map(|outcome| to_json(PUT_RUN, outcome)).transpose()?;
+        if self.update_run(run, outcome.as_deref())? {
+            return Ok(());
+        }
+        self.run(
+            "INSERT INTO runs (run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                run.run.to_string(),
+                int(run.started_at.0),
+                int(run.updated_at.0),
+                run.turns,
+                int(run.tokens),
+                int(run.cost.0),
+                outcome,
+                run.model,
+                run.workspace.to_string_lossy(),
+                run.goal
+            ],
+            PUT_RUN,
+        )
+        .map(drop)
+    }
+
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
+        let sql = "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)";
+        self.run(sql, params![&*id.0, body], "keep an output").map(drop)
+    }
+
+    fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+        self.connection
+            .prepare_cached("SELECT epoch FROM owners WHERE run = ?1")
+            .and_then(|mut statement| statement.query_row([run.to_string()], |row| row.get(0)).optional())
+            .map(|epoch| epoch.map_or(0, unsigned))
+            .attempt("read a run's owner")
+    }
+
+    fn bump_owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
+        let sql = "INSERT INTO owners (run, epoch) VALUES (?1, 1) \
+                   ON CONFLICT (run) DO UPDATE SET epoch = epoch + 1";
+        self.run(sql, [run.to_string()], "take a run over")?;
+        self.owner_epoch(run)
+    }
+}
+
+fn open_effect(row: &Row<'_>) -> rusqlite::Result<OpenEffect> {
+    let unreadable = |column, error: Box<dyn std::error::Error + Send + Sync>| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error)
+    };
+    let actor = row.get_ref(0)?.as_str()?.parse().map_err(|error| unreadable(0, Box::new(error)))?;
+    let effect = serde_json::from_str(row.get_ref(4)?.as_str()?);
+    Ok(OpenEffect {
+        id: EffectId { actor, seq: Seq(unsigned(row.get(1)?)) },
+        effect: effect.map_err(|error| unreadable(4, Box::new(error)))?,
+        epoch: row.get::<_, Option<i64>>(2)?.map(unsigned),
+        abort: row.get(3)?,
+    })
+}
+
+fn to_json(attempt: &'static str, value: &impl serde::Serialize) -> Result<String, HomeError> {
+    serde_json::to_string(value).map_err(|error| HomeError::Storage {
+        attempt,
+        message: error.to_string(),
+        hint: None,
+    })
+}

@@ -1,0 +1,80 @@
+//! Following a log: from the store up to its end, then as it grows.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use provost_event::{ActorKey, Record, Seq};
+use provost_harness::{Home as _, HomeError};
+use tokio::sync::watch;
+
+use crate::LocalHome;
+
+/// Records fetched at a time; a slow reader holds no more than these.
+const AT_ONCE: usize = 256;
+
+type Item = Result<Arc<Record>, HomeError>;
+
+/// The records of `actor` after `after`, for ever. After an error there are no more.
+pub(crate) fn subscribe(home: LocalHome, actor: ActorKey, after: Seq) -> BoxStream<'static, Item> {
+    let head = home.feed().watch(actor);
+    // From here on somebody cares for what other processes write.
+    home.nudge();
+    let ready = VecDeque::new();
+    let subscription =
+        Subscription { home, actor, after, head: Some(head), ready, reached_end: false, failed: false };
+    stream::unfold(subscription, |mut subscription| async {
+        let item = subscription.next().await?;
+        Some((item, subscription))
+    })
+    .boxed()
+}
+
+struct Subscription {
+    home: LocalHome,
+    actor: ActorKey,
+    after: Seq,
+    head: Option<watch::Receiver<Seq>>,
+    ready: VecDeque<Arc<Record>>,
+    /// Whether everything that was there at the beginning has been read.
+    reached_end: bool,
+    failed: bool,
+}
+
+impl Subscription {
+    async fn next(&mut self) -> Option<Item> {
+        if self.failed {
+            return None;
+        }
+        loop {
+            if let Some(record) = self.ready.pop_front() {
+                self.after = record.seq;
+                return Some(Ok(record));
+            }
+            // Looked at before reading: what comes while we read wakes us.
+            let head = *self.head.as_mut()?.borrow_and_update();
+            if !self.reached_end || head > self.after {
+                match self.home.read(self.actor, self.after, AT_ONCE).await {
+                    Ok(records) if records.is_empty() => self.reached_end = true,
+                    Ok(records) => {
+                        self.ready.extend(records);
+                        continue;
+                    }
+                    Err(error) => {
+                        self.failed = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+            self.head.as_mut()?.changed().await.ok()?;
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.head = None;
+        self.home.feed().unwatch(self.actor);
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the embedded home, through what it offers to others.
+
+mod stores;

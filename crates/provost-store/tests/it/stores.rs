@@ -1,0 +1,69 @@
+//! Stores by themselves.
+
+use provost_harness::HomeError;
+use provost_store::conformance::{check_shared_store, check_store};
+use provost_store::{MemoryStore, SqliteStore};
+use tempfile::TempDir;
+
+#[test]
+fn memory_is_a_store() {
+    check_store(MemoryStore::new);
+    check_shared_store(MemoryStore::new, Clone::clone);
+}
+
+#[test]
+fn sqlite_is_a_store() {
+    check_shared_store(
+        || TempDir::new().unwrap(),
+        |folder| SqliteStore::open(folder.path().join("state/provost.db")).unwrap(),
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_sqlite_makes_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("new/state/provost.db");
+    let _store = SqliteStore::open(&path).unwrap();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    assert_eq!(mode(&path.with_extension("db-wal")), 0o600);
+}
+
+#[test]
+fn a_newer_database_is_refused_with_advice() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    drop(SqliteStore::open(&path).unwrap());
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
+    let error = SqliteStore::open(&path).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "can't open the store: its version is 7; this Provost knows up to 1 (use a newer Provost)"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_with_advice() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    std::fs::write(&path, "dear diary, ".repeat(1000)).unwrap();
+    let error = SqliteStore::open(&path).err().unwrap();
+    assert!(error.to_string().contains("move it away"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap().len(), 12_000, "it is left as it was");
+}
+
+#[test]
+fn two_processes_may_make_the_database_at_once() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    let opening = (0..8).map(|_| {
+        let path = path.clone();
+        std::thread::spawn(move || SqliteStore::open(path).map(drop))
+    });
+    let opened = opening.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap());
+    let failed = opened.filter_map(Result::err).map(|error: HomeError| error.to_string()).collect::<Vec<_>>();
+    assert_eq!(failed, [String::new(); 0]);
+}

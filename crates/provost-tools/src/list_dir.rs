@@ -1,0 +1,188 @@
+//! `list_dir`: what is in a folder.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use ignore::DirEntry;
+use provost_event::{Access, Json, ToolSpec};
+use provost_harness::{Tool, ToolContext, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::failure::Failure;
+use crate::job::{self, Job};
+use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
+use crate::text::{count, size, some_of};
+use crate::walk::walk;
+use crate::workspace::Place;
+
+/// Entries shown.
+const ENTRIES_MAX: usize = 500;
+
+/// Entries counted.
+const COUNTED_MAX: usize = 50_000;
+
+/// Names of ignored entries that are told.
+const IGNORED_TOLD_MAX: usize = 5;
+
+const DESCRIPTION: &str = "Lists a folder, sorted by name: folders end with `/`, files come with their size, links \
+with where they lead. What ignore files (.gitignore) name is left out and counted.";
+
+/// Lists a folder and, if asked, those in it.
+#[derive(Debug, Clone)]
+pub struct ListDir {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The folder: relative to the workspace, or absolute inside of it. Default: the workspace.
+    path: Option<String>,
+    /// How many levels of folders to list. Default 1: only what is in the folder itself.
+    depth: Option<NonZeroUsize>,
+}
+
+impl ListDir {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        let about = About {
+            name: "list_dir",
+            description: DESCRIPTION,
+            access: Access::Reads,
+            idempotent: true,
+            timeout: FILE_TIMEOUT,
+        };
+        Self { spec: about.spec::<Arguments>() }
+    }
+}
+
+impl Default for ListDir {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for ListDir {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
+        match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => job::run(context, move |job| list(&arguments, job)).await,
+            Err(misfit) => misfit,
+        }
+    }
+}
+
+fn list(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+    let path = arguments.path.as_deref().unwrap_or(".");
+    let place = job.workspace.locate(path)?;
+    if !job.workspace.metadata(&place)?.is_dir() {
+        return Err(Failure::IsFile { path: path.to_owned(), hint: "read_file shows what is in it" });
+    }
+    // Walking skips what it can't open; the folder itself must be told.
+    place.absolute.read_dir().map_err(|error| Failure::io("list", path, error))?;
+    let depth = arguments.depth.map_or(1, NonZeroUsize::get);
+    let mut listing = Listing::default();
+    for entry in walk(&job.workspace, &place, Some(depth)).flatten() {
+        job.go_on()?;
+        if !listing.add(&entry, &place, depth) {
+            break;
+        }
+    }
+    Ok(format!("{}[{}]", listing.text, listing.summary(path)))
+}
+
+#[derive(Default)]
+struct Listing {
+    text: String,
+    shown: usize,
+    counted: usize,
+    /// How many entries of each folder that was gone through were not ignored.
+    folders: BTreeMap<PathBuf, Vec<std::ffi::OsString>>,
+}
+
+impl Listing {
+    /// Adds an entry; false once there are too many even to count.
+    fn add(&mut self, entry: &DirEntry, place: &Place, depth: usize) -> bool {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        if is_folder && entry.depth() < depth {
+            self.folders.insert(entry.path().to_owned(), Vec::new());
+        }
+        if entry.depth() == 0 {
+            return true;
+        }
+        if let Some(siblings) = entry.path().parent().and_then(|folder| self.folders.get_mut(folder)) {
+            siblings.push(entry.file_name().to_owned());
+        }
+        self.counted += 1;
+        let line = describe(entry, &place.absolute);
+        if self.shown + 1 == self.counted
+            && self.shown < ENTRIES_MAX
+            && self.text.len() + line.len() < PAGE_BYTES_MAX
+        {
+            self.text.push_str(&line);
+            self.shown += 1;
+        }
+        self.counted < COUNTED_MAX
+    }
+
+    /// How many entries there are, shown or not.
+    fn summary(&self, path: &str) -> String {
+        let complete = self.counted < COUNTED_MAX;
+        let mut text = if self.counted == 0 {
+            format!("`{path}` has nothing to list")
+        } else if self.shown < self.counted {
+            let more = self.counted - self.shown;
+            let least = if complete { "" } else { "at least " };
+            format!("{} and {least}{more} more: list a folder of it", count(self.shown, "entry"))
+        } else {
+            count(self.shown, "entry")
+        };
+        let ignored = if complete { self.ignored() } else { Vec::new() };
+        if !ignored.is_empty() {
+            let names = some_of(&ignored, IGNORED_TOLD_MAX);
+            text.push_str(&format!("; {} left out by ignore rules: {names}", ignored.len()));
+        }
+        text
+    }
+
+    /// The names that are in the folders gone through, but weren't met on the walk.
+    fn ignored(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (folder, met) in &self.folders {
+            let there = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+            let mut ignored: Vec<_> = there
+                .filter(|name| !met.contains(name))
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect();
+            ignored.sort();
+            names.append(&mut ignored);
+        }
+        names
+    }
+}
+
+/// An entry's line: its path from the listed folder, and what it is.
+fn describe(entry: &DirEntry, folder: &Path) -> String {
+    let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).display();
+    match entry.file_type() {
+        Some(kind) if kind.is_dir() => format!("{path}/\n"),
+        Some(kind) if kind.is_symlink() => match entry.path().read_link() {
+            Ok(target) => format!("{path} -> {}\n", target.display()),
+            Err(_) => format!("{path} -> ?\n"),
+        },
+        Some(kind) if kind.is_file() => {
+            let bytes = entry.metadata().map(|metadata| metadata.len());
+            format!("{path}  {}\n", bytes.map_or_else(|_| "size unknown".to_owned(), size))
+        }
+        Some(_) | None => format!("{path}  (special file)\n"),
+    }
+}

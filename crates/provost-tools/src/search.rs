@@ -1,0 +1,202 @@
+//! `search`: lines that match a regular expression, in files.
+
+mod findings;
+
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use ignore::overrides::{Override, OverrideBuilder};
+use provost_event::{Access, Json, ToolSpec};
+use provost_harness::{Tool, ToolContext, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::failure::Failure;
+use crate::job::{self, Job};
+use crate::spec::About;
+use crate::text::count;
+use crate::walk::walk;
+use crate::workspace::Place;
+use findings::Findings;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Matching lines shown unless told otherwise, and at most.
+const RESULTS_DEFAULT: usize = 100;
+const RESULTS_MAX: usize = 1000;
+
+/// Lines of context at most.
+const CONTEXT_LINES_MAX: usize = 20;
+
+/// Memory for one line and its context; a file with a longer line is left out.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const DESCRIPTION: &str = "Searches files for a regular expression (Rust's syntax, line by line) and answers with \
+`path:line:text`. Leaves out binary files and what ignore files (.gitignore) name, unless `path` names it.";
+
+/// Searches files below a folder for a regular expression.
+#[derive(Debug, Clone)]
+pub struct Search {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The regular expression; to search for `( ) [ ] { } . * + ? | ^ $ \` themselves, put a `\` before each.
+    pattern: String,
+    /// A folder or file: relative to the workspace, or absolute inside of it. Default: the workspace.
+    path: Option<String>,
+    /// Only files that match this, such as `*.rs` or `src/**/*.{ts,tsx}` (from `path` on); with `!` in front: not these.
+    glob: Option<String>,
+    /// Whether upper and lower case are the same. Default false.
+    case_insensitive: Option<bool>,
+    /// Lines to show before and after each match, at most 20. Default 0.
+    context_lines: Option<usize>,
+    /// Matching lines to show, at most 1000. Default 100.
+    max_results: Option<NonZeroUsize>,
+}
+
+impl Search {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        let about = About {
+            name: "search",
+            description: DESCRIPTION,
+            access: Access::Reads,
+            idempotent: true,
+            timeout: TIMEOUT,
+        };
+        Self { spec: about.spec::<Arguments>() }
+    }
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Search {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
+        match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => job::run(context, move |job| search(&arguments, job)).await,
+            Err(misfit) => misfit,
+        }
+    }
+}
+
+fn search(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+    let path = arguments.path.as_deref().unwrap_or(".");
+    let matcher = matcher(arguments)?;
+    let place = job.workspace.locate(path)?;
+    let is_folder = job.workspace.metadata(&place)?.is_dir();
+    let globs = globs(&place.absolute, arguments)?;
+    let mut searcher = searcher(arguments.context_lines.unwrap_or(0).min(CONTEXT_LINES_MAX));
+    let max = arguments.max_results.map_or(RESULTS_DEFAULT, NonZeroUsize::get).min(RESULTS_MAX);
+    let mut findings = Findings::new(max);
+    if !is_folder {
+        let (file, _) = job.workspace.open_file(&place)?;
+        findings.search(&mut searcher, &matcher, &place.relative, job.stoppable(file));
+    }
+    for entry in walk(&job.workspace, &place, None).flatten().filter(|_| is_folder) {
+        job.go_on()?;
+        let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+        if !is_file || globs.matched(entry.path(), false).is_ignore() {
+            continue;
+        }
+        search_entry(entry.path(), &mut findings, &mut searcher, &matcher, job);
+        if findings.is_full() {
+            break;
+        }
+    }
+    job.go_on()?;
+    Ok(answer(arguments, path, findings))
+}
+
+fn search_entry(
+    path: &Path,
+    findings: &mut Findings,
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    job: &Job,
+) {
+    let relative = path.strip_prefix(job.workspace.root()).unwrap_or(path).to_owned();
+    let place = Place { asked: relative.display().to_string(), relative, absolute: path.to_owned() };
+    match job.workspace.open_file(&place) {
+        Ok((file, _)) => findings.search(searcher, matcher, &place.relative, job.stoppable(file)),
+        Err(_) => findings.unreadable += 1,
+    }
+}
+
+fn matcher(arguments: &Arguments) -> Result<RegexMatcher, Failure> {
+    let mut builder = RegexMatcherBuilder::new();
+    // `$` matches before CR LF too.
+    builder.case_insensitive(arguments.case_insensitive.unwrap_or(false)).crlf(true);
+    builder.build(&arguments.pattern).map_err(|error| {
+        Failure::Senseless(format!(
+            "`pattern` can't be used:\n{error}\nTo search for one of ( ) [ ] {{ }} . * + ? | ^ $ \\ itself, put a \\ \
+             before it; a match can't go over the end of a line."
+        ))
+    })
+}
+
+fn globs(folder: &Path, arguments: &Arguments) -> Result<Override, Failure> {
+    let mut builder = OverrideBuilder::new(folder);
+    let Some(glob) = &arguments.glob else { return Ok(Override::empty()) };
+    builder
+        .add(glob)
+        .and_then(|builder| builder.build())
+        .map_err(|error| Failure::Senseless(format!("`glob` can't be used: {error}")))
+}
+
+fn searcher(context_lines: usize) -> Searcher {
+    SearcherBuilder::new()
+        .line_number(true)
+        .line_terminator(LineTerminator::crlf())
+        .before_context(context_lines)
+        .after_context(context_lines)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(LINE_BYTES_MAX))
+        .build()
+}
+
+fn answer(arguments: &Arguments, path: &str, findings: Findings) -> String {
+    let mut standing = String::new();
+    // Writing to a string can't fail.
+    if findings.matches == 0 {
+        let _ = write!(standing, "nothing in `{path}` matches `{}`", arguments.pattern);
+        if let Some(glob) = &arguments.glob {
+            let _ = write!(standing, " in files `{glob}`");
+        }
+    } else {
+        let (matches, files) =
+            (count(findings.matches, "matching line"), count(findings.files_matched, "file"));
+        let _ = write!(standing, "{matches} in {files}");
+    }
+    let _ = write!(standing, "; {} searched", count(findings.files, "file"));
+    if findings.is_full() {
+        standing
+            .push_str("; stopped here: narrow `pattern`, `path` or `glob`, or raise `max_results` for more");
+    }
+    if findings.binary > 0 {
+        let _ = write!(standing, "; {} left out", count(findings.binary, "binary file"));
+    }
+    if findings.unreadable > 0 {
+        let _ = write!(standing, "; {} couldn't be read", count(findings.unreadable, "file"));
+    }
+    format!("{}[{standing}]", findings.text)
+}

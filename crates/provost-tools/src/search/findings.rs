@@ -1,0 +1,131 @@
+//! What a search has found so far.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use grep_regex::RegexMatcher;
+use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
+
+use crate::spec::PAGE_BYTES_MAX;
+use crate::text::cut;
+
+/// Bytes of a line that are shown.
+const SHOWN_BYTES_MAX: usize = 400;
+
+/// Lines found, as text, and the numbers to them.
+pub(crate) struct Findings {
+    pub(crate) text: String,
+    pub(crate) matches: usize,
+    pub(crate) files: usize,
+    pub(crate) files_matched: usize,
+    pub(crate) binary: usize,
+    pub(crate) unreadable: usize,
+    matches_max: usize,
+    full: bool,
+}
+
+impl Findings {
+    pub(crate) fn new(matches_max: usize) -> Self {
+        Self {
+            text: String::new(),
+            matches: 0,
+            files: 0,
+            files_matched: 0,
+            binary: 0,
+            unreadable: 0,
+            matches_max,
+            full: false,
+        }
+    }
+
+    /// Whether there was more to show than may be shown.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Searches one file. What was found in a file that turns out to be binary counts.
+    pub(crate) fn search(
+        &mut self,
+        searcher: &mut Searcher,
+        matcher: &RegexMatcher,
+        path: &Path,
+        file: impl Read,
+    ) {
+        let matches_before = self.matches;
+        self.files += 1;
+        let name = path.display().to_string();
+        let mut in_file = InFile { findings: self, path: &name, binary: false };
+        let searched = searcher.search_reader(matcher, file, &mut in_file);
+        let binary = in_file.binary;
+        if searched.is_err() {
+            self.unreadable += 1;
+        } else if binary && self.matches == matches_before {
+            self.binary += 1;
+        }
+        if self.matches > matches_before {
+            self.files_matched += 1;
+        }
+    }
+
+    /// Adds a line; false, and nothing added, if it doesn't fit.
+    fn add(&mut self, line: &str) -> bool {
+        if self.text.len() + line.len() > PAGE_BYTES_MAX {
+            self.full = true;
+            return false;
+        }
+        self.text.push_str(line);
+        true
+    }
+}
+
+struct InFile<'a> {
+    findings: &'a mut Findings,
+    path: &'a str,
+    binary: bool,
+}
+
+impl InFile<'_> {
+    fn line(&self, mark: char, number: Option<u64>, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let number = number.unwrap_or(0);
+        match cut(text, SHOWN_BYTES_MAX) {
+            (whole, true) => format!("{}{mark}{number}{mark}{whole}\n", self.path),
+            (part, false) => format!("{}{mark}{number}{mark}{part}… [{} bytes]\n", self.path, text.len()),
+        }
+    }
+}
+
+impl Sink for InFile<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.findings.matches == self.findings.matches_max {
+            self.findings.full = true;
+            return Ok(false);
+        }
+        let line = self.line(':', found.line_number(), found.bytes());
+        let fits = self.findings.add(&line);
+        self.findings.matches += usize::from(fits);
+        Ok(fits)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        let line = self.line('-', context.line_number(), context.bytes());
+        Ok(self.findings.add(&line))
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        Ok(self.findings.add("--\n"))
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
+        self.binary = true;
+        Ok(false)
+    }
+
+    fn finish(&mut self, _: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        self.binary |= end.binary_byte_offset().is_some();
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! `shell`: a command in a shell of its own.
+
+mod cwd;
+mod script;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{Access, Json, ToolSpec, ToolStatus};
+use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_process::{ChildSpec, Ending, Finished, Streams, allowed_env};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::arguments;
+use crate::failure::chain;
+use crate::spec::About;
+use cwd::Cwd;
+use script::Script;
+
+/// Bytes of a command's output that are kept: its beginning and its end, half each.
+pub const SHELL_KEEP_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// The longest a command may take.
+const TIMEOUT_MAX: Duration = Duration::from_secs(600);
+
+/// How long it may take when nothing was said.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
+
+/// How long what is asked to end may take to do so.
+const GRACE: Duration = Duration::from_secs(2);
+
+const DESCRIPTION: &str = "Runs a command in bash (or sh) and answers with its output, standard error included. The \
+working directory is kept from call to call, as long as it lies in the workspace; variables and functions are not. \
+There is no input and no terminal. Whatever the command leaves running, also in the background, is ended with the \
+call.";
+
+/// Runs commands in a shell, one after the other, each in its own process group and session.
+///
+/// # Cancellation
+/// Everything the command started is asked to end and, 2 s later, ended by force.
+#[derive(Debug, Clone)]
+pub struct Shell {
+    spec: ToolSpec,
+    program: Option<OsString>,
+    extra_env: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command; may have several lines.
+    command: String,
+    /// Seconds the command may take, at most 600. Default 120.
+    timeout_secs: Option<NonZeroU64>,
+    /// What it is for, in a few words, for people who watch.
+    #[serde(rename = "description")]
+    _description: Option<String>,
+}
+
+impl Shell {
+    /// The tool, with `bash` where there is one, else `sh`.
+    #[must_use]
+    pub fn new() -> Self {
+        let about = About {
+            name: "shell",
+            description: DESCRIPTION,
+            access: Access::Anything,
+            idempotent: false,
+            timeout: TIMEOUT_MAX,
+        };
+        Self { spec: about.spec::<Arguments>(), program: None, extra_env: Vec::new() }
+    }
+
+    /// With `program` as the shell; it must know POSIX's syntax.
+    #[must_use]
+    pub fn with_program(mut self, program: impl Into<OsString>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// With these environment variables passed on, beside those that always are.
+    #[must_use]
+    pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.extra_env.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    fn child(&self, script: &Script, cwd: PathBuf, timeout: Duration) -> ChildSpec {
+        let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
+        let env = allowed_env(&extra);
+        ChildSpec {
+            program: self.program.clone().unwrap_or_else(|| script::shell_in(&env)),
+            args: vec!["-c".into(), script.text().into()],
+            cwd,
+            env,
+            stdin: Vec::new(),
+            streams: Streams::Merged,
+            keep_bytes_max: SHELL_KEEP_BYTES_MAX,
+            timeout: Some(timeout),
+            grace: GRACE,
+        }
+    }
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Shell {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
+        let arguments: Arguments = match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => arguments,
+            Err(misfit) => return misfit,
+        };
+        let asked = arguments.timeout_secs.map_or(TIMEOUT_DEFAULT, |secs| Duration::from_secs(secs.get()));
+        let timeout = asked.min(context.timeout);
+        let script = match Script::new(&arguments.command) {
+            Ok(script) => script,
+            Err(output) => return output,
+        };
+        let start = Cwd::remembered(context);
+        let child = self.child(&script, start.path.clone(), timeout);
+        match provost_process::run(child, &context.cancel).await {
+            Ok(finished) => report(&finished, timeout, &start, script.final_cwd(), &context.workspace),
+            Err(error) => ToolOutput::error(chain(&error)),
+        }
+    }
+}
+
+/// What the model is told: the output, what became of the working directory, and how it ended.
+fn report(
+    finished: &Finished,
+    timeout: Duration,
+    start: &Cwd,
+    last: Option<PathBuf>,
+    workspace: &Path,
+) -> ToolOutput {
+    let mut text = start.notice.clone();
+    text.push_str(&finished.stdout.to_text_lossy());
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let end = start.end(last.as_deref(), workspace);
+    text.push_str(&end.notice);
+    let (status, last_line) = ending(finished, timeout);
+    text.push_str(&last_line);
+    text.truncate(text.strip_suffix('\n').map_or(text.len(), str::len));
+    if text.is_empty() {
+        text.push_str("[no output]");
+    }
+    ToolOutput { status, text, memory: end.memory }
+}
+
+/// How it ended, for the engine and for the model.
+fn ending(finished: &Finished, timeout: Duration) -> (ToolStatus, String) {
+    let mut line = String::new();
+    // Writing to a string can't fail.
+    let status = match finished.ending {
+        Ending::Exited(0) => ToolStatus::Ok,
+        Ending::Exited(code) => {
+            let _ = write!(line, "exit status {code}");
+            ToolStatus::Error
+        }
+        Ending::Signalled(signal) => {
+            let _ = write!(line, "ended by signal {signal}");
+            ToolStatus::Error
+        }
+        // The call's own limit cancels at the same moment.
+        Ending::Cancelled if finished.duration < timeout => {
+            line.push_str("cancelled: the command and everything it started was ended");
+            ToolStatus::Cancelled
+        }
+        Ending::TimedOut | Ending::Cancelled => {
+            let secs = timeout.as_secs_f64();
+            let _ = write!(line, "timed out after {secs} s: the command and everything it started was ended");
+            ToolStatus::TimedOut
+        }
+    };
+    (status, line)
+}

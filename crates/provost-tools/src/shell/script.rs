@@ -1,0 +1,92 @@
+//! What the shell is given: the command, and a way to learn where it ended.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use provost_harness::ToolOutput;
+use tempfile::TempDir;
+
+use crate::failure::chain;
+use crate::text::size;
+
+/// Bytes of a script: what Linux takes as one argument (`MAX_ARG_STRLEN`, 128 KiB), less its end.
+const SCRIPT_BYTES_MAX: usize = 128 * 1024 - 1;
+
+/// A command as a script that writes its last working directory to a file of ours.
+pub(crate) struct Script {
+    text: String,
+    private: TempDir,
+}
+
+impl Script {
+    /// Wraps `command`; an output for the model if that can't be.
+    pub(crate) fn new(command: &str) -> Result<Self, ToolOutput> {
+        if command.trim().is_empty() {
+            return Err(ToolOutput::rejected("`command` is empty: there is nothing to run"));
+        }
+        if command.contains('\0') {
+            return Err(ToolOutput::rejected("`command` holds a NUL character, which no shell can take"));
+        }
+        let private = TempDir::with_prefix("provost-shell-").map_err(|error| {
+            ToolOutput::error(format!("can't make a temporary folder for the shell: {}", chain(&error)))
+        })?;
+        let text = wrapped(command, &file_in(&private));
+        if text.len() > SCRIPT_BYTES_MAX {
+            return Err(ToolOutput::rejected(format!(
+                "`command` is too long ({}; at most about {}): write it to a file with write_file and run that",
+                size(command.len() as u64),
+                size(SCRIPT_BYTES_MAX as u64)
+            )));
+        }
+        Ok(Self { text, private })
+    }
+
+    /// What to give to the shell after `-c`.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where the shell was at its end; `None` if it couldn't tell: killed, replaced by `exec`, in a deleted folder,
+    /// or ended by `exit` where the command has its own EXIT trap.
+    pub(crate) fn final_cwd(&self) -> Option<PathBuf> {
+        let written = std::fs::read_to_string(file_in(&self.private)).ok()?;
+        let path = PathBuf::from(written.strip_suffix('\n')?);
+        path.is_dir().then_some(path)
+    }
+}
+
+fn file_in(private: &TempDir) -> PathBuf {
+    private.path().join("cwd")
+}
+
+/// The command in a script of three parts, each quiet under `set -x`, right under `set -e`, `set -u` and `set -C`:
+///
+/// - a trap, for commands that end by `exit`;
+/// - the command, under `eval`, so that a syntax error in it doesn't end the script;
+/// - the same again as the trap's, for commands that set a trap of their own; its status is the command's.
+///
+/// The command begins on the first line, so that the line numbers in a shell's complaints are right.
+fn wrapped(command: &str, file: &Path) -> String {
+    let (command, file) = (quoted(command), quoted(&file.to_string_lossy()));
+    format!(
+        "__provost_end() {{ __provost_status=$?; command pwd -P >| {file}; return $__provost_status; }}; \
+         trap '{{ __provost_end; }} 2>/dev/null' EXIT; \
+         eval {command}\n\
+         {{ __provost_end; }} 2>/dev/null\n"
+    )
+}
+
+/// `text` as one word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// `bash` if it is in the `PATH` of `env`, else `sh`.
+pub(crate) fn shell_in(env: &[(OsString, OsString)]) -> OsString {
+    let path =
+        env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()).unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join("bash"))
+        .find(|file| file.is_file())
+        .map_or_else(|| OsString::from("sh"), PathBuf::into_os_string)
+}

@@ -1,0 +1,118 @@
+//! `update_plan`: what the agent means to do, and how far it is.
+
+use async_trait::async_trait;
+use provost_event::{Access, Json, ToolSpec};
+use provost_harness::{Tool, ToolContext, ToolOutput};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::arguments;
+use crate::spec::{About, FILE_TIMEOUT};
+
+/// Steps a plan may have.
+const ITEMS_MAX: usize = 50;
+
+/// Bytes a step's text may have.
+const TEXT_BYTES_MAX: usize = 500;
+
+const DESCRIPTION: &str = "Keeps your plan for longer work: replaces all of its steps. Call it when you begin, and \
+again whenever a step begins or is done. At most one step is in progress.";
+
+/// Keeps the agent's plan as the tool's memory.
+#[derive(Debug, Clone)]
+pub struct UpdatePlan {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The whole plan in order, at most 50 steps; empty to drop it.
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Item {
+    /// The step, in a few words.
+    text: String,
+    /// How far it is.
+    status: Status,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Done,
+}
+
+impl UpdatePlan {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        let about = About {
+            name: "update_plan",
+            description: DESCRIPTION,
+            access: Access::Reads,
+            idempotent: true,
+            timeout: FILE_TIMEOUT,
+        };
+        Self { spec: about.spec::<Arguments>() }
+    }
+}
+
+impl Default for UpdatePlan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for UpdatePlan {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: &Json, _: &ToolContext) -> ToolOutput {
+        let plan: Arguments = match arguments::read(&self.spec.name, input) {
+            Ok(plan) => plan,
+            Err(misfit) => return misfit,
+        };
+        if let Some(complaint) = complaint(&plan.items) {
+            return ToolOutput::rejected(format!("{complaint}; the plan stays as it was"));
+        }
+        ToolOutput { memory: Json::of(&plan).ok(), ..ToolOutput::ok(render(&plan.items)) }
+    }
+}
+
+/// What makes no sense about a plan.
+fn complaint(items: &[Item]) -> Option<String> {
+    if items.len() > ITEMS_MAX {
+        return Some(format!("a plan has at most {ITEMS_MAX} steps, not {}: sum some up", items.len()));
+    }
+    if let Some(at) = items.iter().position(|item| item.text.trim().is_empty()) {
+        return Some(format!("`items[{at}].text` is empty"));
+    }
+    if let Some(at) = items.iter().position(|item| item.text.len() > TEXT_BYTES_MAX) {
+        return Some(format!("`items[{at}].text` is longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    let current = items.iter().filter(|item| item.status == Status::InProgress).count();
+    (current > 1).then(|| format!("{current} steps are in_progress, at most one may be"))
+}
+
+fn render(items: &[Item]) -> String {
+    if items.is_empty() {
+        return "[the plan is empty]".to_owned();
+    }
+    let mark = |status| match status {
+        Status::Pending => ' ',
+        Status::InProgress => '>',
+        Status::Done => 'x',
+    };
+    let lines: String =
+        items.iter().map(|item| format!("[{}] {}\n", mark(item.status), item.text.trim())).collect();
+    let done = items.iter().filter(|item| item.status == Status::Done).count();
+    format!("{lines}[{done} of {} done]", items.len())
+}

@@ -1,0 +1,45 @@
+//! Walking folders, honouring ignore files.
+//!
+//! What counts are the `.gitignore` and `.ignore` files from the top of the repository down, or from the workspace
+//! where there is no repository; never those of the user or the machine: the same tree gives the same answer
+//! everywhere. `.git` itself is never walked into. Hidden files are shown.
+
+use std::path::Path;
+
+use ignore::gitignore::Gitignore;
+use ignore::{DirEntry, Match, Walk, WalkBuilder};
+
+use crate::workspace::{Place, Workspace};
+
+const IGNORE_FILES: [&str; 2] = [".ignore", ".gitignore"];
+
+/// Walks what is below `place`, in the order of names, not following links; `depth` 1 is only what is in it.
+pub(crate) fn walk(workspace: &Workspace, place: &Place, depth: Option<usize>) -> Walk {
+    let above = ignore_files_above(workspace.root(), &place.absolute);
+    let mut builder = WalkBuilder::new(&place.absolute);
+    builder
+        .max_depth(depth)
+        .hidden(false)
+        .parents(false)
+        .require_git(false)
+        .git_global(false)
+        .git_exclude(false)
+        .sort_by_file_name(std::ffi::OsStr::cmp)
+        .filter_entry(move |entry| entry.file_name() != ".git" && !ignored(&above, entry));
+    builder.build()
+}
+
+/// The ignore files of the folders above `start`, the nearest first.
+fn ignore_files_above(workspace: &Path, start: &Path) -> Vec<Gitignore> {
+    let top = workspace.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(workspace);
+    let above = start.ancestors().skip(1).take_while(|folder| folder.starts_with(top));
+    let files = above.flat_map(|folder| IGNORE_FILES.map(|name| folder.join(name)));
+    // A line that can't be read as a pattern is skipped, as git does.
+    files.filter(|file| file.is_file()).map(|file| Gitignore::new(file).0).collect()
+}
+
+fn ignored(above: &[Gitignore], entry: &DirEntry) -> bool {
+    let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+    let says = above.iter().map(|file| file.matched(entry.path(), is_folder)).find(|says| !says.is_none());
+    matches!(says, Some(Match::Ignore(_)))
+}

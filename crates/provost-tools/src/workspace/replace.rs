@@ -1,0 +1,136 @@
+//! Replacing a file as a whole or not at all.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cap_std::fs::{Dir, OpenOptions, Permissions};
+
+use super::{Place, Workspace};
+use crate::failure::Failure;
+use crate::job::Job;
+
+/// How often another name for the temporary file is tried; a name is taken only by what a crash left behind.
+const NAMES_MAX: u32 = 100;
+
+/// What a file's new content stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    /// Nothing was there.
+    Nothing,
+    /// A file was there; its permissions are kept.
+    File,
+}
+
+impl Workspace {
+    /// Writes `content` to `place`, making the folders it is in. Until all of it is on disk, what was there stays.
+    /// Owner and extended attributes of an old file aren't kept.
+    pub(crate) fn replace(&self, place: &Place, content: &[u8], job: &Job) -> Result<Replaced, Failure> {
+        let Some(name) = place.relative.file_name() else {
+            return Err(Failure::IsFolder { path: place.asked.clone(), hint: "" });
+        };
+        job.go_on()?;
+        let folder = self.folder_of(place)?;
+        let permissions = match folder.symlink_metadata(name) {
+            Ok(metadata) => {
+                self.regular(place, &metadata)?;
+                Some(metadata.permissions())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Failure::io("look at", &place.asked, error)),
+        };
+        let replaced = if permissions.is_some() { Replaced::File } else { Replaced::Nothing };
+        replace_in(&folder, name, content, permissions)
+            .map_err(|error| Failure::io("write", &place.asked, error))?;
+        Ok(replaced)
+    }
+
+    /// The folder that `place` is in, made if it isn't there.
+    fn folder_of(&self, place: &Place) -> Result<Dir, Failure> {
+        let parent = place.relative.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let path = parent.unwrap_or(Path::new("."));
+        let failed = |error| Failure::io("make the folder of", &place.asked, error);
+        self.dir.create_dir_all(path).map_err(failed)?;
+        self.dir.open_dir(path).map_err(failed)
+    }
+}
+
+/// Writes a temporary file beside `name`, brings it to disk and renames it.
+fn replace_in(
+    folder: &Dir,
+    name: &OsStr,
+    content: &[u8],
+    permissions: Option<Permissions>,
+) -> io::Result<()> {
+    let (temporary, mut file) = create_temporary(folder)?;
+    let written = (|| {
+        // Before the content: nobody shall read it who might not read the old one.
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        file.write_all(content)?;
+        file.sync_all()?;
+        folder.rename(&temporary, folder, name)
+    })();
+    if written.is_err() {
+        // What failed is what is told; a second failure adds nothing.
+        let _ = folder.remove_file(&temporary);
+    }
+    written?;
+    // The new content is there and whole. That a file system can't sync folders is no reason to say it isn't.
+    let _ = sync_folder(folder);
+    Ok(())
+}
+
+fn create_temporary(folder: &Dir) -> io::Result<(OsString, cap_std::fs::File)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    for _ in 0..NAMES_MAX {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = OsString::from(format!(".provost-{}-{number}.tmp", std::process::id()));
+        match folder.open_with(&name, &options) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (name, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Brings the rename to disk. The handle of the folder may be one that only paths can be looked up with, so it's
+/// opened again.
+#[cfg(unix)]
+fn sync_folder(folder: &Dir) -> io::Result<()> {
+    folder.open(".")?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Dir) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use cap_std::ambient_authority;
+    use cap_std::fs::Dir;
+
+    use super::replace_in;
+
+    #[test]
+    fn a_failing_rename_leaves_what_was_there_and_no_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("taken")).unwrap();
+        std::fs::write(folder.path().join("taken/inside"), "old").unwrap();
+        let dir = Dir::open_ambient_dir(folder.path(), ambient_authority()).unwrap();
+
+        replace_in(&dir, OsStr::new("taken"), b"new", None).unwrap_err();
+
+        let names: Vec<_> =
+            folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["taken"]);
+        assert_eq!(std::fs::read(folder.path().join("taken/inside")).unwrap(), b"old");
+    }
+}

@@ -1,0 +1,72 @@
+//! `write_file`.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use expect_test::expect;
+use provost_event::ToolStatus;
+use serde_json::json;
+
+use crate::fixture::{Fixture, link};
+
+#[tokio::test]
+async fn a_file_is_made_with_its_folders_and_replaced() {
+    let fixture = Fixture::new();
+    let created = expect![[r#"
+        Ok
+        created `a/b/c.txt`: 2 lines, 8 B
+    "#]];
+    fixture.check("write_file", json!({"path": "a/b/c.txt", "content": "one\ntwo\n"}), created).await;
+    let overwrote = expect![[r#"
+        Ok
+        overwrote `a/b/c.txt`: 1 line, 3 B
+    "#]];
+    fixture.check("write_file", json!({"path": "a/b/c.txt", "content": "new"}), overwrote).await;
+    assert_eq!(fixture.read("a/b/c.txt"), "new");
+    assert_eq!(fixture.names("a/b"), ["c.txt"]);
+}
+
+#[tokio::test]
+async fn permissions_are_kept_and_the_file_is_another_one() {
+    let fixture = Fixture::new().file("run.sh", "old");
+    let path = fixture.path("run.sh");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
+    let before = path.metadata().unwrap().ino();
+    fixture.call("write_file", json!({"path": "run.sh", "content": "new"})).await;
+    let after = path.metadata().unwrap();
+    assert_eq!(after.permissions().mode() & 0o7777, 0o750);
+    assert_ne!(after.ino(), before, "a reader of the old file must not see it change");
+}
+
+#[tokio::test]
+async fn a_link_stays_one_and_where_it_leads_is_written() {
+    let fixture = Fixture::new().file("real.txt", "old");
+    link("real.txt", fixture.path("link.txt"));
+    fixture.call("write_file", json!({"path": "link.txt", "content": "new"})).await;
+    assert!(fixture.path("link.txt").is_symlink());
+    assert_eq!(fixture.read("real.txt"), "new");
+}
+
+#[tokio::test]
+async fn folders_and_names_that_cannot_be_are_told() {
+    let fixture = Fixture::new().file("folder/x", "").file("file", "");
+    let folder = expect![[r#"
+        Error
+        `folder` is a folder
+    "#]];
+    fixture.check("write_file", json!({"path": "folder", "content": ""}), folder).await;
+    let root = expect![[r#"
+        Error
+        `.` is a folder
+    "#]];
+    fixture.check("write_file", json!({"path": ".", "content": ""}), root).await;
+    let below_file = expect![[r#"
+        Error
+        can't make the folder of `file/x`: File exists (os error 17)
+    "#]];
+    fixture.check("write_file", json!({"path": "file/x", "content": ""}), below_file).await;
+    let long = "n".repeat(300);
+    let output = fixture.call("write_file", json!({"path": long, "content": ""})).await;
+    assert_eq!(output.status, ToolStatus::Error);
+    assert!(output.text.ends_with("File name too long (os error 36)"), "{}", output.text);
+    assert_eq!(fixture.names("."), ["file", "folder"]);
+}

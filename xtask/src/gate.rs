@@ -1,0 +1,38 @@
+//! `cargo xtask ci`: everything that must hold, in the order that fails fastest.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::shell::{cargo, must};
+use crate::{example, kill_loop};
+
+/// Kills in the short version of the kill loop.
+const KILLS: u32 = 10;
+
+/// Checks everything.
+pub(crate) fn ci() -> Result<()> {
+    step("format", || must(cargo().args(["fmt", "--all", "--check"])))?;
+    step("lints", || {
+        let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+        must(cargo().args(lints))
+    })?;
+    step("example", example::fix_the_bug)?;
+    step("tests", || must(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
+    step("examples in the documentation", || {
+        must(cargo().args(["test", "--workspace", "--doc", "--locked", "--quiet"]))
+    })?;
+    step("documentation", || {
+        let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
+        must(cargo().args(doc).env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    step("kill loop", || kill_loop::run(KILLS))
+}
+
+fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
+    eprintln!("== {name}");
+    let started = Instant::now();
+    check()?;
+    eprintln!("== {name}: passed in {:.1} s", started.elapsed().as_secs_f32());
+    Ok(())
+}

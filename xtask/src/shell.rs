@@ -1,0 +1,55 @@
+//! Running programs from the workspace's folder.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The workspace's folder.
+pub(crate) fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// The `cargo` that runs this.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace());
+    command
+}
+
+/// Runs `command` and fails if it does.
+pub(crate) fn must(command: &mut Command) -> Result<()> {
+    let shown = format!("{command:?}");
+    let status = command.status().with_context(|| format!("can't start {shown}"))?;
+    if !status.success() {
+        bail!("{shown} ended with {status}");
+    }
+    Ok(())
+}
+
+/// Builds the program and tells where it is.
+pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
+    must(cargo().args(["build", "--quiet", "--package", "provost", "--bin", "provost"]).args(profile))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
+    let folder = if profile.contains(&"--release") { "release" } else { "debug" };
+    Ok(target.join(folder).join(format!("provost{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Copies the folder `from` to `to`, which must not be there, without what a build left in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).with_context(|| format!("can't make {}", to.display()))?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("can't read {}", from.display()))? {
+        let entry = entry?;
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_name() == "target" {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            copy_folder(&path, &copy)?;
+        } else {
+            std::fs::copy(&path, &copy).with_context(|| format!("can't copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! The house rules that a compiler can't keep: which crate may see which, and what each must never contain.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which of its siblings each crate may depend on. Arrows point down; neighbours on a floor don't see each other.
+const FLOORS: &[(&str, &[&str])] = &[
+    ("provost-event", &[]),
+    ("provost-engine", &["provost-event"]),
+    ("provost-process", &[]),
+    ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
+    ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
+    ("provost-tools", &["provost-event", "provost-harness", "provost-process"]),
+    ("provost-store", &["provost-engine", "provost-event", "provost-harness"]),
+    (
+        "provost",
+        &[
+            "provost-engine",
+            "provost-event",
+            "provost-harness",
+            "provost-llm",
+            "provost-process",
+            "provost-store",
+            "provost-tools",
+        ],
+    ),
+];
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent").to_owned()
+}
+
+fn manifest(name: &str) -> toml::Table {
+    let path = workspace().join("crates").join(name).join("Cargo.toml");
+    fs::read_to_string(&path).expect("a manifest").parse().expect("TOML")
+}
+
+fn dependencies(name: &str) -> Vec<String> {
+    let manifest = manifest(name);
+    let table = manifest.get("dependencies").and_then(toml::Value::as_table).cloned().unwrap_or_default();
+    table.keys().cloned().collect()
+}
+
+/// The Rust files below a crate's `src`, with their text.
+fn sources(name: &str) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![workspace().join("crates").join(name).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = fs::read_to_string(&path).expect("text");
+                found.insert(path, text);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_crate_has_its_floor() {
+    let mut crates = fs::read_dir(workspace().join("crates"))
+        .expect("the crates")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect::<Vec<_>>();
+    crates.sort();
+    let mut known = FLOORS.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+    known.sort();
+    assert_eq!(crates, known);
+}
+
+#[test]
+fn arrows_between_crates_point_down() {
+    for (name, allowed) in FLOORS {
+        for dependency in dependencies(name).iter().filter(|other| other.starts_with("provost")) {
+            assert!(allowed.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_engine_and_the_words_do_nothing() {
+    let foreign = ["tokio", "reqwest", "rusqlite", "fastrand", "rand", "libc", "async-trait", "futures", "tracing"];
+    let inner = ["std::fs", "std::net", "std::process", "std::thread", "SystemTime", "Instant::now", "async fn", ".await"];
+    for name in ["provost-event", "provost-engine"] {
+        for dependency in dependencies(name) {
+            assert!(!foreign.contains(&dependency.as_str()), "{name} must not depend on {dependency}");
+        }
+        for (path, text) in sources(name) {
+            for word in inner {
+                assert!(!text.contains(word), "{} must not use `{word}`", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_foreign_stays_in_its_crate() {
+    let homes = [
+        ("reqwest", "provost-llm"),
+        ("rusqlite", "provost-store"),
+        ("libc", "provost-process"),
+        ("clap", "provost"),
+        ("anyhow", "provost"),
+        ("grep-searcher", "provost-tools"),
+    ];
+    for (name, _) in FLOORS {
+        for dependency in dependencies(name) {
+            for (library, home) in homes {
+                assert!(dependency != library || *name == home, "{library} belongs to {home}, not to {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_process_crate_holds_unsafe_code() {
+    for (name, _) in FLOORS.iter().filter(|(name, _)| *name != "provost-process") {
+        for (path, text) in sources(name) {
+            assert!(!text.contains("unsafe "), "{} must not hold unsafe code", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_map_names_every_file() {
+    let map = fs::read_to_string(workspace().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
+    let mut missing = Vec::new();
+    for (name, _) in FLOORS {
+        let root = workspace().join("crates").join(name).join("src");
+        for path in sources(name).into_keys() {
+            let shown = path.strip_prefix(&root).expect("below src").display().to_string();
+            if shown != "lib.rs" && shown != "main.rs" && !map.contains(&format!("`{shown}`")) {
+                missing.push(format!("{name}: {shown}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "ARCHITECTURE.md doesn't name:\n{}", missing.join("\n"));
+}
