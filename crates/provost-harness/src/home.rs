@@ -122,6 +122,12 @@ pub trait Serving: Send + Sync {
     /// # Cancellation
     /// Safe.
     async fn failed(&self) -> HomeError;
+
+    /// Gives the run up; when it returns, nothing of it runs here any more and another may claim it.
+    ///
+    /// # Cancellation
+    /// Dropping the future is the same as dropping the guard: the run is given up soon.
+    async fn release(self: Box<Self>);
 }
 
 /// Where actors live.
