@@ -73,7 +73,11 @@ impl AnthropicModel {
         Ok(Self { endpoint })
     }
 
-    async fn exchange(&self, request: ModelRequest<'_>, reading: &mut Reading<'_>) -> Result<Answer, ModelFailure> {
+    async fn exchange(
+        &self,
+        request: ModelRequest<'_>,
+        reading: &mut Reading<'_>,
+    ) -> Result<Answer, ModelFailure> {
         let mut stream = self.endpoint.post(request::body(&request)).await?;
         if let Err(failure) = read(&mut stream, reading).await {
             return Err(stream.named(failure));

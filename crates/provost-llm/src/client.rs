@@ -63,6 +63,8 @@ impl Endpoint {
             .http2_keep_alive_timeout(PING_TIMEOUT);
         if is_loopback(&url) {
             builder = builder.no_proxy();
+            // Reading the platform's certificates takes tens of milliseconds.
+            builder = builder.tls_built_in_root_certs(url.scheme() == "https");
         }
         let client = builder.build().map_err(ResolveError::Client)?;
         let EndpointSpec { key, headers, read_error, limits, clock, .. } = spec;
@@ -125,14 +127,22 @@ impl Endpoint {
         let message = match trouble(error, self.url.scheme() == "https") {
             Trouble::Timeout => {
                 let s = self.limits.connect_ms / 1000;
-                format!("no connection to {place} within {s} s; check the network, a firewall, and the proxy variables")
+                format!(
+                    "no connection to {place} within {s} s; check the network, a firewall, and the proxy variables"
+                )
             }
             Trouble::Refused => {
-                format!("{place} refuses connections; check that a server listens there, and the base URL's host and port")
+                format!(
+                    "{place} refuses connections; check that a server listens there, and the base URL's host and port"
+                )
             }
-            Trouble::Name => format!("no address is known for {place}; check the base URL's spelling and the network"),
+            Trouble::Name => {
+                format!("no address is known for {place}; check the base URL's spelling and the network")
+            }
             Trouble::Tls => {
-                format!("no trusted TLS connection to {place}: {cause}; check https or http in the base URL, and a company's certificate authority (SSL_CERT_FILE)")
+                format!(
+                    "no trusted TLS connection to {place}: {cause}; check https or http in the base URL, and a company's certificate authority (SSL_CERT_FILE)"
+                )
             }
             Trouble::Broken => format!("the connection to {place} broke before an answer began: {cause}"),
         };
@@ -176,7 +186,7 @@ pub(crate) fn cause_of(error: &reqwest::Error) -> String {
 pub(crate) fn stalled(what: &str, after_ms: u64) -> ModelFailure {
     let mut message = format!("{what} for ");
     // Writing to a String can't fail.
-    let _ = if after_ms % 1000 == 0 {
+    let _ = if after_ms.is_multiple_of(1000) {
         write!(message, "{} s", after_ms / 1000)
     } else {
         write!(message, "{after_ms} ms")
@@ -214,7 +224,9 @@ fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
     let excerpt = shorten(&one_line(body), FOREIGN_CHARS_MAX);
     let message = match (status, place) {
         (200..=299, _) => format!("HTTP {status}, but no stream of events: {excerpt}"),
-        (300..=399, Some(place)) => format!("HTTP {status}: the address has moved to {place}; check the base URL"),
+        (300..=399, Some(place)) => {
+            format!("HTTP {status}: the address has moved to {place}; check the base URL")
+        }
         _ if excerpt.is_empty() => format!("HTTP {status} without a message"),
         _ => format!("HTTP {status}: {excerpt}"),
     };
@@ -223,14 +235,16 @@ fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
 
 fn address(base_url: &str, path: &str) -> Result<Url, ResolveError> {
     let bad = |why: &'static str| ResolveError::Address { base_url: without_userinfo(base_url), why };
-    let base = base_url.trim().trim_end_matches('/');
-    let base = base.strip_suffix("/v1").unwrap_or(base);
-    let url = Url::parse(&format!("{base}/{path}")).map_err(|_| bad("it isn't a URL"))?;
-    match url.scheme() {
-        _ if base.contains(['?', '#']) => Err(bad("it has a query or a fragment")),
-        "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(bad("it doesn't begin with http:// or https://")),
+    let base = Url::parse(base_url.trim()).map_err(|_| bad("it isn't a URL"))?;
+    if !matches!(base.scheme(), "http" | "https") {
+        return Err(bad("it doesn't begin with http:// or https://"));
     }
+    if base.query().is_some() || base.fragment().is_some() {
+        return Err(bad("it has a query or a fragment"));
+    }
+    let before = base.path().trim_end_matches('/');
+    let before = before.strip_suffix("/v1").unwrap_or(before);
+    base.join(&format!("{before}/{path}")).map_err(|_| bad("it isn't a URL"))
 }
 
 /// The address as it may be shown: a user and a password may stand before its host.

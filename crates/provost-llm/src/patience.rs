@@ -50,8 +50,7 @@ mod tests {
     use crate::ModelLimits;
 
     fn patience() -> Patience {
-        let limits =
-            ModelLimits { first_token_ms: 60, gap_ms: 50, quiet_ms: 600, ..ModelLimits::default() };
+        let limits = ModelLimits { first_token_ms: 60, gap_ms: 50, quiet_ms: 600, ..ModelLimits::default() };
         Patience::since(Timestamp(1000), limits)
     }
 

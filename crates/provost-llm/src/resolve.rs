@@ -87,7 +87,9 @@ pub enum ResolveError {
         key_env: String,
     },
     /// The key holds characters that no key has.
-    #[error("the key for {provider} can't be one: it holds line ends or other characters a header can't have")]
+    #[error(
+        "the key for {provider} can't be one: it holds line ends or other characters a header can't have"
+    )]
     BadKey {
         /// Whose key.
         provider: &'static str,
@@ -116,7 +118,10 @@ pub enum ResolveError {
 ///
 /// # Errors
 /// Why there is no such model here, and what to do about it.
-pub fn resolve(name: &str, settings: &ProviderSettings) -> Result<(Arc<dyn Model>, ModelPolicy), ResolveError> {
+pub fn resolve(
+    name: &str,
+    settings: &ProviderSettings,
+) -> Result<(Arc<dyn Model>, ModelPolicy), ResolveError> {
     if let Some(file) = name.strip_prefix(SCRIPT) {
         return scripted(name, file, settings);
     }
@@ -146,9 +151,10 @@ fn scripted(
 
 fn anthropic(name: &str, settings: &ProviderSettings) -> Result<Arc<dyn Model>, ResolveError> {
     let given = &settings.anthropic;
-    let key = given.key.clone().filter(|key| !Key::new(key).is_empty()).ok_or_else(|| {
-        ResolveError::MissingKey { name: name.to_owned(), key_env: given.key_env.clone() }
-    })?;
+    let key =
+        given.key.clone().filter(|key| !Key::new(key).is_empty()).ok_or_else(|| {
+            ResolveError::MissingKey { name: name.to_owned(), key_env: given.key_env.clone() }
+        })?;
     let base_url = given.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
     let model = AnthropicModel::new(AnthropicOptions {
         base_url: base_url.unwrap_or("https://api.anthropic.com").to_owned(),

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Block, CallId, DeltaKind, ErrorClass, ModelFailure, SessionId, StopReason, ToolCall, Usage};
+use provost_event::{
+    Block, CallId, DeltaKind, ErrorClass, ModelFailure, SessionId, StopReason, ToolCall, Usage,
+};
 use provost_harness::{Clock, DeltaSink, Model, ModelRequest, Part, SystemClock};
 use tokio_util::sync::CancellationToken;
 
@@ -94,10 +96,18 @@ impl ScriptedModel {
     fn exhausted(&self, position: u32) -> ModelFailure {
         let Script { name, answers, .. } = &self.script;
         let asked = u64::from(position) + 1;
-        mismatch(format!("{name} has {answers} answers, and answer {asked} was asked for; add it to the file"))
+        mismatch(format!(
+            "{name} has {answers} answers, and answer {asked} was asked for; add it to the file"
+        ))
     }
 
-    fn check(&self, slot_number: u32, line: u64, expect: &expect::Expect, request: &ModelRequest<'_>) -> Result<(), ModelFailure> {
+    fn check(
+        &self,
+        slot_number: u32,
+        line: u64,
+        expect: &expect::Expect,
+        request: &ModelRequest<'_>,
+    ) -> Result<(), ModelFailure> {
         expect.check(request).map_err(|complaint| {
             let number = u64::from(slot_number) + 1;
             mismatch(format!("{}:{line}: answer {number} expects {complaint}", self.script.name))
@@ -151,7 +161,8 @@ impl ScriptedModel {
             content.push(Block::Text(reply.text.concat()));
         }
         for (place, call) in (1_u32..).zip(&reply.calls) {
-            let id = call.id.clone().unwrap_or_else(|| format!("call_{}_{place}", request.answers_before + 1));
+            let id =
+                call.id.clone().unwrap_or_else(|| format!("call_{}_{place}", request.answers_before + 1));
             content.push(Block::ToolCall(ToolCall {
                 id: CallId::from(id.as_str()),
                 name: call.name.clone(),

@@ -54,7 +54,10 @@ impl EventStream {
             self.patience.bytes(self.clock.now());
             self.received_bytes = self.received_bytes.saturating_add(chunk.len());
             if self.received_bytes > self.limits.answer_bytes_max {
-                return Err(nonsense(format!("the answer is longer than {} bytes", self.limits.answer_bytes_max)));
+                return Err(nonsense(format!(
+                    "the answer is longer than {} bytes",
+                    self.limits.answer_bytes_max
+                )));
             }
             self.sse.push(&chunk, &mut self.ready).map_err(|error| nonsense(error.to_string()))?;
         }

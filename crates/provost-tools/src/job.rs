@@ -81,7 +81,7 @@ pub(crate) struct Stoppable<R> {
 
 impl<R: Read> Read for Stoppable<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if false {
+        if self.stop.is_cancelled() {
             return Err(io::Error::other("cancelled"));
         }
         self.reader.read(buffer)

@@ -119,7 +119,8 @@ impl<'a> Reading<'a> {
             return Err(incomplete("content_block_delta"));
         };
         let slot = self.slots.iter_mut().rfind(|slot| slot.index == index);
-        let piece = &mut slot.ok_or_else(|| nonsense(format!("block {index} goes on without a beginning")))?.piece;
+        let piece =
+            &mut slot.ok_or_else(|| nonsense(format!("block {index} goes on without a beginning")))?.piece;
         let WireDelta { r#type, text, thinking, signature, partial_json, .. } = delta;
         match (piece, r#type.as_deref().unwrap_or_default()) {
             (Piece::Text(all), "text_delta") => {
@@ -196,7 +197,11 @@ impl Piece {
                 .ok()
                 .map(|json| Block::Opaque { wire: WIRE.to_owned(), json }),
             Self::Tool { id, name, given, written } => {
-                let text = if written.trim().is_empty() { given.unwrap_or_else(|| "{}".to_owned()) } else { written };
+                let text = if written.trim().is_empty() {
+                    given.unwrap_or_else(|| "{}".to_owned())
+                } else {
+                    written
+                };
                 let input = object(&text);
                 let malformed = input.is_none().then(|| shorten(&text, MALFORMED_CHARS_MAX));
                 let input = input.unwrap_or_else(Json::empty_object);

@@ -95,7 +95,8 @@ impl WireError {
     /// What the error says, in our words.
     pub(super) fn said(self, request_id: Option<String>) -> Said {
         let kind = self.r#type.unwrap_or_default();
-        let message = self.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| kind.clone());
+        let message =
+            self.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| kind.clone());
         let class = match kind.as_str() {
             "invalid_request_error" if says_too_long(&message) => Some(ErrorClass::ContextTooLong),
             "invalid_request_error" => Some(ErrorClass::InvalidRequest),

@@ -84,12 +84,15 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
     let last = tools.len().saturating_sub(1);
     let wire_tool = |(place, tool): (usize, &ToolSpec)| {
         let mut bytes = Vec::new();
-        put(&mut bytes, &WireTool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: &tool.input_schema,
-            cache_control: (place == last).then_some(CacheControl::Ephemeral),
-        });
+        put(
+            &mut bytes,
+            &WireTool {
+                name: &tool.name,
+                description: &tool.description,
+                input_schema: &tool.input_schema,
+                cache_control: (place == last).then_some(CacheControl::Ephemeral),
+            },
+        );
         bytes
     };
     if !tools.is_empty() {
@@ -124,14 +127,17 @@ fn part(part: &Part) -> Option<Vec<u8>> {
         Part::Block(Block::Thinking { text, signature }) => {
             put(&mut out, &WireBlock::Thinking { thinking: text, signature: signature.as_ref()? });
         }
-        Part::Block(Block::Opaque { wire, json }) if wire == WIRE => out.extend_from_slice(json.text().as_bytes()),
+        Part::Block(Block::Opaque { wire, json }) if wire == WIRE => {
+            out.extend_from_slice(json.text().as_bytes())
+        }
         Part::Block(Block::Opaque { .. }) => return None,
         Part::Block(Block::ToolCall(ToolCall { id, name, input, .. })) => {
             put(&mut out, &WireBlock::ToolUse { id: &id.0, name, input });
         }
         Part::ToolResult { call, output, is_error, .. } => {
             // An error without words is refused.
-            let content = if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
+            let content =
+                if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
             put(&mut out, &WireBlock::ToolResult { tool_use_id: &call.0, content, is_error: *is_error });
         }
     }

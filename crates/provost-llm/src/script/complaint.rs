@@ -6,6 +6,7 @@ use serde_saphyr::{DefaultMessageFormatter, Error as YamlError, Location, Messag
 
 /// The largest script.
 pub(super) const SCRIPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const REFERENCE: &str = "docs/script.md describes the format";
 /// Names are near each other up to so many edits.
 const NEAR: usize = 2;
 
@@ -84,9 +85,37 @@ impl From<&YamlError> for Complaint {
                 Self::new(at, format!("the key `{key}` is there twice"), "remove one of them")
             }
             YamlError::SerdeInvalidType { unexpected, expected, .. } => {
-                Self::new(at, format!("{unexpected} stands where {expected} belongs"), "text that looks like something else goes in quotes")
+                let problem = format!("{unexpected} stands where {expected} belongs");
+                Self::new(at, problem, "text that looks like something else goes in quotes")
             }
-            _ => Self::new(at, DefaultMessageFormatter.format_message(error), "docs/script.md describes the format"),
+            YamlError::Unexpected { expected, .. } => {
+                let expected = match *expected {
+                    "sequence start" => "a list",
+                    "mapping start" => "a mapping",
+                    "string scalar" => "a text",
+                    other => other,
+                };
+                Self::new(at, format!("something else stands where {expected} belongs"), REFERENCE)
+            }
+            YamlError::InvalidScalar { .. } => {
+                Self::new(at, "that isn't the number that belongs here", "write a whole number from 0")
+            }
+            YamlError::InvalidBooleanStrict { .. } => {
+                Self::new(at, "that is neither true nor false", "write `true` or `false`")
+            }
+            YamlError::Eof { .. } => Self::new(
+                Location::UNKNOWN,
+                "the script is empty",
+                "write a list of answers under `answers:`",
+            ),
+            YamlError::MultipleDocuments { .. } => {
+                Self::new(at, "a second script begins here", "remove it, or put it in a file of its own")
+            }
+            _ => Self::new(
+                at,
+                DefaultMessageFormatter.format_message(error),
+                "docs/script.md describes the format",
+            ),
         }
     }
 }

@@ -42,7 +42,10 @@ impl Expect {
         for tool in &self.offers {
             if !request.tools.iter().any(|offered| offered.name == *tool) {
                 let offered = request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
-                return Err(format!("the tool `{tool}` to be offered, but there is only: {}", offered.join(", ")));
+                return Err(format!(
+                    "the tool `{tool}` to be offered, but there is only: {}",
+                    offered.join(", ")
+                ));
             }
         }
         has_all("the system prompt", request.system, &self.system)?;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use provost_event::{ErrorClass, StopReason};
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -181,7 +181,9 @@ impl RawCall {
                 ("id", Value::String(id)) => call.id = Some(id),
                 ("malformed", Value::String(text)) => call.malformed = Some(text),
                 ("input", input) => call.input = input,
-                ("id" | "malformed", _) => return Err(E::custom(format!("`{key}` of a tool call is a text"))),
+                ("id" | "malformed", _) => {
+                    return Err(E::custom(format!("`{key}` of a tool call is a text")));
+                }
                 _ => return Err(E::unknown_field(&key, &["name", "input", "id", "malformed"])),
             }
         }
@@ -212,19 +214,45 @@ impl<'de> Deserialize<'de> for RawCall {
     }
 }
 
+/// What can stand alone instead of a list.
+pub(super) trait One: Sized {
+    /// What belongs there, in words.
+    const WANTED: &'static str;
+
+    /// What a text stands for, if it may stand there.
+    fn of_text(text: &str) -> Option<Self>;
+}
+
+impl One for String {
+    const WANTED: &'static str = "a text or a list of texts";
+
+    fn of_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+}
+
+impl One for RawResult {
+    const WANTED: &'static str = "a mapping or a list of mappings";
+
+    fn of_text(_: &str) -> Option<Self> {
+        None
+    }
+}
+
 /// One, or a list of them.
 pub(super) struct OneOrMany<T>(pub(super) Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+impl<'de, T: Deserialize<'de> + One> Deserialize<'de> for OneOrMany<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Form<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Form<T> {
+        impl<'de, T: Deserialize<'de> + One> Visitor<'de> for Form<T> {
             type Value = OneOrMany<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("one, or a list of them")
+                f.write_str(T::WANTED)
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                T::deserialize(StrDeserializer::new(text)).map(|one| OneOrMany(vec![one]))
+                let one = T::of_text(text).ok_or_else(|| E::invalid_type(Unexpected::Str(text), &self))?;
+                Ok(OneOrMany(vec![one]))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 T::deserialize(MapAccessDeserializer::new(map)).map(|one| OneOrMany(vec![one]))

@@ -84,8 +84,12 @@ fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
     let window_tokens = raw.window_tokens.as_ref().map_or(WINDOW_TOKENS, |tokens| tokens.value);
     let output_tokens_max = raw.output_tokens_max.as_ref().map_or(OUTPUT_TOKENS_MAX, |tokens| tokens.value);
     if output_tokens_max == 0 || u64::from(output_tokens_max) >= window_tokens {
-        let at = raw.output_tokens_max.map(|given| given.referenced).or(raw.window_tokens.map(|given| given.referenced));
-        let problem = format!("an answer of {output_tokens_max} tokens doesn't fit a window of {window_tokens}");
+        let at = raw
+            .output_tokens_max
+            .map(|given| given.referenced)
+            .or(raw.window_tokens.map(|given| given.referenced));
+        let problem =
+            format!("an answer of {output_tokens_max} tokens doesn't fit a window of {window_tokens}");
         return Err(Complaint::new(
             at.unwrap_or(Location::UNKNOWN),
             problem,
@@ -138,7 +142,8 @@ fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Result<Fault,
     let RawEntry { expect, fault: _, text, thinking, tools, usage, delay_ms, chunk_delay_ms, stop } = entry;
     let answers = text.is_some() || thinking.is_some() || tools.is_some() || stop.is_some();
     if answers || usage.is_some() || delay_ms.is_some() || chunk_delay_ms.is_some() {
-        let remedy = "put the answer in an entry of its own behind it, and what belongs to the fault under `fault:`";
+        let remedy =
+            "put the answer in an entry of its own behind it, and what belongs to the fault under `fault:`";
         return Err(Complaint::new(at, "an entry is either a fault or an answer", remedy));
     }
     let RawFault(fields) = given.value;
@@ -219,14 +224,22 @@ fn fitting_stop(stop: &Spanned<StopReason>, has_calls: bool) -> Result<(), Compl
         StopReason::EndTurn | StopReason::Refusal => !has_calls,
     };
     let remedy = "leave `stop` out: it follows from whether there are `tools`";
-    if fits { Ok(()) } else { Err(Complaint::new(stop.referenced, "that isn't how this answer stops", remedy)) }
+    if fits {
+        Ok(())
+    } else {
+        Err(Complaint::new(stop.referenced, "that isn't how this answer stops", remedy))
+    }
 }
 
 fn call(given: Spanned<RawCall>) -> Result<Call, Complaint> {
     let at = given.referenced;
     let RawCall { name, input, id, malformed } = given.value;
     if name.trim().is_empty() || id.as_ref().is_some_and(|id| id.trim().is_empty()) {
-        return Err(Complaint::new(at, "a tool call has an empty name or id", "name the tool, or leave `id` out"));
+        return Err(Complaint::new(
+            at,
+            "a tool call has an empty name or id",
+            "name the tool, or leave `id` out",
+        ));
     }
     let input = match input {
         Value::Null => Some(Json::empty_object()),
@@ -234,13 +247,15 @@ fn call(given: Spanned<RawCall>) -> Result<Call, Complaint> {
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
     };
     let remedy = format!("write them as a mapping, such as `{name}: {{argument: value}}`");
-    let input = input.ok_or_else(|| Complaint::new(at, format!("the arguments of `{name}` have no names"), remedy))?;
+    let input = input
+        .ok_or_else(|| Complaint::new(at, format!("the arguments of `{name}` have no names"), remedy))?;
     Ok(Call { name, input, id, malformed })
 }
 
 fn unique(calls: Vec<Call>, at: Location) -> Result<Vec<Call>, Complaint> {
     let ids = calls.iter().filter_map(|call| call.id.as_deref()).collect::<Vec<_>>();
-    let twice = ids.iter().enumerate().find(|(place, id)| ids.iter().take(*place).any(|earlier| earlier == *id));
+    let twice =
+        ids.iter().enumerate().find(|(place, id)| ids.iter().take(*place).any(|earlier| earlier == *id));
     match twice {
         Some((_, id)) => {
             let problem = format!("two tool calls have the id `{id}`");

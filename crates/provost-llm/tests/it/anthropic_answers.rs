@@ -31,7 +31,8 @@ async fn text_comes_in_pieces_and_as_a_whole() {
     let stream = stream(&[text_block(0, &["Hel", "lo, ", "wörld"])], "end_turn");
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
     let (heard, conversation) = (Heard::default(), Conversation::new("go"));
-    let answer = model(&server).answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
+    let answer =
+        model(&server).answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(answer.content, [Block::Text("Hello, wörld".to_owned())]);
     assert_eq!(answer.model, "claude-test-20250101");
     let text = |text: &str| (DeltaKind::Text, text.to_owned());
@@ -107,7 +108,8 @@ async fn arguments_on_several_lines_fit_one_line_of_the_log() {
 
 #[tokio::test]
 async fn a_call_cut_off_by_the_cap_is_dropped_and_a_whole_one_is_kept() {
-    let blocks = [tool_block(0, "a", "shell", &["{\"command\":\"ls\"}"]), tool_block(1, "b", "shell", &["{\"comm"])];
+    let blocks =
+        [tool_block(0, "a", "shell", &["{\"command\":\"ls\"}"]), tool_block(1, "b", "shell", &["{\"comm"])];
     check(
         &blocks,
         "max_tokens",
@@ -134,7 +136,8 @@ async fn reasoning_keeps_its_seal_and_unknown_blocks_their_json() {
         block(3, json!("@future"), &[json!({"type": "x_delta"})]),
         text_block(4, &["Done."]),
     ];
-    let stream = stream(&blocks, "end_turn").replace("\"@future\"", r#"{"z" : 1, "type":"new", "a":{"b":[1.50]}}"#);
+    let stream =
+        stream(&blocks, "end_turn").replace("\"@future\"", r#"{"z" : 1, "type":"new", "a":{"b":[1.50]}}"#);
     check_stream(
         &stream,
         expect![[r#"
@@ -178,7 +181,10 @@ async fn unknown_events_fields_and_deltas_are_passed_over() {
     events.extend(block(
         0,
         json!({"type": "text", "text": "", "new": {}}),
-        &[json!({"type": "citations_delta", "citation": {"cited_text": "x"}}), json!({"type": "text_delta", "text": "a"})],
+        &[
+            json!({"type": "citations_delta", "citation": {"cited_text": "x"}}),
+            json!({"type": "text_delta", "text": "a"}),
+        ],
     ));
     events.extend(end("end_turn"));
     assert_eq!(answer_to(&sse(&events)).await.content, [Block::Text("a".to_owned())]);
@@ -189,7 +195,10 @@ fn recorded() -> String {
         block(
             0,
             json!({"type": "thinking", "thinking": "", "signature": ""}),
-            &[json!({"type": "thinking_delta", "thinking": "Hm…"}), json!({"type": "signature_delta", "signature": "sig="})],
+            &[
+                json!({"type": "thinking_delta", "thinking": "Hm…"}),
+                json!({"type": "signature_delta", "signature": "sig="}),
+            ],
         ),
         text_block(1, &["grüße ", "an alle 🦀"]),
         tool_block(2, "toolu_1", "search", &["{\"pattern\":\"fn ", "add\"}"]),
@@ -202,7 +211,15 @@ async fn it_doesnt_matter_where_the_stream_is_cut_into_chunks() {
     let recorded = recorded();
     let bytes = recorded.as_bytes();
     let mut replies = (0..=bytes.len())
-        .map(|at| if at == 0 { vec![bytes] } else if at == bytes.len() { bytes.chunks(1).collect() } else { vec![&bytes[..at], &bytes[at..]] })
+        .map(|at| {
+            if at == 0 {
+                vec![bytes]
+            } else if at == bytes.len() {
+                bytes.chunks(1).collect()
+            } else {
+                vec![&bytes[..at], &bytes[at..]]
+            }
+        })
         .map(|chunks| Reply::Whole(streamed(chunks)))
         .collect::<Vec<_>>();
     replies.push(Reply::Reset);

@@ -59,7 +59,8 @@ async fn cancel_closes_the_connection_and_tells_what_was_used() {
     cancel.cancel();
     let failure = asking.await.unwrap().unwrap_err();
     assert_eq!(failure.class, ErrorClass::Aborted);
-    let expected = Usage { input_tokens: 25, output_tokens: 1, cache_read_tokens: 2000, cache_write_tokens: 100 };
+    let expected =
+        Usage { input_tokens: 25, output_tokens: 1, cache_read_tokens: 2000, cache_write_tokens: 100 };
     assert_eq!(failure.usage, expected);
     server.until(|seen| seen.closed == 1).await;
 }
@@ -86,7 +87,8 @@ async fn a_cancelled_call_doesnt_even_connect() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let model = model(&server);
-    let failure = model.answer(Conversation::new("go").request(), &Heard::default(), &cancel).await.unwrap_err();
+    let failure =
+        model.answer(Conversation::new("go").request(), &Heard::default(), &cancel).await.unwrap_err();
     assert_eq!((failure.class, server.seen().accepted), (ErrorClass::Aborted, 0));
 }
 

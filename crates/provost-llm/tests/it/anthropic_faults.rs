@@ -1,6 +1,9 @@
 //! Every way a call can fail, and that each has its class, its words and its usage.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::sync::Arc;
+use std::thread;
 
 use provost_event::{ErrorClass, ModelFailure, Usage};
 use provost_llm::{AnthropicModel, AnthropicOptions, ModelLimits};
@@ -15,7 +18,8 @@ async fn failure_of(reply: Reply) -> ModelFailure {
 }
 
 fn refusal(kind: &str, message: &str) -> String {
-    json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_body"}).to_string()
+    json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_body"})
+        .to_string()
 }
 
 fn usage() -> Usage {
@@ -77,7 +81,8 @@ async fn a_conversation_that_is_too_long_is_told_from_other_wrong_requests() {
         "input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000",
         "This model's maximum context length is 128000 tokens",
     ] {
-        let failure = failure_of(Reply::Whole(plain(400, "", &refusal("invalid_request_error", message)))).await;
+        let failure =
+            failure_of(Reply::Whole(plain(400, "", &refusal("invalid_request_error", message)))).await;
         assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::ContextTooLong, message));
     }
 }
@@ -90,7 +95,8 @@ async fn a_wish_to_wait_is_passed_on_in_milliseconds() {
         ("Retry-After: Sun, 06 Nov 1994 08:50:07 GMT\r\n", Some(30_000)),
         ("retry-after: nonsense\r\n", None),
     ] {
-        let server = Server::start([Reply::Whole(plain(429, headers, &refusal("rate_limit_error", "slow")))]).await;
+        let server =
+            Server::start([Reply::Whole(plain(429, headers, &refusal("rate_limit_error", "slow")))]).await;
         let (model, _clock) = timed(&server);
         let failure = Conversation::new("go").ask(&model).await.unwrap_err();
         assert_eq!((failure.class, failure.retry_after_ms), (ErrorClass::RateLimited, expected), "{headers}");
@@ -111,7 +117,9 @@ async fn a_page_of_somebody_in_between_is_shown_shortened() {
 
 #[tokio::test]
 async fn an_error_message_and_its_body_have_a_largest_size() {
-    let server = Server::start([Reply::Whole(plain(400, "", &refusal("invalid_request_error", &"ü".repeat(900))))]).await;
+    let server =
+        Server::start([Reply::Whole(plain(400, "", &refusal("invalid_request_error", &"ü".repeat(900))))])
+            .await;
     let limits = ModelLimits { message_chars_max: 899, ..ModelLimits::default() };
     let failure = Conversation::new("go").ask(&limited(&server, limits)).await.unwrap_err();
     assert_eq!(failure.message, format!("{}…", "ü".repeat(899)));
@@ -124,13 +132,16 @@ async fn an_error_message_and_its_body_have_a_largest_size() {
 async fn a_redirect_isnt_followed_and_names_where_it_leads() {
     let failure = failure_of(Reply::Whole(plain(307, "location: http://elsewhere.test/v1\r\n", ""))).await;
     assert_eq!(failure.class, ErrorClass::NotFound);
-    assert_eq!(failure.message, "HTTP 307: the address has moved to http://elsewhere.test/v1; check the base URL");
+    assert_eq!(
+        failure.message,
+        "HTTP 307: the address has moved to http://elsewhere.test/v1; check the base URL"
+    );
 }
 
 #[tokio::test]
 async fn a_refused_connection_says_where_and_what_to_check() {
     let server = Server::start([Reply::Reset]).await;
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let base_url = format!("http://user:password@127.0.0.1:{port}");
@@ -145,16 +156,24 @@ async fn a_refused_connection_says_where_and_what_to_check() {
 
 #[tokio::test]
 async fn an_unknown_host_and_a_failed_handshake_say_what_to_check() {
-    let server = Server::start([Reply::Whole(Vec::new())]).await;
+    let server = Server::start([Reply::Reset]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let no_tls = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new())
+    });
     for (base_url, expected) in [
         ("http://no-such-host.invalid".to_owned(), "no address is known for no-such-host.invalid:80; check"),
-        (server.url().replace("http:", "https:"), "no trusted TLS connection to 127.0.0.1:"),
+        (format!("https://127.0.0.1:{port}"), "no trusted TLS connection to 127.0.0.1:"),
     ] {
         let model = AnthropicModel::new(AnthropicOptions { base_url, ..options(&server) }).unwrap();
         let failure = Conversation::new("go").ask(&model).await.unwrap_err();
         assert_eq!(failure.class, ErrorClass::Transport, "{}", failure.message);
         assert!(failure.message.starts_with(expected), "{}", failure.message);
     }
+    let _ = no_tls.join().unwrap();
 }
 
 #[tokio::test]
@@ -166,6 +185,16 @@ async fn a_connection_that_breaks_before_an_answer_is_no_connection() {
     }
 }
 
+/// What the events that are whole report.
+fn reported(stream: &str) -> Usage {
+    let whole = stream.rfind("\n\n").map_or("", |end| &stream[..end]);
+    match (whole.contains("message_start"), whole.contains("message_delta")) {
+        (false, _) => Usage::default(),
+        (true, false) => usage(),
+        (true, true) => Usage { output_tokens: 40, ..usage() },
+    }
+}
+
 #[tokio::test]
 async fn a_stream_that_ends_early_is_cut_wherever_that_is() {
     let stream = stream(&[text_block(0, &["Hello"])], "end_turn");
@@ -174,10 +203,12 @@ async fn a_stream_that_ends_early_is_cut_wherever_that_is() {
         let failure = failure_of(Reply::Cut(begun(&stream[..at]))).await;
         assert_eq!(failure.class, ErrorClass::Cut, "broken at {at}: {}", failure.message);
         assert_eq!(failure.request_id.as_deref(), Some("req_head"));
-        let failure = failure_of(Reply::Whole(streamed([stream[..at].as_bytes()]))).await;
-        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Cut, "the stream ended before the answer did"));
-        let has_started = at >= stream.find("\n\n").unwrap() + 2;
-        assert_eq!(failure.usage, if has_started { usage() } else { Usage::default() }, "ended at {at}");
+        let failure = failure_of(Reply::Whole(streamed([&stream.as_bytes()[..at]]))).await;
+        assert_eq!(
+            (failure.class, failure.message.as_str()),
+            (ErrorClass::Cut, "the stream ended before the answer did")
+        );
+        assert_eq!(failure.usage, reported(&stream[..at]), "ended at {at}");
     }
 }
 
@@ -208,7 +239,10 @@ async fn no_first_token_in_time_is_a_stall_also_with_pings() {
         let server = Server::start([Reply::Hold(bytes)]).await;
         let limits = ModelLimits { first_token_ms: 100, ..ModelLimits::default() };
         let failure = Conversation::new("go").ask(&limited(&server, limits)).await.unwrap_err();
-        assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Stalled, "no answer began for 100 ms"));
+        assert_eq!(
+            (failure.class, failure.message.as_str()),
+            (ErrorClass::Stalled, "no answer began for 100 ms")
+        );
         server.until(|seen| seen.closed == 1).await;
     }
 }
@@ -230,20 +264,33 @@ async fn a_gap_of_a_minute_is_a_stall_that_keeps_the_usage() {
     let asked_at = provost_harness::Clock::now(&*clock);
     assert_eq!(clock.advance_to_next_sleeper().await, asked_at.plus_ms(60_000));
     let failure = asking.await.unwrap().unwrap_err();
-    assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Stalled, "the answer stopped coming for 60 s"));
+    assert_eq!(
+        (failure.class, failure.message.as_str()),
+        (ErrorClass::Stalled, "the answer stopped coming for 60 s")
+    );
     assert_eq!(failure.usage, usage());
 }
 
 #[tokio::test]
 async fn an_answer_that_makes_no_sense_is_nonsense() {
     let twice = [vec![start()], text_block(0, &["a"]), text_block(0, &["b"])].concat();
-    let lost = vec![start(), json!({"type": "content_block_delta", "index": 5, "delta": {"type": "text_delta", "text": "a"}})];
-    let mixed = [vec![start()], block(0, json!({"type": "text", "text": ""}), &[json!({"type": "thinking_delta", "thinking": "a"})])].concat();
+    let lost = vec![
+        start(),
+        json!({"type": "content_block_delta", "index": 5, "delta": {"type": "text_delta", "text": "a"}}),
+    ];
+    let mixed = [
+        vec![start()],
+        block(0, json!({"type": "text", "text": ""}), &[json!({"type": "thinking_delta", "thinking": "a"})]),
+    ]
+    .concat();
     let same_ids = stream(&[tool_block(0, "a", "x", &["{}"]), tool_block(1, "a", "x", &["{}"])], "tool_use");
     for (stream, words) in [
         ("data: {\"type\":\n\n".to_owned(), "an event of the stream can't be read"),
         ("data: []\n\n".to_owned(), "an event of the stream can't be read"),
-        ("data: {\"type\":\"content_block_start\",\"index\":-1}\n\n".to_owned(), "an event of the stream can't be read"),
+        (
+            "data: {\"type\":\"content_block_start\",\"index\":-1}\n\n".to_owned(),
+            "an event of the stream can't be read",
+        ),
         ("data: {\"type\":\"message_start\"}\n\n".to_owned(), "lacks a part of its message_start"),
         (sse(&twice), "block 0 begins twice"),
         (sse(&lost), "block 5 goes on without a beginning"),
@@ -269,9 +316,9 @@ async fn an_answer_of_the_largest_size_is_read_and_a_larger_one_refused() {
     let failure = conversation.ask(&limited(&server, limits(stream.len() - 1))).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Nonsense);
     assert_eq!(failure.message, format!("the answer is longer than {} bytes", stream.len() - 1));
-    let limits = ModelLimits { event_bytes_max: 300, ..ModelLimits::default() };
+    let limits = ModelLimits { event_bytes_max: 200, ..ModelLimits::default() };
     let failure = conversation.ask(&limited(&server, limits)).await.unwrap_err();
-    assert_eq!(failure.message, "an event of the stream is longer than 300 bytes");
+    assert_eq!(failure.message, "an event of the stream is longer than 200 bytes");
 }
 
 #[tokio::test]

@@ -24,7 +24,9 @@ async fn a_request_says_who_asks_what() {
     Conversation::new("Fix \"add\".").ask(&model(&server)).await.unwrap();
     let asked = server.seen().asked[0].clone();
     assert!(asked.head.starts_with("POST /v1/messages HTTP/1.1\r\n"), "{}", asked.head);
-    for header in [&format!("x-api-key: {KEY}"), "anthropic-version: 2023-06-01", "content-type: application/json"] {
+    for header in
+        [&format!("x-api-key: {KEY}"), "anthropic-version: 2023-06-01", "content-type: application/json"]
+    {
         assert!(asked.head.contains(&format!("{header}\r\n")), "{header} in {}", asked.head);
     }
     expect![[r#"{"model":"claude-test","system":[{"type":"text","text":"You are careful.","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"search","description":"Does search.","input_schema":{"type":"object","properties":{"pattern":{"type":"string"}}}},{"name":"shell","description":"Does shell.","input_schema":{"type":"object","properties":{"pattern":{"type":"string"}}},"cache_control":{"type":"ephemeral"}}],"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"Fix \"add\"."}]}],"max_tokens":1024,"cache_control":{"type":"ephemeral"}}"#]]
@@ -69,10 +71,14 @@ async fn what_the_provider_would_refuse_isnt_sent() {
 #[tokio::test]
 async fn a_turns_request_begins_with_the_last_turns_up_to_the_end_of_its_messages() {
     let signed = |n: u32| {
-        block(0, json!({"type": "thinking", "thinking": "", "signature": ""}), &[
-            json!({"type": "thinking_delta", "thinking": format!("thought {n} \"quoted\" ü")}),
-            json!({"type": "signature_delta", "signature": format!("sig{n}==")}),
-        ])
+        block(
+            0,
+            json!({"type": "thinking", "thinking": "", "signature": ""}),
+            &[
+                json!({"type": "thinking_delta", "thinking": format!("thought {n} \"quoted\" ü")}),
+                json!({"type": "signature_delta", "signature": format!("sig{n}==")}),
+            ],
+        )
     };
     let turn = |n: u32| {
         let call = tool_block(2, &format!("toolu_{n}"), "search", &["{\"pattern\": ", &format!("\"{n}\"}}")]);

@@ -53,7 +53,11 @@ fn an_unknown_model_of_a_known_provider_has_no_price() {
 #[test]
 fn a_scripted_model_is_free_and_relative_to_the_folder() {
     let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("a.yaml"), "window_tokens: 5000\noutput_tokens_max: 500\nanswers: [{text: hi}]").unwrap();
+    fs::write(
+        folder.path().join("a.yaml"),
+        "window_tokens: 5000\noutput_tokens_max: 500\nanswers: [{text: hi}]",
+    )
+    .unwrap();
     let (_, policy) = resolve("script:a.yaml", &settings(&folder)).unwrap();
     assert_eq!(policy.name, "script:a.yaml");
     assert_eq!((policy.window_tokens, policy.output_tokens_max), (Some(5000), 500));
@@ -83,12 +87,46 @@ async fn a_resolved_model_asks_the_given_address_with_the_given_key() {
 #[test]
 fn names_that_lead_nowhere_say_what_to_write() {
     let as_is = |_: &mut ProviderSettings| {};
-    check_error("antropic/claude-sonnet-4-5", as_is, expect!["there is no provider for the model `antropic/claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write one of anthropic/MODEL, script:FILE"]);
-    check_error("claude-sonnet-4-5", as_is, expect!["there is no provider for the model `claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write one of anthropic/MODEL, script:FILE"]);
-    check_error("mistral/large", as_is, expect!["there is no provider for the model `mistral/large`: write one of anthropic/MODEL, script:FILE"]);
-    check_error("demo.yaml", as_is, expect!["there is no provider for the model `demo.yaml`: did you mean `script:demo.yaml`? Else write one of anthropic/MODEL, script:FILE"]);
-    check_error("", as_is, expect!["there is no provider for the model ``: write one of anthropic/MODEL, script:FILE"]);
-    check_error("anthropic/", as_is, expect!["`anthropic/` names no model: write a model's name behind the slash, such as `anthropic/claude-opus-4-5`"]);
+    check_error(
+        "antropic/claude-sonnet-4-5",
+        as_is,
+        expect![
+            "there is no provider for the model `antropic/claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write one of anthropic/MODEL, script:FILE"
+        ],
+    );
+    check_error(
+        "claude-sonnet-4-5",
+        as_is,
+        expect![
+            "there is no provider for the model `claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write one of anthropic/MODEL, script:FILE"
+        ],
+    );
+    check_error(
+        "mistral/large",
+        as_is,
+        expect![
+            "there is no provider for the model `mistral/large`: write one of anthropic/MODEL, script:FILE"
+        ],
+    );
+    check_error(
+        "demo.yaml",
+        as_is,
+        expect![
+            "there is no provider for the model `demo.yaml`: did you mean `script:demo.yaml`? Else write one of anthropic/MODEL, script:FILE"
+        ],
+    );
+    check_error(
+        "",
+        as_is,
+        expect!["there is no provider for the model ``: write one of anthropic/MODEL, script:FILE"],
+    );
+    check_error(
+        "anthropic/",
+        as_is,
+        expect![
+            "`anthropic/` names no model: write a model's name behind the slash, such as `anthropic/claude-opus-4-5`"
+        ],
+    );
 }
 
 #[test]
@@ -106,7 +144,9 @@ fn a_missing_or_wrong_key_is_named_by_its_variable() {
     check_error(
         "anthropic/claude-test",
         |settings| settings.anthropic.key = Some("sk-ant\nsecret".into()),
-        expect!["the key for anthropic can't be one: it holds line ends or other characters a header can't have"],
+        expect![
+            "the key for anthropic can't be one: it holds line ends or other characters a header can't have"
+        ],
     );
 }
 
@@ -121,7 +161,8 @@ fn an_address_that_cant_be_one_says_why_without_its_password() {
         let folder = TempDir::new().unwrap();
         let mut settings = settings(&folder);
         settings.anthropic.base_url = Some(base_url.to_owned());
-        let error = resolve("anthropic/claude-test", &settings).map(|(_, policy)| policy).unwrap_err().to_string();
+        let error =
+            resolve("anthropic/claude-test", &settings).map(|(_, policy)| policy).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
         assert!(!error.contains("pw"), "{error}");
     }

@@ -47,14 +47,14 @@ async fn expectations_that_hold_dont_show() {
 
 #[tokio::test]
 async fn what_doesnt_hold_is_told_with_what_was_there_instead() {
-    fails("{turn: 2}", expect!["demo.yaml:2, answer 1: expected turn 2, but this is turn 3"]).await;
-    fails("{messages: 2}", expect![""]).await;
-    fails("{contains: [Go on, nothing]}", expect![""]).await;
-    fails("{not_contains: add fails}", expect![""]).await;
-    fails("{system: careless}", expect![""]).await;
-    fails("{offers: terminal}", expect![""]).await;
-    fails("{tool_result: {tool: shell, is_error: false, contains: ok, not_contains: no}}", expect![""]).await;
-    fails("{tool_result: [{tool: search}, {tool: read_file}]}", expect![""]).await;
+    fails("{turn: 2}", expect!["demo.yaml:2: answer 1 expects turn 2, but this is turn 3"]).await;
+    fails("{messages: 2}", expect!["demo.yaml:2: answer 1 expects 2 messages, but there are 4"]).await;
+    fails("{contains: [Go on, nothing]}", expect!["demo.yaml:2: answer 1 expects the last message to contain `nothing`, but it is: `<system-reminder> Go on, add fails. </system-reminder>`"]).await;
+    fails("{not_contains: add fails}", expect!["demo.yaml:2: answer 1 expects the last message not to contain `add fails`, but it is: `<system-reminder> Go on, add fails. </system-reminder>`"]).await;
+    fails("{system: careless}", expect!["demo.yaml:2: answer 1 expects the system prompt to contain `careless`, but it is: `You are careful.`"]).await;
+    fails("{offers: terminal}", expect!["demo.yaml:2: answer 1 expects the tool `terminal` to be offered, but there is only: search, shell"]).await;
+    fails("{tool_result: {tool: shell, is_error: false, contains: ok, not_contains: no}}", expect!["demo.yaml:2: answer 1 expects a result without error of the tool `shell` with `ok` without `no`, but there is: error of `shell`: `test add ... FAILED add fails: 3 != 4`; result of `search`: `src/lib.rs:1: fn add`"]).await;
+    fails("{tool_result: [{tool: search}, {tool: read_file}]}", expect!["demo.yaml:2: answer 1 expects a result of the tool `read_file`, but there is: error of `shell`: `test add ... FAILED add fails: 3 != 4`; result of `search`: `src/lib.rs:1: fn add`"]).await;
 }
 
 #[tokio::test]
@@ -63,7 +63,8 @@ async fn results_of_other_turns_dont_count_and_long_texts_are_shortened() {
     conversation.say(&"long ".repeat(1000));
     let model = script("answers: [{text: ok, expect: {tool_result: {tool: shell}}}]");
     let failure = conversation.ask(&model).await.unwrap_err();
-    expect![""].assert_eq(&failure.message);
+    expect!["demo.yaml:1: answer 1 expects a result of the tool `shell`, but there is none"]
+        .assert_eq(&failure.message);
     let model = script("answers: [{text: ok, expect: {contains: short}}]");
     let failure = conversation.ask(&model).await.unwrap_err();
     assert!(failure.message.len() < 400, "{}", failure.message);
@@ -71,7 +72,8 @@ async fn results_of_other_turns_dont_count_and_long_texts_are_shortened() {
 
 #[tokio::test]
 async fn a_fault_may_have_expectations_too() {
-    let model = script("answers: [{fault: cut, expect: {turn: 3}}, {fault: cut, expect: {turn: 4}}, {text: a}]");
+    let model =
+        script("answers: [{fault: cut, expect: {turn: 3}}, {fault: cut, expect: {turn: 4}}, {text: a}]");
     let conversation = conversation();
     assert_eq!(conversation.ask(&model).await.unwrap_err().class, ErrorClass::Cut);
     assert_eq!(conversation.ask(&model).await.unwrap_err().class, ErrorClass::ScriptMismatch);

@@ -9,8 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 const DEADLINE: Duration = Duration::from_secs(20);
-pub(crate) const HEAD: &str =
-    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
+pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// What the server does once it has read a request.
 #[derive(Clone)]
@@ -128,7 +127,8 @@ async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
         }
     };
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-    let length = head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let length =
+        head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let length: usize = length.expect("a content-length");
     while bytes.len() < end + length {
         assert!(stream.read_buf(&mut bytes).await.ok()? > 0, "the whole body");

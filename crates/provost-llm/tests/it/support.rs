@@ -6,7 +6,9 @@ use provost_engine::Answer;
 use provost_event::{
     Access, Block, CallId, DeltaKind, Json, ModelFailure, RunId, SessionId, Timestamp, ToolSpec,
 };
-use provost_harness::{Clock, DeltaSink, Message, Model, ModelRequest, Part, Role, SimulatedClock, SystemClock};
+use provost_harness::{
+    Clock, DeltaSink, Message, Model, ModelRequest, Part, Role, SimulatedClock, SystemClock,
+};
 use provost_llm::{AnthropicModel, AnthropicOptions, ModelLimits};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -71,7 +73,11 @@ impl Conversation {
             _ => None,
         };
         let results = answer.content.iter().filter_map(call).collect::<Vec<_>>();
-        if results.is_empty() { self.say(output) } else { self.push(Role::User, results) }
+        if results.is_empty() {
+            self.say(output)
+        } else {
+            self.push(Role::User, results)
+        }
         self.turn += 1;
         self.answers_before += 1;
     }
@@ -89,7 +95,10 @@ pub(crate) fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("Does {name}."),
-        input_schema: Json::parse(r#"{"type":"object","properties":{"pattern":{"type":"string"}}}"#.to_owned()).unwrap(),
+        input_schema: Json::parse(
+            r#"{"type":"object","properties":{"pattern":{"type":"string"}}}"#.to_owned(),
+        )
+        .unwrap(),
         access: Access::Reads,
         idempotent: true,
         timeout_ms: 1000,
@@ -183,7 +192,11 @@ pub(crate) fn text_block(index: u32, pieces: &[&str]) -> Vec<Value> {
 
 pub(crate) fn tool_block(index: u32, id: &str, name: &str, pieces: &[&str]) -> Vec<Value> {
     let deltas = pieces.iter().map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
-    block(index, json!({"type": "tool_use", "id": id, "name": name, "input": {}}), &deltas.collect::<Vec<_>>())
+    block(
+        index,
+        json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+        &deltas.collect::<Vec<_>>(),
+    )
 }
 
 pub(crate) fn end(stop: &str) -> Vec<Value> {
