@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, select};
 use provost_engine::{Actor, Event, RunEvent, RunState, SessionEvent, Standing};
 use provost_event::{
-    ActorKey, Budget, Entry, Outcome, Pace, Record, RunId, RunPolicy, Seq, SessionId,
+    ActorKey, Budget, Ended, Entry, Outcome, Paused, Pace, Record, RunId, RunPolicy, Seq, SessionId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -136,11 +136,19 @@ impl AgentHarness {
             pace: Pace::Free,
             next_turn: 1,
             outcome: state.outcome().cloned(),
+            rested: Rested::default(),
             records: records.boxed(),
             serving,
             _stop: stop.drop_guard(),
         })
     }
+}
+
+/// Which of the two logs has come to its rest. The run is done when both have: whoever watches sees all of both.
+#[derive(Debug, Default)]
+struct Rested {
+    run: Option<Outcome>,
+    session: bool,
 }
 
 /// A run that this process works on. Dropping it gives the run up as it is, to be opened again later.
@@ -151,6 +159,7 @@ pub struct Harness {
     pace: Pace,
     next_turn: u32,
     outcome: Option<Outcome>,
+    rested: Rested,
     records: BoxStream<'static, Result<Arc<Record>, HomeError>>,
     serving: Box<dyn Serving>,
     _stop: tokio_util::sync::DropGuard,
@@ -212,8 +221,14 @@ impl Harness {
     /// What `record` means for whoever waits for the end of a turn.
     async fn turn_after(&mut self, record: &Record) -> Result<Option<TurnState>, HarnessError> {
         match (record.actor, &record.entry) {
-            (ActorKey::Run(_), Entry::Paused(rest)) => Ok(Some(self.done(rest.outcome.clone()))),
-            (ActorKey::Run(_), Entry::Ended(end)) => Ok(Some(self.done(end.outcome.clone()))),
+            (ActorKey::Run(_), Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome })) => {
+                self.rested.run = Some(outcome.clone());
+                Ok(self.done())
+            }
+            (ActorKey::Session(_), Entry::Paused(_) | Entry::Ended(_)) => {
+                self.rested.session = true;
+                Ok(self.done())
+            }
             (ActorKey::Session(session), Entry::TurnEnded(ended)) => {
                 self.next_turn = ended.turn.saturating_add(1);
                 let next = self.deps.home.read(session.into(), record.seq, 1).await?;
@@ -227,10 +242,12 @@ impl Harness {
         }
     }
 
-    fn done(&mut self, outcome: Outcome) -> TurnState {
+    fn done(&mut self) -> Option<TurnState> {
+        let outcome = self.rested.run.clone().filter(|_| self.rested.session)?;
+        self.rested = Rested::default();
         self.executor.known.forget(SessionId::root(self.run));
         self.outcome = Some(outcome.clone());
-        TurnState::Done(outcome)
+        Some(TurnState::Done(outcome))
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {

@@ -5,6 +5,7 @@
 
 mod blobs;
 mod clock;
+pub mod conformance;
 mod executor;
 mod face;
 mod home;

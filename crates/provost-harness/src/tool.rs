@@ -31,7 +31,7 @@ pub struct ToolContext {
 /// What a tool call gave. A tool that fails is data, not an error of Provost's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// How it ended: `Ok`, `Error`, `Rejected` (arguments that don't fit) or `Cancelled`.
+    /// How it ended: `Ok`, `Error`, `Rejected` (arguments that don't fit), `TimedOut` or `Cancelled`.
     pub status: ToolStatus,
     /// What the model shall read: the result, or what went wrong and how to do better.
     pub text: String,

@@ -1,0 +1,51 @@
+//! Tells whether a [`Home`] is one. For tests: [`check_home`] panics at the first thing that is wrong.
+//!
+//! Everything is seen through the port, with the real actors deciding; only the effects are performed by hand.
+
+#![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
+
+mod bench;
+mod effects;
+mod logs;
+mod owners;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{Clock, Home};
+
+/// Makes the homes that are checked.
+#[async_trait]
+pub trait HomeMaker: Send + Sync {
+    /// Where a home keeps things; it stays when the home is gone.
+    type Place: Send + Sync;
+
+    /// A place with nothing in it.
+    async fn place(&self) -> Self::Place;
+
+    /// A home over `place`, as another process would open it. There may be several at a time.
+    async fn open(&self, place: &Self::Place, clock: Arc<dyn Clock>) -> Arc<dyn Home>;
+}
+
+/// Checks homes made by `maker`. Takes some seconds.
+///
+/// # Panics
+/// When a home isn't right.
+pub async fn check_home(maker: &impl HomeMaker) {
+    logs::what_is_decided_is_there_before_its_effect_is_performed(maker).await;
+    logs::a_doubled_post_does_nothing(maker).await;
+    logs::posts_to_one_actor_are_serial(maker).await;
+    logs::subscribers_get_every_entry_once(maker).await;
+    logs::bodies_are_kept_by_their_hash(maker).await;
+    effects::a_result_counts_once(maker).await;
+    effects::results_may_come_in_any_order(maker).await;
+    effects::an_abort_reaches_a_running_effect(maker).await;
+    effects::what_others_decide_is_performed_where_the_run_is_served(maker).await;
+    effects::timers_fire_in_order(maker).await;
+    effects::timers_survive_a_restart(maker).await;
+    owners::what_a_server_that_vanished_left_is_made_again(maker).await;
+    owners::one_of_two_claims_goes_on(maker).await;
+    owners::a_stopped_server_drops_what_is_in_flight(maker).await;
+    owners::runs_are_listed_with_how_they_stand(maker).await;
+}

@@ -1,0 +1,244 @@
+//! What the checks work with: homes over one place, effects performed by hand, and waits with a deadline.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
+use provost_event::{
+    Access, ActorKey, AgentPolicy, Block, Budget, EffectId, ErrorClass, Json, Limits, ModelFailure,
+    ModelPolicy, Pace, Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec,
+    ToolStatus, Usage,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::HomeMaker;
+use crate::{Clock, Executor, Home, HomeError, Posted, Serving, SimulatedClock};
+
+/// Whatever is to happen must have happened by then.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// When a home's clock begins.
+const START: Timestamp = Timestamp(1_000_000);
+
+/// One place, and a clock for all homes over it.
+pub(super) struct Bench<'a, M: HomeMaker> {
+    maker: &'a M,
+    place: M::Place,
+    pub(super) clock: Arc<SimulatedClock>,
+}
+
+impl<'a, M: HomeMaker> Bench<'a, M> {
+    pub(super) async fn new(maker: &'a M) -> Self {
+        Self { maker, place: maker.place().await, clock: Arc::new(SimulatedClock::at(START)) }
+    }
+
+    pub(super) async fn open(&self) -> Arc<dyn Home> {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        soon("a home opens", self.maker.open(&self.place, clock)).await
+    }
+}
+
+/// A run that is served, and what it wants to have done.
+pub(super) struct Served {
+    pub(super) guard: Box<dyn Serving>,
+    pub(super) stop: CancellationToken,
+    calls: mpsc::UnboundedReceiver<Call>,
+}
+
+/// An effect that waits to be performed.
+pub(super) struct Call {
+    pub(super) id: EffectId,
+    pub(super) effect: Effect,
+    pub(super) cancel: CancellationToken,
+    pub(super) answer: oneshot::Sender<Event>,
+}
+
+/// Hands every effect to the check.
+struct Hands(mpsc::UnboundedSender<Call>);
+
+#[async_trait]
+impl Executor for Hands {
+    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+        let (answer, answered) = oneshot::channel();
+        let told = self.0.send(Call { id, effect, cancel, answer });
+        match (told, answered.await) {
+            (Ok(()), Ok(event)) => event,
+            // The check has forgotten the call: it is never answered.
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+pub(super) async fn try_serve(home: &Arc<dyn Home>, run: RunId) -> Result<Served, HomeError> {
+    let (sender, calls) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let guard = soon("a claim is decided", home.serve(run, Arc::new(Hands(sender)), stop.clone())).await?;
+    assert_eq!(guard.run(), run);
+    Ok(Served { guard, stop, calls })
+}
+
+pub(super) async fn serve(home: &Arc<dyn Home>, run: RunId) -> Served {
+    ok(try_serve(home, run).await)
+}
+
+/// Serves a run that somebody else may still be giving up.
+pub(super) async fn serve_when_free(home: &Arc<dyn Home>, run: RunId) -> Served {
+    let free = async {
+        loop {
+            match try_serve(home, run).await {
+                Err(HomeError::Held { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+                other => return ok(other),
+            }
+        }
+    };
+    soon("the run is given up", free).await
+}
+
+impl Served {
+    /// The next effect that is begun.
+    pub(super) async fn call(&mut self) -> Call {
+        tokio::select! {
+            call = soon("an effect is begun", self.calls.recv()) => {
+                call.unwrap_or_else(|| panic!("nobody performs effects any more"))
+            }
+            error = self.guard.failed() => panic!("the home gave up: {error}"),
+        }
+    }
+
+    pub(super) fn no_call(&mut self) {
+        if let Ok(call) = self.calls.try_recv() {
+            panic!("{} was begun: {:?}", call.id, call.effect);
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn answer(self, event: Event) {
+        assert!(self.answer.send(event).is_ok(), "nobody waits for the result of {}", self.id);
+    }
+
+    /// The model says its last words.
+    pub(super) fn done(self) {
+        let event = done(self.id.seq);
+        self.answer(event);
+    }
+
+    pub(super) fn aborted(self) {
+        let failure = ModelFailure::new(ErrorClass::Aborted, "cancelled");
+        let event = SessionEvent::ModelFailed { seq: self.id.seq, failure };
+        self.answer(event.into());
+    }
+}
+
+/// `what` must come before the deadline.
+pub(super) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited in vain: {what}"),
+    }
+}
+
+pub(super) fn ok<T>(result: Result<T, HomeError>) -> T {
+    result.unwrap_or_else(|error| panic!("the home failed: {error}"))
+}
+
+pub(super) fn run(number: u64) -> RunId {
+    RunId::from_entropy(number)
+}
+
+pub(super) fn root(number: u64) -> ActorKey {
+    SessionId::root(run(number)).into()
+}
+
+pub(super) async fn post(home: &Arc<dyn Home>, key: impl Into<ActorKey>, event: impl Into<Event>) -> Posted {
+    ok(soon("a post is answered", home.post(key.into(), event.into(), None)).await)
+}
+
+pub(super) async fn say(home: &Arc<dyn Home>, number: u64, text: String) {
+    let said = RunEvent::Say { text, by: "ann".to_owned() };
+    post(home, run(number), said).await;
+}
+
+/// All entries of `key`.
+pub(super) async fn log(home: &Arc<dyn Home>, key: impl Into<ActorKey>) -> Vec<Arc<Record>> {
+    let (key, mut all, mut after) = (key.into(), Vec::new(), Seq::START);
+    loop {
+        let records = ok(soon("a log is read", home.read(key, after, 100)).await);
+        let Some(last) = records.last() else { return all };
+        after = last.seq;
+        all.extend(records);
+    }
+}
+
+pub(super) async fn kinds(home: &Arc<dyn Home>, key: impl Into<ActorKey>) -> Vec<&'static str> {
+    log(home, key).await.iter().map(|record| record.entry.kind()).collect()
+}
+
+/// Waits until the log of `key` has an entry of kind `kind`.
+pub(super) async fn entry(home: &Arc<dyn Home>, key: impl Into<ActorKey>, kind: &str) -> Arc<Record> {
+    use futures::StreamExt as _;
+    let mut records = home.subscribe(key.into(), Seq::START);
+    let found = async {
+        while let Some(record) = records.next().await {
+            let record = ok(record);
+            if record.entry.kind() == kind {
+                return record;
+            }
+        }
+        panic!("the subscription ended")
+    };
+    soon(&format!("a `{kind}` is committed"), found).await
+}
+
+pub(super) fn start(budget: Budget) -> RunEvent {
+    let tool = ToolSpec {
+        name: "look".to_owned(),
+        description: "looks".to_owned(),
+        input_schema: Json::empty_object(),
+        access: Access::Reads,
+        idempotent: true,
+        timeout_ms: 60_000,
+        output_bytes_max: 1000,
+    };
+    let model =
+        ModelPolicy { name: "by/hand".to_owned(), window_tokens: None, output_tokens_max: 1000, price: None };
+    let agent = AgentPolicy {
+        model,
+        system_prompt: "Be brief.".to_owned(),
+        tools: vec![tool],
+        workspace: PathBuf::from("/somewhere"),
+        limits: Limits::default(),
+        stop_hooks: Vec::new(),
+        pace: Pace::Free,
+    };
+    RunEvent::Start { goal: "a goal".to_owned(), policy: Box::new(RunPolicy { budget, agent }) }
+}
+
+pub(super) fn done(seq: Seq) -> Event {
+    answered(seq, vec![Block::Text("Done.".to_owned())], StopReason::EndTurn)
+}
+
+/// The model asks for so many tools at once.
+pub(super) fn asks_for_tools(seq: Seq, count: usize) -> Event {
+    let call = |number: usize| {
+        Block::ToolCall(ToolCall {
+            id: format!("call-{number}").as_str().into(),
+            name: "look".to_owned(),
+            input: Json::empty_object(),
+            malformed: None,
+        })
+    };
+    answered(seq, (0..count).map(call).collect(), StopReason::ToolUse)
+}
+
+fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
+    let answer = Answer { content, usage: Usage::default(), model: "by-hand".to_owned(), stop };
+    SessionEvent::Answered { seq, answer }.into()
+}
+
+pub(super) fn tool_done(seq: Seq, output: String) -> Event {
+    let result = ToolResult { status: ToolStatus::Ok, output, whole: None, duration_ms: 1, memory: None };
+    SessionEvent::ToolDone { seq, result }.into()
+}

@@ -1,0 +1,364 @@
+//! The harness as an embedder meets it: real home, real loop, scripted words.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{
+    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, Record, RunId, RunPolicy, Seq,
+    SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
+};
+use provost_harness::{
+    AgentHarness, Blobs, HarnessCallback, HarnessDeps, HarnessError, Home, HomeError, Models, StopHookContext,
+    StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+};
+use provost_llm::ScriptedModel;
+use provost_store::{LocalHome, MemoryStore};
+use tokio::sync::Barrier;
+use tokio_util::sync::CancellationToken;
+
+const RUN: RunId = RunId::from_entropy(9);
+
+/// A tool made of a function.
+struct Made<F>(ToolSpec, F);
+
+#[async_trait]
+impl<F, R> Tool for Made<F>
+where
+    F: Fn(Json, ToolContext) -> R + Send + Sync,
+    R: Future<Output = ToolOutput> + Send,
+{
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
+        self.1(input.clone(), context.clone()).await
+    }
+}
+
+fn made<F, R>(name: &str, access: Access, does: F) -> Made<F>
+where
+    F: Fn(Json, ToolContext) -> R + Send + Sync,
+    R: Future<Output = ToolOutput> + Send,
+{
+    let spec = ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        input_schema: Json::empty_object(),
+        access,
+        idempotent: false,
+        timeout_ms: 300,
+        output_bytes_max: 100,
+    };
+    Made(spec, does)
+}
+
+#[derive(Default)]
+struct Seen {
+    records: Mutex<Vec<Arc<Record>>>,
+    deltas: Mutex<String>,
+    tools: AtomicUsize,
+    panics: bool,
+}
+
+impl HarnessCallback for Seen {
+    fn on_record(&self, record: &Arc<Record>) {
+        self.records.lock().expect("seen").push(record.clone());
+        assert!(!self.panics, "a callback that panics");
+    }
+
+    fn on_delta(&self, delta: &provost_event::Delta) {
+        self.deltas.lock().expect("seen").push_str(&delta.text);
+        assert!(!self.panics, "a callback that panics");
+    }
+
+    fn on_tool_end(&self, _: SessionId, _: &ToolFinished) {
+        self.tools.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+struct Scene {
+    store: MemoryStore,
+    script: String,
+    tools: Toolbox,
+    hooks: Vec<Arc<dyn StopHookHandler>>,
+    seen: Arc<Seen>,
+    pace: Pace,
+    workspace: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(script: &str) -> Self {
+        Self {
+            store: MemoryStore::new(),
+            script: script.to_owned(),
+            tools: Toolbox::new(),
+            hooks: Vec::new(),
+            seen: Arc::default(),
+            pace: Pace::Free,
+            workspace: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools = self.tools.with(tool);
+        self
+    }
+
+    /// A harness in a process of its own, as far as the store can tell.
+    fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
+        let clock = Arc::new(SystemClock);
+        let home = Arc::new(LocalHome::new(self.store.clone(), clock.clone()).expect("a home"));
+        let model = ScriptedModel::parse(&self.script, "script").expect("a script");
+        let harness = AgentHarness::new(HarnessDeps {
+            home: home.clone(),
+            models: Models::new().with("script:test", Arc::new(model)),
+            tools: self.tools.clone(),
+            stop_hooks: self.hooks.clone(),
+            callback: self.seen.clone(),
+            clock,
+            transcripts: None,
+        });
+        (harness, home)
+    }
+
+    fn policy(&self) -> RunPolicy {
+        let hook = |hook: &Arc<dyn StopHookHandler>| StopHookPolicy {
+            name: hook.name().to_owned(),
+            command: None,
+            timeout_ms: 1_000,
+        };
+        RunPolicy {
+            budget: Budget::default(),
+            agent: AgentPolicy {
+                model: ModelPolicy {
+                    name: "script:test".into(),
+                    window_tokens: None,
+                    output_tokens_max: 1_000,
+                    price: None,
+                },
+                system_prompt: "be good".into(),
+                tools: self.tools.specs(),
+                workspace: self.workspace.path().to_owned(),
+                limits: Limits::default(),
+                stop_hooks: self.hooks.iter().map(hook).collect(),
+                pace: self.pace,
+            },
+        }
+    }
+
+    async fn run(&self) -> Outcome {
+        let (harness, _home) = self.harness();
+        let mut run = harness.start(RUN, "the goal", self.policy()).await.expect("it starts");
+        run.run(&CancellationToken::new()).await.expect("it ends")
+    }
+
+    async fn finished(&self) -> Vec<ToolFinished> {
+        let (_, home) = self.harness();
+        let records = home.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
+        let result = |record: &Arc<Record>| match &record.entry {
+            Entry::ToolFinished(finished) => Some(finished.clone()),
+            _ => None,
+        };
+        records.iter().filter_map(result).collect()
+    }
+}
+
+const ONE_CALL: &str = "answers: [{tools: [{act: {}}]}, {text: done}]";
+
+#[tokio::test]
+async fn reads_of_one_answer_run_side_by_side() {
+    let together = Arc::new(Barrier::new(3));
+    let scene = Scene::new("answers: [{tools: [{act: {n: 1}}, {act: {n: 2}}, {act: {n: 3}}]}, {text: done}]").tool(made(
+        "act",
+        Access::Reads,
+        move |_, _| {
+            let together = together.clone();
+            async move {
+                // Nobody gets past this alone.
+                together.wait().await;
+                ToolOutput::ok("met")
+            }
+        },
+    ));
+    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    let outputs = scene.finished().await.into_iter().map(|one| one.output).collect::<Vec<_>>();
+    assert_eq!(outputs, ["met", "met", "met"]);
+    assert_eq!(scene.seen.tools.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_tool_that_runs_over_its_time_is_told_and_is_an_error() {
+    let scene = Scene::new(ONE_CALL).tool(made("act", Access::Reads, |_, context: ToolContext| async move {
+        context.cancel.cancelled().await;
+        ToolOutput::ok("as far as it came")
+    }));
+    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    let finished = scene.finished().await;
+    assert_eq!(finished[0].status, ToolStatus::TimedOut);
+    assert_eq!(finished[0].output, "as far as it came\nStopped: it ran longer than 0.3 s.");
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_an_error() {
+    async fn fall() -> ToolOutput {
+        panic!("it falls over")
+    }
+    let scene = Scene::new(ONE_CALL).tool(made("act", Access::Reads, |_, _| fall()));
+    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    assert_eq!(scene.finished().await[0].status, ToolStatus::Error);
+}
+
+#[tokio::test]
+async fn a_long_output_is_cut_in_the_middle_and_kept_whole() {
+    let scene = Scene::new(ONE_CALL).tool(made("act", Access::Reads, |_, _| async {
+        ToolOutput::ok(format!("begin{}end", "é".repeat(500)))
+    }));
+    scene.run().await;
+    let finished = scene.finished().await.remove(0);
+    assert!(finished.output.starts_with("beginé") && finished.output.ends_with("éend"), "{}", finished.output);
+    assert!(finished.output.contains(" bytes left out; read_file with path \"output:"), "{}", finished.output);
+    let whole = finished.whole.expect("it is kept");
+    let (_, home) = scene.harness();
+    let body = home.get_blob(&whole).await.expect("readable").expect("there");
+    assert_eq!(body.len(), 1_008);
+}
+
+#[tokio::test]
+async fn a_tool_is_told_what_it_asked_to_be_told() {
+    let script = "answers: [{tools: [{act: {n: 1}}]}, {tools: [{act: {n: 2}}]}, {text: done}]";
+    let scene = Scene::new(script).tool(made("act", Access::Reads, |_, context: ToolContext| async move {
+        let before: u32 = context.memory.map_or(0, |memory| memory.read().expect("a number"));
+        let memory = Json::of(&(before + 1)).ok();
+        ToolOutput { status: ToolStatus::Ok, text: format!("was {before}"), memory }
+    }));
+    scene.run().await;
+    let outputs = scene.finished().await.into_iter().map(|one| one.output).collect::<Vec<_>>();
+    assert_eq!(outputs, ["was 0", "was 1"]);
+}
+
+#[tokio::test]
+async fn a_callback_sees_everything_and_cannot_hurt() {
+    let mut scene = Scene::new("answers: [{text: 'all is well'}]");
+    scene.seen = Arc::new(Seen { panics: true, ..Seen::default() });
+    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    assert_eq!(*scene.seen.deltas.lock().expect("seen"), "all is well");
+    let kinds = scene.seen.records.lock().expect("seen").iter().map(|r| r.entry.kind()).collect::<Vec<_>>();
+    let missing = ["run_started", "model_called", "assistant_message", "turn_ended", "ended"]
+        .into_iter()
+        .filter(|kind| !kinds.contains(kind))
+        .collect::<Vec<_>>();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[tokio::test]
+async fn a_stepped_run_takes_one_turn_at_a_time() {
+    let mut scene = Scene::new("answers: [{tools: [{act: {n: 1}}]}, {tools: [{act: {n: 2}}]}, {text: done}]")
+        .tool(made("act", Access::Reads, |_, _| async { ToolOutput::ok("x") }));
+    scene.pace = Pace::Stepped;
+    let (harness, _home) = scene.harness();
+    let cancel = CancellationToken::new();
+    let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
+    assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
+    assert_eq!(scene.finished().await.len(), 1, "the second turn waits to be asked for");
+    drop(run);
+    // Another process goes on where this one stood.
+    let (harness, _home) = scene.harness();
+    let mut run = open_when_free(&harness).await;
+    assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
+    let done = TurnState::Done(Outcome::Completed { verdict: None });
+    assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done);
+    assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done, "and stays done");
+}
+
+/// The claim of a dropped run is free as soon as its task has gone.
+async fn open_when_free(harness: &AgentHarness) -> provost_harness::Harness {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        match harness.open(RUN).await {
+            Ok(run) => return run,
+            Err(HarnessError::Home(HomeError::Held { .. })) if tokio::time::Instant::now() < deadline => {
+                tokio::task::yield_now().await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_worker_is_told_who_has_the_run() {
+    let scene = Scene::new(ONE_CALL).tool(made("act", Access::Reads, |_, context: ToolContext| async move {
+        context.cancel.cancelled().await;
+        ToolOutput::ok("x")
+    }));
+    let (one, _home) = scene.harness();
+    let _run = one.start(RUN, "the goal", scene.policy()).await.expect("it starts");
+    let (two, _home) = scene.harness();
+    let Err(HarnessError::Home(HomeError::Held { run, by })) = two.open(RUN).await else { panic!("two have it") };
+    assert_eq!(run, RUN);
+    assert!(by.contains(&std::process::id().to_string()), "{by}");
+}
+
+#[tokio::test]
+async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
+    let scene = Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
+        context.cancel.cancelled().await;
+        ToolOutput::ok("x")
+    }));
+    let (harness, home) = scene.harness();
+    let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let outcome = run.run(&cancel).await.expect("it rests");
+    assert_eq!(outcome.to_string(), "paused by the embedding program");
+    run.resume("me", Budget::default(), None).await.expect("it goes on");
+    let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
+    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    let records = home.read(RUN.into(), Seq::START, 100).await.expect("a log");
+    assert!(records.iter().any(|record| matches!(record.entry, Entry::Resumed(_))));
+}
+
+struct Hook(&'static str, fn() -> StopHookVerdict);
+
+#[async_trait]
+impl StopHookHandler for Hook {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    async fn evaluate(&self, context: &StopHookContext, _: &CancellationToken) -> StopHookVerdict {
+        assert_eq!(context.final_text.as_str(), "done");
+        (self.1)()
+    }
+}
+
+#[tokio::test]
+async fn stop_hooks_of_the_embedder_are_asked_and_one_that_panics_does_not_block() {
+    let mut scene = Scene::new("answers: [{text: done}, {text: done}]");
+    scene.hooks = vec![
+        Arc::new(Hook("panics", || panic!("it falls over"))),
+        Arc::new(Hook("says no", || StopHookVerdict::Block("never".into()))),
+    ];
+    assert_eq!(scene.run().await, Outcome::Blocked { reasons: vec!["says no: never".into()] });
+    let seen = scene.seen.records.lock().expect("seen");
+    let reports = seen.iter().find_map(|record| match &record.entry {
+        Entry::StopVerdicts(verdicts) => Some(verdicts.reports.clone()),
+        _ => None,
+    });
+    let reports = reports.expect("they were asked");
+    assert_eq!(reports[0].verdict, StopHookVerdict::Error("it panicked".into()));
+    assert_eq!((reports[0].name.as_str(), reports[1].name.as_str()), ("panics", "says no"));
+}
+
+#[tokio::test]
+async fn a_money_budget_without_a_price_is_refused() {
+    let scene = Scene::new(ONE_CALL);
+    let mut policy = scene.policy();
+    policy.budget.money = Some(provost_event::MicroDollars(1));
+    let (harness, home) = scene.harness();
+    let refused = harness.start(RUN, "the goal", policy).await;
+    assert!(matches!(refused, Err(HarnessError::UnknownPrice { .. })));
+    assert!(home.read(RUN.into(), Seq::START, 1).await.expect("readable").is_empty(), "nothing has started");
+}
