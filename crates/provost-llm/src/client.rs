@@ -133,7 +133,7 @@ impl Endpoint {
             }
             Trouble::Refused => {
                 format!(
-                    "{place} refuses connections; check that a server listens there, and the base URL's host and port"
+                    "{place} refuses connections; check that a server listens there, the base URL's host and port, and the proxy variables"
                 )
             }
             Trouble::Name => {

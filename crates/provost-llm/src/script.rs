@@ -3,6 +3,7 @@
 
 mod complaint;
 mod expect;
+mod fault;
 mod format;
 mod load;
 

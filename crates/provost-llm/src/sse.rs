@@ -125,6 +125,7 @@ mod tests {
     #[test]
     fn data_lines_are_joined_and_lose_one_space_each() {
         check("data: a\ndata:  b\ndata\ndata:c\n\n", &["a\n b\n\nc"]);
+        check("data: a\r\ndata: b\r\n\r\n", &["a\nb"]);
         check("data: grüße\n\n", &["grüße"]);
     }
 
@@ -153,11 +154,15 @@ mod tests {
     proptest! {
         #[test]
         fn cuts_dont_matter_and_nothing_panics(
-            bytes in prop::collection::vec(prop::sample::select(b"dat:a \n\r\xc3\xbc".to_vec()), 0..80),
+            words in prop::collection::vec(
+                prop::sample::select(vec!["data: a", "data:", "ü", ":", "event: x", "\n", "\r", "\r\n", "\u{feff}"]),
+                0..24,
+            ),
             cut in 1..9_usize,
         ) {
-            let whole = read(&[&bytes]);
-            let pieces = read(&bytes.chunks(cut).collect::<Vec<_>>());
+            let stream = words.concat();
+            let whole = read(&[stream.as_bytes()]);
+            let pieces = read(&stream.as_bytes().chunks(cut).collect::<Vec<_>>());
             if let (Ok(whole), Ok(pieces)) = (&whole, &pieces) {
                 prop_assert_eq!(whole, pieces);
             }

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use provost_event::{ErrorClass, Json, ModelFailure, StopReason, Usage};
+use provost_event::{Json, ModelFailure, StopReason};
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use super::complaint::{Complaint, SCRIPT_BYTES_MAX, ScriptError};
 use super::expect::{Expect, ExpectResult};
-use super::format::{OneOrMany, RawCall, RawEntry, RawExpect, RawFault, RawResult, RawScript, RawUsage};
+use super::fault::fault;
+use super::format::{OneOrMany, RawCall, RawEntry, RawExpect, RawResult, RawScript, RawUsage};
 use super::stop_of;
 
 const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
@@ -114,9 +115,9 @@ fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
 
 /// The delays of entries that say none.
 #[derive(Clone, Copy)]
-struct Pace {
-    delay_ms: u64,
-    chunk_delay_ms: u64,
+pub(super) struct Pace {
+    pub(super) delay_ms: u64,
+    pub(super) chunk_delay_ms: u64,
 }
 
 fn slots(entries: Vec<Spanned<RawEntry>>, pace: Pace) -> Result<Vec<Slot>, Complaint> {
@@ -135,61 +136,6 @@ fn slots(entries: Vec<Spanned<RawEntry>>, pace: Pace) -> Result<Vec<Slot>, Compl
         slots.push(open);
     }
     Ok(slots)
-}
-
-fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Result<Fault, Complaint> {
-    let at = given.referenced;
-    let RawEntry { expect, fault: _, text, thinking, tools, usage, delay_ms, chunk_delay_ms, stop } = entry;
-    let answers = text.is_some() || thinking.is_some() || tools.is_some() || stop.is_some();
-    if answers || usage.is_some() || delay_ms.is_some() || chunk_delay_ms.is_some() {
-        let remedy =
-            "put the answer in an entry of its own behind it, and what belongs to the fault under `fault:`";
-        return Err(Complaint::new(at, "an entry is either a fault or an answer", remedy));
-    }
-    let RawFault(fields) = given.value;
-    let (class, status) = fields.class.failure();
-    if class.is_none() && (fields.status.is_some() || fields.message.is_some() || fields.text.is_some()) {
-        let remedy = "leave out `status`, `message` and `text`";
-        return Err(Complaint::new(at, "an empty answer is no failure and says nothing", remedy));
-    }
-    if fields.status.is_some_and(|status| !(100..600).contains(&status)) {
-        return Err(Complaint::new(at, "that isn't an HTTP status", "write one from 100 to 599"));
-    }
-    let usage = fields.usage.unwrap_or_default();
-    let failure = class.map(|class| ModelFailure {
-        class,
-        status: fields.status.or(status),
-        message: fields.message.unwrap_or_else(|| words(class)),
-        request_id: fields.request_id,
-        retry_after_ms: fields.retry_after_ms,
-        usage: reported(usage),
-    });
-    let reply = Reply {
-        line: at.line(),
-        expect: Expect::default(),
-        thinking: Vec::new(),
-        text: pieces(fields.text),
-        calls: Vec::new(),
-        usage,
-        delay_ms: fields.delay_ms.map_or(Ok(pace.delay_ms), |ms| checked_delay(ms, at))?,
-        chunk_delay_ms: fields.chunk_delay_ms.map_or(Ok(pace.chunk_delay_ms), |ms| checked_delay(ms, at))?,
-        stop: StopReason::EndTurn,
-    };
-    Ok(Fault { line: at.line(), expect: expectations(expect, at)?, reply, failure })
-}
-
-/// A failure's usage is what was reported up to then: nothing is estimated.
-fn reported(usage: RawUsage) -> Usage {
-    Usage {
-        input_tokens: usage.input.unwrap_or(0),
-        output_tokens: usage.output.unwrap_or(0),
-        cache_read_tokens: usage.cache_read.unwrap_or(0),
-        cache_write_tokens: usage.cache_write.unwrap_or(0),
-    }
-}
-
-fn words(class: ErrorClass) -> String {
-    format!("{} (scripted)", class.words())
 }
 
 fn answer(entry: RawEntry, at: Location, pace: Pace) -> Result<Reply, Complaint> {
@@ -265,7 +211,7 @@ fn unique(calls: Vec<Call>, at: Location) -> Result<Vec<Call>, Complaint> {
     }
 }
 
-fn expectations(raw: Option<RawExpect>, at: Location) -> Result<Expect, Complaint> {
+pub(super) fn expectations(raw: Option<RawExpect>, at: Location) -> Result<Expect, Complaint> {
     let Some(raw) = raw else { return Ok(Expect::default()) };
     if raw.turn == Some(0) {
         return Err(Complaint::new(at, "there is no turn 0", "count turns from 1"));
@@ -291,7 +237,7 @@ fn many<T>(given: Option<OneOrMany<T>>) -> Vec<T> {
 }
 
 /// A text's pieces: as the script cuts it, or else cut into short ones.
-fn pieces(given: Option<OneOrMany<String>>) -> Vec<String> {
+pub(super) fn pieces(given: Option<OneOrMany<String>>) -> Vec<String> {
     let pieces = match given.map(|OneOrMany(many)| many).as_deref() {
         Some([one]) => cut(one),
         Some(many) => many.to_vec(),
@@ -309,7 +255,7 @@ fn delay(given: Option<Spanned<u64>>, default: u64) -> Result<u64, Complaint> {
     given.map_or(Ok(default), |ms| checked_delay(ms.value, ms.referenced))
 }
 
-fn checked_delay(ms: u64, at: Location) -> Result<u64, Complaint> {
+pub(super) fn checked_delay(ms: u64, at: Location) -> Result<u64, Complaint> {
     let remedy = format!("write at most {DELAY_MS_MAX} milliseconds, a day");
     if ms > DELAY_MS_MAX { Err(Complaint::new(at, "that delay is too long", remedy)) } else { Ok(ms) }
 }

@@ -7,6 +7,8 @@ mod anthropic_connection;
 #[cfg(test)]
 mod anthropic_faults;
 #[cfg(test)]
+mod anthropic_refusals;
+#[cfg(test)]
 mod anthropic_request;
 #[cfg(test)]
 mod resolving;

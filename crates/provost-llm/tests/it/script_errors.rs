@@ -28,7 +28,15 @@ fn wrong_keys() {
             "answers:\n  - text: a\n    text: b\n",
             "model: a\n",
         ],
-        expect![[""]],
+        expect![[r#"
+            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`
+            demo.yaml:3:5: there is no key `tols` here; did you mean `tools`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
+            demo.yaml:3:15: there is no key `containing` here; write one of `turn`, `messages`, `contains`, `not_contains`, `system`, `offers`, `tool_result`
+            demo.yaml:3:30: there is no key `name` here; write one of `tool`, `is_error`, `contains`, `not_contains`
+            demo.yaml:3:14: there is no key `in` here; write one of `input`, `output`, `cache_read`, `cache_write`
+            demo.yaml:3:5: the key `text` is there twice; remove one of them
+            demo.yaml:1:1: the key `answers` is missing; add it
+        "#]],
     );
 }
 
@@ -51,7 +59,22 @@ fn wrong_values() {
             "window_tokens: 100\noutput_tokens_max: 100\nanswers: [{text: a}]\n",
             "output_tokens_max: 0\nanswers: [{text: a}]\n",
         ],
-        expect![[""]],
+        expect![[r#"
+            demo.yaml:2:15: something else stands where a text belongs; docs/script.md describes the format
+            demo.yaml:2:5: integer `42` stands where a text or a list of texts belongs; text that looks like something else goes in quotes
+            demo.yaml:2:11: map stands where a string belongs; text that looks like something else goes in quotes
+            demo.yaml:3:15: string "shell" stands where a mapping or a list of mappings belongs; text that looks like something else goes in quotes
+            demo.yaml:3:21: that isn't the number that belongs here; write a whole number from 0
+            demo.yaml:3:15: that isn't the number that belongs here; write a whole number from 0
+            demo.yaml:3:15: that delay is too long; write at most 86400000 milliseconds, a day
+            demo.yaml:1:17: that delay is too long; write at most 86400000 milliseconds, a day
+            demo.yaml:2:5: there is no turn 0; count turns from 1
+            demo.yaml:3:40: that is neither true nor false; write `true` or `false`
+            demo.yaml:1:10: something else stands where a list belongs; docs/script.md describes the format
+            demo.yaml:1:11: something else stands where a mapping belongs; docs/script.md describes the format
+            demo.yaml:2:20: an answer of 100 tokens doesn't fit a window of 100; make `output_tokens_max` at least 1 and less than `window_tokens`
+            demo.yaml:1:20: an answer of 0 tokens doesn't fit a window of 200000; make `output_tokens_max` at least 1 and less than `window_tokens`
+        "#]],
     );
 }
 
@@ -91,7 +114,15 @@ fn wrong_tool_calls() {
             "answers:\n  - tools:\n      - { name: a, id: x }\n      - { name: b, id: x }\n",
             "answers:\n  - tools: shell\n",
         ],
-        expect![[""]],
+        expect![[r#"
+            demo.yaml:3:9: the arguments of `shell` have no names; write them as a mapping, such as `shell: {argument: value}`
+            demo.yaml:3:9: a tool call is `NAME: {arguments}`, or a mapping with `name`; docs/script.md describes the format
+            demo.yaml:3:24: there is no key `args` here; write one of `name`, `input`, `id`, `malformed`
+            demo.yaml:3:9: `id` of a tool call is a text; docs/script.md describes the format
+            demo.yaml:3:9: a tool call has an empty name or id; name the tool, or leave `id` out
+            demo.yaml:2:5: two tool calls have the id `x`; give each its own, or leave `id` out
+            demo.yaml:2:12: something else stands where a list belongs; docs/script.md describes the format
+        "#]],
     );
 }
 
@@ -109,7 +140,17 @@ fn wrong_faults() {
             "answers:\n  - fault: cut\n    text: a\n",
             "answers:\n  - fault: 5\n",
         ],
-        expect![[""]],
+        expect![[r#"
+            demo.yaml:2:5: `overload` isn't known here; did you mean `overloaded`? The names are `transport`, `cut`, `stalled`, `rate_limited`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
+            demo.yaml:2:21: `aborted` isn't known here; write one of `transport`, `cut`, `stalled`, `rate_limited`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
+            demo.yaml:2:14: the key `class` is missing; add it
+            demo.yaml:2:29: there is no key `retry` here; write one of `class`, `status`, `message`, `request_id`, `retry_after_ms`, `usage`, `text`, `delay_ms`, `chunk_delay_ms`
+            demo.yaml:2:12: that isn't an HTTP status; write one from 100 to 599
+            demo.yaml:2:12: an empty answer is no failure and says nothing; leave out `status`, `message` and `text`
+            demo.yaml:2:12: that delay is too long; write at most 86400000 milliseconds, a day
+            demo.yaml:2:12: an entry is either a fault or an answer; put the answer in an entry of its own behind it, and what belongs to the fault under `fault:`
+            demo.yaml:2:5: integer `5` stands where a kind of fault such as `overloaded`, or a mapping with `class` belongs; text that looks like something else goes in quotes
+        "#]],
     );
 }
 
@@ -123,7 +164,13 @@ fn wrong_yaml() {
             "answers:\n  - text: \"a\n",
             "answers: [{text: a}]\n---\nanswers: [{text: b}]\n",
         ],
-        expect![[""]],
+        expect![[r#"
+            demo.yaml:1:1: the script is empty; write a list of answers under `answers:`
+            demo.yaml:1:1: the script is empty; write a list of answers under `answers:`
+            demo.yaml:2:2: tabs disallowed within this context (block indentation); docs/script.md describes the format
+            demo.yaml:3:1: invalid indentation in multiline quoted scalar; docs/script.md describes the format
+            demo.yaml:3:1: a second script begins here; remove it, or put it in a file of its own
+        "#]],
     );
 }
 

@@ -138,6 +138,19 @@ async fn each_session_meets_each_fault_once_in_a_process() {
 }
 
 #[tokio::test]
+async fn each_answer_has_faults_of_its_own() {
+    let model =
+        script("answers: [{fault: cut}, {text: one}, {fault: overloaded}, {fault: server}, {text: two}]");
+    let mut conversation = Conversation::new("go");
+    assert_eq!(conversation.ask(&model).await.unwrap_err().class, ErrorClass::Cut);
+    let answer = conversation.ask(&model).await.unwrap();
+    conversation.answered(&answer, "go on");
+    assert_eq!(conversation.ask(&model).await.unwrap_err().class, ErrorClass::Overloaded);
+    assert_eq!(conversation.ask(&model).await.unwrap_err().class, ErrorClass::Server);
+    assert_eq!(said(&conversation.ask(&model).await.unwrap()), "two");
+}
+
+#[tokio::test]
 async fn every_short_fault_has_class_status_and_words() {
     for (name, class, status) in [
         ("transport", ErrorClass::Transport, None),

@@ -96,7 +96,7 @@ async fn serve(mut stream: TcpStream, replies: &Mutex<VecDeque<Reply>>, tell: &w
             Reply::Whole(bytes) => stream.write_all(&bytes).await.unwrap(),
             Reply::Cut(bytes) => return stream.write_all(&bytes).await.unwrap(),
             Reply::Reset => {
-                let stream = socket2_linger(stream);
+                let stream = resetting(stream);
                 return drop(stream);
             }
             Reply::Hold(bytes) => {
@@ -110,7 +110,7 @@ async fn serve(mut stream: TcpStream, replies: &Mutex<VecDeque<Reply>>, tell: &w
 }
 
 /// A socket whose closing is a reset.
-fn socket2_linger(stream: TcpStream) -> TcpStream {
+fn resetting(stream: TcpStream) -> TcpStream {
     #[expect(deprecated, reason = "a linger of zero doesn't block, which is what the deprecation warns of")]
     stream.set_linger(Some(Duration::ZERO)).unwrap();
     stream

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Server;
+use crate::server::{Reply, Server};
 
 pub(crate) const KEY: &str = "sk-ant-secret-0123456789";
 
@@ -212,4 +212,16 @@ pub(crate) fn stream(blocks: &[Vec<Value>], stop: &str) -> String {
     events.extend(blocks.iter().flatten().cloned());
     events.extend(end(stop));
     sse(&events)
+}
+
+/// How the only call to a server with this reply fails.
+pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
+    let server = Server::start([reply]).await;
+    Conversation::new("go").ask(&model(&server)).await.unwrap_err()
+}
+
+/// The body of an error.
+pub(crate) fn refusal(kind: &str, message: &str) -> String {
+    json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_body"})
+        .to_string()
 }
