@@ -43,8 +43,9 @@ pub(crate) fn run(times: u32) -> Result<()> {
     let mut tally = Tally::default();
     for number in 0..times {
         let scene = Scene::new(&program, &folder.join(number.to_string()))?;
-        one(&scene, length, &mut random, &mut tally)
-            .with_context(|| format!("kill {number} of seed {seed}; what is left of it: {}", scene.folder.display()))?;
+        one(&scene, length, &mut random, &mut tally).with_context(|| {
+            format!("kill {number} of seed {seed}; what is left of it: {}", scene.folder.display())
+        })?;
         fs::remove_dir_all(&scene.folder)?;
     }
     println!(
@@ -123,7 +124,12 @@ fn undisturbed(scene: &Scene) -> Result<Duration> {
 fn one(scene: &Scene, length: Duration, random: &mut fastrand::Rng, tally: &mut Tally) -> Result<()> {
     let mut shown = killed(scene, &["run", "count", "--json"], length.mul_f64(random.f64()), tally)?;
     if random.u8(..) < 100 {
-        shown.extend(killed(scene, &["resume", "last", "--json"], length.mul_f64(random.f64() / 2.0), tally)?);
+        shown.extend(killed(
+            scene,
+            &["resume", "last", "--json"],
+            length.mul_f64(random.f64() / 2.0),
+            tally,
+        )?);
     }
     for _ in 0..RESUMES_MAX {
         let output = scene.provost(&["resume", "last", "--json"]).output()?;
@@ -221,6 +227,9 @@ fn check_effects(scene: &Scene, unknown: usize) -> Result<()> {
         ensure!(times <= 1, "effect-{step} happened {times} times:\n{effects}");
         missing += 1 - times;
     }
-    ensure!(missing <= unknown, "{missing} effects are missing, {unknown} are said to be unknown:\n{effects}");
+    ensure!(
+        missing <= unknown,
+        "{missing} effects are missing, {unknown} are said to be unknown:\n{effects}"
+    );
     Ok(())
 }

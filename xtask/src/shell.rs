@@ -31,7 +31,8 @@ pub(crate) fn must(command: &mut Command) -> Result<()> {
 /// Builds the program and tells where it is.
 pub(crate) fn built_provost(profile: &[&str]) -> Result<PathBuf> {
     must(cargo().args(["build", "--quiet", "--package", "provost", "--bin", "provost"]).args(profile))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
     let folder = if profile.contains(&"--release") { "release" } else { "debug" };
     Ok(target.join(folder).join(format!("provost{}", std::env::consts::EXE_SUFFIX)))
 }

@@ -1,8 +1,8 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    Block, Budget, Exhausted, Json, MicroDollars, ModelFailure, Outcome, RunPolicy, SessionId, SessionStarted,
-    Seq, StopReason, StopReport, Timestamp, ToolStatus, BlobId, Usage,
+    BlobId, Block, Budget, Exhausted, Json, MicroDollars, ModelFailure, Outcome, RunPolicy, Seq, SessionId,
+    SessionStarted, StopReason, StopReport, Timestamp, ToolStatus, Usage,
 };
 use serde::{Deserialize, Serialize};
 

@@ -382,7 +382,8 @@ fn fitting_output(state: &RunState, request: &ReserveRequest) -> Result<u32, Exh
     let floor = wanted.min(USEFUL_OUTPUT_TOKENS);
     let mut output = wanted;
     if let Some(limit) = state.budget.tokens {
-        let taken = ledger.tokens.saturating_add(ledger.reserved_tokens()).saturating_add(request.input_tokens);
+        let taken =
+            ledger.tokens.saturating_add(ledger.reserved_tokens()).saturating_add(request.input_tokens);
         output = output.min(limit.saturating_sub(taken));
         if output < floor {
             return Err(Exhausted { dimension: Dimension::Tokens, used: ledger.tokens, limit });

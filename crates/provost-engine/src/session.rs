@@ -5,9 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{
-    AgentPolicy, CallId, Json, Outcome, Seq, SessionId, Timestamp, ToolSpec,
-};
+use provost_event::{AgentPolicy, CallId, Json, Outcome, Seq, SessionId, Timestamp, ToolSpec};
 
 use crate::event::ToolResult;
 use crate::step::StepBuilder;
@@ -147,7 +145,8 @@ impl PartialEq for SessionState {
                 == (&other.goal, &other.policy, &other.outcome, &other.stopping)
             && (&self.calls, &self.counters, &self.circle, &self.block)
                 == (&other.calls, &other.counters, &other.circle, &other.block)
-            && (&self.size, &self.turn_text, &self.memories) == (&other.size, &other.turn_text, &other.memories)
+            && (&self.size, &self.turn_text, &self.memories)
+                == (&other.size, &other.turn_text, &other.memories)
     }
 }
 

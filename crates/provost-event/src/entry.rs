@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Json, MicroDollars, Outcome,
-    RunPolicy, Seq, SessionId, StopReport, Timestamp, Usage,
+    AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Json, MicroDollars,
+    Outcome, RunPolicy, Seq, SessionId, StopReport, Timestamp, Usage,
 };
 
 macro_rules! entries {

@@ -61,11 +61,12 @@ impl FromStr for RunId {
         if text.len() != RUN_ID_CHARS as usize {
             return Err(wrong());
         }
-        text.bytes().try_fold(0_u64, |bits, byte| {
-            let digit = ALPHABET.iter().position(|a| *a == byte).ok_or_else(wrong)?;
-            Ok(bits << 5 | digit as u64)
-        })
-        .map(Self)
+        text.bytes()
+            .try_fold(0_u64, |bits, byte| {
+                let digit = ALPHABET.iter().position(|a| *a == byte).ok_or_else(wrong)?;
+                Ok(bits << 5 | digit as u64)
+            })
+            .map(Self)
     }
 }
 

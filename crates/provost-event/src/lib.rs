@@ -17,10 +17,10 @@ mod verdict;
 
 pub use content::{Block, ToolCall};
 pub use entry::{
-    AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, CompactionKind, Ended, Entry,
-    ItemKind, ModelCalled, Origin, Paused, Resumed, ResumeCause, Retry, RetryCause, RunStarted,
-    SessionStarted, StopReason, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
-    UserMessage,
+    AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, CompactionKind, Ended,
+    Entry, ItemKind, ModelCalled, Origin, Paused, ResumeCause, Resumed, Retry, RetryCause, RunStarted,
+    SessionStarted, StopReason, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted,
+    ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};

@@ -86,7 +86,10 @@ impl fmt::Display for PauseReason {
         match self {
             Self::Asked { by } => write!(f, "paused by {by}"),
             Self::Circles { tool, times } => {
-                write!(f, "going in circles: the same `{tool}` call gave the same result {times} times in a row")
+                write!(
+                    f,
+                    "going in circles: the same `{tool}` call gave the same result {times} times in a row"
+                )
             }
             Self::ToolFailures { times } => write!(f, "{times} tool calls failed in a row"),
             Self::CrashLoop { times } => write!(f, "the same turn was interrupted {times} times"),
@@ -144,7 +147,9 @@ impl Outcome {
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::Completed { .. } | Self::Aborted { .. } | Self::Cancelled { .. } | Self::Failed { .. } => true,
+            Self::Completed { .. } | Self::Aborted { .. } | Self::Cancelled { .. } | Self::Failed { .. } => {
+                true
+            }
             Self::BudgetExhausted(_) | Self::Blocked { .. } | Self::Paused { .. } => false,
         }
     }

@@ -64,7 +64,11 @@ impl SimulatedClock {
     /// A clock that shows `start`.
     #[must_use]
     pub fn at(start: Timestamp) -> Self {
-        Self { now: watch::Sender::new(start), sleepers: watch::Sender::new(Vec::new()), moving: Mutex::new(()) }
+        Self {
+            now: watch::Sender::new(start),
+            sleepers: watch::Sender::new(Vec::new()),
+            moving: Mutex::new(()),
+        }
     }
 
     /// Moves the clock by `ms` milliseconds.

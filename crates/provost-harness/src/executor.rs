@@ -8,7 +8,7 @@ use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
 
 use crate::known::Known;
-use crate::{Home, HarnessDeps};
+use crate::{HarnessDeps, Home};
 
 mod stop;
 mod think;

@@ -8,14 +8,12 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, select};
 use provost_engine::{Actor, Event, RunEvent, RunState, SessionEvent, Standing};
 use provost_event::{
-    ActorKey, Budget, Ended, Entry, Outcome, Paused, Pace, Record, RunId, RunPolicy, Seq, SessionId,
+    ActorKey, Budget, Ended, Entry, Outcome, Pace, Paused, Record, RunId, RunPolicy, Seq, SessionId,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
-use crate::{
-    Blobs, Clock, HarnessCallback, Home, HomeError, Models, Serving, StopHookHandler, Toolbox,
-};
+use crate::{Blobs, Clock, HarnessCallback, Home, HomeError, Models, Serving, StopHookHandler, Toolbox};
 
 /// Entries read at a time when a log is folded.
 const READ_MAX: usize = 1_000;
@@ -126,7 +124,8 @@ impl AgentHarness {
     async fn claim(&self, run: RunId, state: &RunState, session_head: Seq) -> Result<Harness, HarnessError> {
         let home = &self.deps.home;
         let root = SessionId::root(run);
-        let records = select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), state.head()));
+        let records =
+            select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), state.head()));
         let stop = CancellationToken::new();
         let serving = home.serve(run, self.executor.clone(), stop.clone()).await?;
         Ok(Harness {
@@ -297,7 +296,12 @@ impl Harness {
     ///
     /// # Errors
     /// When that can't be recorded.
-    pub async fn resume(&mut self, by: &str, budget: Budget, turns_max: Option<u32>) -> Result<(), HarnessError> {
+    pub async fn resume(
+        &mut self,
+        by: &str,
+        budget: Budget,
+        turns_max: Option<u32>,
+    ) -> Result<(), HarnessError> {
         if self.outcome.as_ref().is_some_and(|outcome| !outcome.is_final()) {
             self.outcome = None;
             self.to_run(RunEvent::Resume { by: by.to_owned(), budget, turns_max }).await?;

@@ -40,7 +40,11 @@ impl Known {
     }
 
     /// What `session` was given at its start.
-    pub(crate) async fn opening(&self, home: &dyn Home, session: SessionId) -> Result<Arc<Opening>, HomeError> {
+    pub(crate) async fn opening(
+        &self,
+        home: &dyn Home,
+        session: SessionId,
+    ) -> Result<Arc<Opening>, HomeError> {
         if let Some(opening) = self.sessions().openings.get(&session) {
             return Ok(opening.clone());
         }
@@ -48,7 +52,8 @@ impl Known {
         let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
             return Err(HomeError::Unknown { what: format!("session {session}") });
         };
-        let workspace = started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
+        let workspace =
+            started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
         let opening = Arc::new(Opening {
             tools: started.policy.tools.clone().into(),
             workspace: workspace.into(),

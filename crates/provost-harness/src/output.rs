@@ -27,7 +27,9 @@ impl Cut<'_> {
     pub(crate) fn with_note(&self, whole: Option<&BlobId>) -> String {
         let left_out = self.left_out_bytes;
         let note = match whole {
-            Some(id) => format!("{left_out} bytes left out; read_file with path \"{BLOB_URI}{id}\" reads the whole"),
+            Some(id) => {
+                format!("{left_out} bytes left out; read_file with path \"{BLOB_URI}{id}\" reads the whole")
+            }
             None => format!("{left_out} bytes left out"),
         };
         format!("{}\n[… {note} …]\n{}", self.head, self.tail)

@@ -3,9 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use provost_event::{
-    Block, CallId, CompactionKind, Entry, Record, Seq, SystemItem, ToolFinished,
-};
+use provost_event::{Block, CallId, CompactionKind, Entry, Record, Seq, SystemItem, ToolFinished};
 
 /// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +104,9 @@ impl Transcript {
         self.head = record.seq;
         match &record.entry {
             Entry::SessionStarted(started) => self.say(&started.goal),
-            Entry::UserMessage(message) => self.waiting.extend(message.content.iter().cloned().map(Part::Block)),
+            Entry::UserMessage(message) => {
+                self.waiting.extend(message.content.iter().cloned().map(Part::Block))
+            }
             Entry::SystemItem(item) => self.say(&reminder(item)),
             Entry::ToolFinished(finished) => self.waiting.push(result_of(finished)),
             Entry::ModelCalled(_) => self.close_waiting(record.seq),

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use provost_event::{
-    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, Retry, RetryCause, Seq,
-    StopReason, SystemItem, Usage,
+    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, Retry, RetryCause,
+    Seq, StopReason, SystemItem, Usage,
 };
 
 use super::{Deciding, Phase};
-use crate::event::Answer;
 use crate::Effect;
+use crate::event::Answer;
 
 /// The ceiling of the first wait between attempts; it doubles with each.
 const BACKOFF_FIRST_MS: u64 = 500;
@@ -116,13 +116,13 @@ impl Deciding<'_> {
     /// Exponential with full jitter, or what the provider asks for. A provider that asks for more time than
     /// the run has left ends it now.
     fn back_off(&mut self, failure: ModelFailure, attempts: u32) {
-        let ceiling = BACKOFF_FIRST_MS
-            .saturating_mul(1_u64 << attempts.saturating_sub(1).min(16))
-            .min(BACKOFF_MAX_MS);
+        let ceiling =
+            BACKOFF_FIRST_MS.saturating_mul(1_u64 << attempts.saturating_sub(1).min(16)).min(BACKOFF_MAX_MS);
         let delay_ms = failure.retry_after_ms.unwrap_or(self.entropy % (ceiling + 1)).max(1);
         let due = self.step.now().plus_ms(delay_ms);
         if self.state.deadline.is_some_and(|deadline| due > deadline) {
-            let note = format!(" (the provider asks to wait {} s, longer than the run has left)", delay_ms / 1000);
+            let note =
+                format!(" (the provider asks to wait {} s, longer than the run has left)", delay_ms / 1000);
             return self.fail(failure, &note);
         }
         let cause =

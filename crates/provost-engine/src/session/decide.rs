@@ -1,8 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Budget, Dimension, Ended, Entry, Exhausted, ModelCalled, Outcome, Paused, PauseReason, ResumeCause,
-    Resumed, Retry, RetryCause, Seq, SessionStarted, StopRequested, ToolStatus, TurnEnded, Usage, UserMessage,
+    Block, Budget, Dimension, Ended, Entry, Exhausted, ModelCalled, Outcome, PauseReason, Paused,
+    ResumeCause, Resumed, Retry, RetryCause, Seq, SessionStarted, StopRequested, ToolStatus, TurnEnded,
+    Usage, UserMessage,
 };
 
 use super::{Deciding, Phase};
@@ -82,7 +83,11 @@ impl Deciding<'_> {
         let (used, limit) = (self.state.counters.turns_ended, self.state.turns_max);
         if used >= limit {
             let (used, limit) = (u64::from(used), u64::from(limit));
-            return self.rest(Outcome::BudgetExhausted(Exhausted { dimension: Dimension::Turns, used, limit }));
+            return self.rest(Outcome::BudgetExhausted(Exhausted {
+                dimension: Dimension::Turns,
+                used,
+                limit,
+            }));
         }
         let Some(policy) = &self.state.policy else { return };
         let request = ReserveRequest {
@@ -204,7 +209,8 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() {
             return;
         }
-        let (lost, running) = (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
+        let (lost, running) =
+            (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
         self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
         let times = self.state.counters.interruptions;
         if times >= self.state.limits().interruptions_max && self.state.stopping.is_none() {

@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use provost_event::{
-    AssistantMessage, Block as Content, Entry, ItemKind, Limits, ModelCalled, Outcome, Pace, ResumeCause, Resumed,
-    Retry, RetryCause, SessionStarted, StopHookVerdict, StopVerdicts, Timestamp, ToolFinished, ToolStarted,
-    ToolStatus,
+    AssistantMessage, Block as Content, Entry, ItemKind, Limits, ModelCalled, Outcome, Pace, ResumeCause,
+    Resumed, Retry, RetryCause, SessionStarted, StopHookVerdict, StopVerdicts, Timestamp, ToolFinished,
+    ToolStarted, ToolStatus,
 };
 
 use super::{Block, Call, Circle, Phase, SessionState, Stage};

@@ -151,7 +151,9 @@ fn length(text: &str) -> u64 {
 }
 
 fn tool_bytes(tool: &ToolSpec) -> u64 {
-    length(&tool.name).saturating_add(length(&tool.description)).saturating_add(length(tool.input_schema.text()))
+    length(&tool.name)
+        .saturating_add(length(&tool.description))
+        .saturating_add(length(tool.input_schema.text()))
 }
 
 fn text_of(block: &Block) -> Option<&str> {

@@ -1,11 +1,9 @@
 //! When an agent wishes to stop: the stop hooks decide, and whoever keeps saying no about nothing new ends it.
 
-use provost_event::{
-    ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopVerdicts, SystemItem, Verdict,
-};
+use provost_event::{ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopVerdicts, SystemItem, Verdict};
 
-use super::fold::block_reasons;
 use super::Deciding;
+use super::fold::block_reasons;
 use crate::event::StopCheckResult;
 use crate::{Effect, StopCheck};
 
@@ -36,11 +34,8 @@ impl Deciding<'_> {
             // Whatever they said, they may have been cut short: a resume asks again.
             return self.rest(outcome);
         }
-        let verdicts = StopVerdicts {
-            turn: self.state.next_turn(),
-            reports: result.reports,
-            evidence: result.evidence,
-        };
+        let verdicts =
+            StopVerdicts { turn: self.state.next_turn(), reports: result.reports, evidence: result.evidence };
         let halt = verdicts.reports.iter().find_map(|report| match &report.verdict {
             StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
             StopHookVerdict::Allow | StopHookVerdict::Block(_) | StopHookVerdict::Error(_) => None,

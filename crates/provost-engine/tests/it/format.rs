@@ -85,7 +85,8 @@ fn stored_logs_of_every_version_replay_to_their_end() {
 #[test]
 fn the_stored_logs_show_every_kind_of_entry() {
     let world = eventful_run();
-    let shown = world.run_log().iter().chain(world.session_log()).map(|r| r.entry.kind()).collect::<HashSet<_>>();
+    let shown =
+        world.run_log().iter().chain(world.session_log()).map(|r| r.entry.kind()).collect::<HashSet<_>>();
     let missing = Entry::KINDS.iter().filter(|kind| !shown.contains(**kind)).collect::<Vec<_>>();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -48,10 +48,10 @@ fn answer(kind: u8, salt: u8, serial: usize) -> Answer {
     let text = |t: &str| Block::Text(t.to_owned());
     let call = |place: usize, name: &str| {
         Block::ToolCall(ToolCall {
-            id: CallId::from(format!("{serial}-{}", if salt % 5 == 0 { 0 } else { place }).as_str()),
+            id: CallId::from(format!("{serial}-{}", if salt.is_multiple_of(5) { 0 } else { place }).as_str()),
             name: name.to_owned(),
             input: Json::parse(format!("{{\"path\":\"{}\"}}", salt % 3)).expect("JSON"),
-            malformed: (salt % 11 == 0).then(|| "{".to_owned()),
+            malformed: salt.is_multiple_of(11).then(|| "{".to_owned()),
         })
     };
     let names = ["read", "edit", "shell", "nothing", "read", "edit"];
@@ -99,7 +99,8 @@ fn failure(kind: u8) -> ModelFailure {
         ErrorClass::Server,
         ErrorClass::Overloaded,
     ];
-    let class = if kind == 255 { ErrorClass::Unauthorized } else { classes[usize::from(kind) % classes.len()] };
+    let class =
+        if kind == 255 { ErrorClass::Unauthorized } else { classes[usize::from(kind) % classes.len()] };
     ModelFailure::new(class, "m")
 }
 
@@ -180,7 +181,7 @@ impl Driver {
     }
 
     /// Plays a well-behaved world until the session rests: it must get there.
-    fn to_rest(&mut self) {
+    fn play_to_rest(&mut self) {
         for _ in 0..400 {
             if self.world.outcome().is_some() {
                 return;
@@ -223,7 +224,7 @@ proptest! {
         for op in &ops {
             driver.apply(op);
         }
-        driver.to_rest();
+        driver.play_to_rest();
         let outcome = driver.world.outcome().expect("it rests");
         // The run stands as its root agent does.
         let last = driver.world.run_log().last().expect("entries").entry.clone();

@@ -1,6 +1,10 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
+#[cfg(test)]
 mod format;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
 mod turns;
+#[cfg(test)]
 mod world;

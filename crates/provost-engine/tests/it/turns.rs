@@ -2,7 +2,9 @@
 
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
-use provost_event::{Budget, Entry, ErrorClass, MicroDollars, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus};
+use provost_event::{
+    Budget, Entry, ErrorClass, MicroDollars, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus,
+};
 
 use crate::world::{World, policy, without_hooks};
 
@@ -93,7 +95,11 @@ fn writes_run_side_by_side_only_where_their_paths_cannot_meet() {
     assert_eq!(both("a", "a/x"), 1);
     assert_eq!(both("a/x", "../w/a/x"), 1, "a path that climbs may lead anywhere");
     assert_eq!(both("/w/a", "b"), 1, "an absolute path may be the same place");
-    assert_eq!(running(&[("edit", "{}"), ("edit", &edit("a"))]), 1, "a write without a path may touch anything");
+    assert_eq!(
+        running(&[("edit", "{}"), ("edit", &edit("a"))]),
+        1,
+        "a write without a path may touch anything"
+    );
     assert_eq!(running(&[("read", "{}"), ("edit", &edit("a"))]), 1);
     assert_eq!(running(&[("shell", "{}"), ("read", "{}")]), 1);
 }
@@ -396,9 +402,13 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
 fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
     let mut policy = without_hooks();
     policy.budget.tokens = Some(700);
-    let mut world = check(policy, |_| {}, expect![[r#"
+    let mut world = check(
+        policy,
+        |_| {},
+        expect![[r#"
           → #2 think (turn 1, cap 668)
-    "#]]);
+    "#]],
+    );
     world.call(&[("read", "{}")]);
     world.finish_first("x");
     assert_eq!(world.outcome(), None);

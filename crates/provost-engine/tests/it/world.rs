@@ -9,8 +9,9 @@ use provost_engine::{
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, Json, Limits, MicroDollars,
-    ModelFailure, ModelPolicy, Outcome, Pace, Price, Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy,
-    StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
+    ModelFailure, ModelPolicy, Outcome, Pace, Price, Record, RunId, RunPolicy, Seq, SessionId,
+    StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus,
+    Usage,
 };
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
@@ -272,7 +273,10 @@ impl World {
             let ends = log.iter().filter(|r| matches!(r.entry, Entry::Ended(_))).count();
             assert!(ends <= 1, "ended twice");
             if ends == 1 {
-                assert!(matches!(log.last().expect("a record").entry, Entry::Ended(_)), "something after the end");
+                assert!(
+                    matches!(log.last().expect("a record").entry, Entry::Ended(_)),
+                    "something after the end"
+                );
             }
         }
         self.check_calls();
@@ -344,7 +348,9 @@ fn effect_word(effect: &Effect) -> String {
 
 fn short(entry: &Entry) -> String {
     match entry {
-        Entry::ModelCalled(e) => format!("model_called turn {} call {} attempt {}", e.turn, e.call, e.attempt),
+        Entry::ModelCalled(e) => {
+            format!("model_called turn {} call {} attempt {}", e.turn, e.call, e.attempt)
+        }
         Entry::AssistantMessage(e) => format!("assistant_message {:?} {} blocks", e.stop, e.content.len()),
         Entry::Retry(e) => format!("retry {:?} in {} ms", e.cause, e.delay_ms),
         Entry::ToolStarted(e) => format!("tool_started {}{}", e.call, if e.again { " again" } else { "" }),

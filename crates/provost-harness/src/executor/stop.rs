@@ -58,12 +58,19 @@ impl HarnessExecutor {
         }
     }
 
-    async fn ask(&self, hook: &StopHookPolicy, context: &StopHookContext, cancel: &CancellationToken) -> StopReport {
+    async fn ask(
+        &self,
+        hook: &StopHookPolicy,
+        context: &StopHookContext,
+        cancel: &CancellationToken,
+    ) -> StopReport {
         let started = self.deps.clock.now();
         let timeout = Duration::from_millis(hook.timeout_ms);
         let verdict = match self.handler(hook, timeout) {
             Some(handler) => self.hear(&*handler, context, timeout, cancel).await,
-            None => StopHookVerdict::Error("the program that runs this agent doesn't have this hook".to_owned()),
+            None => {
+                StopHookVerdict::Error("the program that runs this agent doesn't have this hook".to_owned())
+            }
         };
         let mut report = report(&hook.name, verdict);
         report.duration_ms = self.deps.clock.now().since_ms(started);

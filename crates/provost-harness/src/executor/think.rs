@@ -11,7 +11,11 @@ use super::HarnessExecutor;
 use crate::{DeltaSink, HarnessCallback, HomeError, ModelRequest};
 
 impl HarnessExecutor {
-    pub(super) async fn think(&self, think: &Think, cancel: &CancellationToken) -> Result<Answer, ModelFailure> {
+    pub(super) async fn think(
+        &self,
+        think: &Think,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
         let session = think.session;
         let opening = self.known.opening(self.home(), session).await.map_err(|e| storage(&e))?;
         let name = &opening.policy.model.name;

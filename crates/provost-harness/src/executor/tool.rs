@@ -16,7 +16,12 @@ use crate::{Tool, ToolContext, ToolOutput};
 const ENDING_MAX: Duration = Duration::from_secs(15);
 
 impl HarnessExecutor {
-    pub(super) async fn run_tool(&self, id: EffectId, run: &ToolRun, cancel: &CancellationToken) -> ToolResult {
+    pub(super) async fn run_tool(
+        &self,
+        id: EffectId,
+        run: &ToolRun,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
         let started = self.deps.clock.now();
         let output = match self.context(id, run, cancel).await {
             Ok(context) => match self.deps.tools.get(&run.tool) {
@@ -41,7 +46,8 @@ impl HarnessExecutor {
         run: &ToolRun,
         cancel: &CancellationToken,
     ) -> Result<ToolContext, String> {
-        let opening = self.known.opening(self.home(), run.session).await.map_err(|error| error.to_string())?;
+        let opening =
+            self.known.opening(self.home(), run.session).await.map_err(|error| error.to_string())?;
         Ok(ToolContext {
             effect: id,
             workspace: opening.workspace.clone(),
@@ -67,7 +73,9 @@ impl HarnessExecutor {
             () = self.deps.clock.sleep(ENDING_MAX) => ToolOutput::error("It didn't end when it was told to."),
         };
         let note = match late {
-            ToolStatus::TimedOut => format!("Stopped: it ran longer than {} s.", context.timeout.as_secs_f32()),
+            ToolStatus::TimedOut => {
+                format!("Stopped: it ran longer than {} s.", context.timeout.as_secs_f32())
+            }
             _ => "Stopped: the agent was told to stop.".to_owned(),
         };
         let text = if text.text.is_empty() { note } else { format!("{}\n{note}", text.text) };

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, Record, RunId, RunPolicy, Seq,
-    SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
+    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, Record, RunId, RunPolicy,
+    Seq, SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
 };
 use provost_harness::{
-    AgentHarness, Blobs, HarnessCallback, HarnessDeps, HarnessError, Home, HomeError, Models, StopHookContext,
-    StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+    AgentHarness, Blobs, HarnessCallback, HarnessDeps, HarnessError, Home, HomeError, Models,
+    StopHookContext, StopHookHandler, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{LocalHome, MemoryStore};
@@ -171,18 +171,15 @@ const ONE_CALL: &str = "answers: [{tools: [{act: {}}]}, {text: done}]";
 #[tokio::test]
 async fn reads_of_one_answer_run_side_by_side() {
     let together = Arc::new(Barrier::new(3));
-    let scene = Scene::new("answers: [{tools: [{act: {n: 1}}, {act: {n: 2}}, {act: {n: 3}}]}, {text: done}]").tool(made(
-        "act",
-        Access::Reads,
-        move |_, _| {
+    let scene = Scene::new("answers: [{tools: [{act: {n: 1}}, {act: {n: 2}}, {act: {n: 3}}]}, {text: done}]")
+        .tool(made("act", Access::Reads, move |_, _| {
             let together = together.clone();
             async move {
                 // Nobody gets past this alone.
                 together.wait().await;
                 ToolOutput::ok("met")
             }
-        },
-    ));
+        }));
     assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
     let outputs = scene.finished().await.into_iter().map(|one| one.output).collect::<Vec<_>>();
     assert_eq!(outputs, ["met", "met", "met"]);
@@ -218,8 +215,16 @@ async fn a_long_output_is_cut_in_the_middle_and_kept_whole() {
     }));
     scene.run().await;
     let finished = scene.finished().await.remove(0);
-    assert!(finished.output.starts_with("beginé") && finished.output.ends_with("éend"), "{}", finished.output);
-    assert!(finished.output.contains(" bytes left out; read_file with path \"output:"), "{}", finished.output);
+    assert!(
+        finished.output.starts_with("beginé") && finished.output.ends_with("éend"),
+        "{}",
+        finished.output
+    );
+    assert!(
+        finished.output.contains(" bytes left out; read_file with path \"output:"),
+        "{}",
+        finished.output
+    );
     let whole = finished.whole.expect("it is kept");
     let (_, home) = scene.harness();
     let body = home.get_blob(&whole).await.expect("readable").expect("there");
@@ -296,17 +301,20 @@ async fn a_second_worker_is_told_who_has_the_run() {
     let (one, _home) = scene.harness();
     let _run = one.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let (two, _home) = scene.harness();
-    let Err(HarnessError::Home(HomeError::Held { run, by })) = two.open(RUN).await else { panic!("two have it") };
+    let Err(HarnessError::Home(HomeError::Held { run, by })) = two.open(RUN).await else {
+        panic!("two have it")
+    };
     assert_eq!(run, RUN);
     assert!(by.contains(&std::process::id().to_string()), "{by}");
 }
 
 #[tokio::test]
 async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
-    let scene = Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
-        context.cancel.cancelled().await;
-        ToolOutput::ok("x")
-    }));
+    let scene =
+        Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
+            context.cancel.cancelled().await;
+            ToolOutput::ok("x")
+        }));
     let (harness, home) = scene.harness();
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let cancel = CancellationToken::new();

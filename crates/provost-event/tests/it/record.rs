@@ -3,7 +3,7 @@
 use provost_event::{Entry, FormatError, Record};
 
 fn stored() -> Vec<String> {
-    let text = include_str!("../formats/v1/eventful-run.jsonl");
+    let text = include_str!("../../formats/v1/eventful-run.jsonl");
     text.lines().map(str::to_owned).collect()
 }
 

@@ -50,7 +50,9 @@ impl Scene {
     fn left_running(&self) -> usize {
         let here = self.path().canonicalize().expect("a path");
         let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
-        processes.filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == here)).count()
+        processes
+            .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == here))
+            .count()
     }
 }
 
@@ -118,7 +120,8 @@ async fn a_child_with_a_session_of_its_own_ends_too() {
 #[tokio::test]
 async fn one_that_hangs_is_ended_with_everything_it_started() {
     let scene = Scene::new();
-    let verdict = scene.verdict_within("sleep 600 & trap '' TERM; sleep 600; :", Duration::from_millis(200)).await;
+    let verdict =
+        scene.verdict_within("sleep 600 & trap '' TERM; sleep 600; :", Duration::from_millis(200)).await;
     assert_eq!(verdict, StopHookVerdict::Error("no answer within 0.2 s".into()));
     assert_eq!(scene.left_running(), 0);
 }

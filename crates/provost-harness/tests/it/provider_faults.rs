@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use provost_event::{
-    AgentPolicy, Budget, Entry, ErrorClass, Limits, ModelPolicy, Outcome, Pace, RetryCause, RunId, RunPolicy, Seq,
-    SessionId, Timestamp, ToolStatus,
+    AgentPolicy, Budget, Entry, ErrorClass, Limits, ModelPolicy, Outcome, Pace, RetryCause, RunId, RunPolicy,
+    Seq, SessionId, Timestamp, ToolStatus,
 };
 use provost_harness::{
     AgentHarness, HarnessDeps, Home, Models, NoCallback, SimulatedClock, SystemClock, Toolbox,
@@ -31,7 +31,9 @@ const START: &str = r#"{"type":"message_start","message":{"id":"m","type":"messa
 const STOP: &str = r#"{"type":"message_stop"}"#;
 
 fn done(reason: &str) -> String {
-    format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":9}}}}"#)
+    format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":9}}}}"#
+    )
 }
 
 /// A stream that says "done".
@@ -70,7 +72,9 @@ async fn read_request(stream: &mut TcpStream) {
     loop {
         let text = String::from_utf8_lossy(&request).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head
+                .lines()
+                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 return;
             }
@@ -182,7 +186,8 @@ async fn a_429_is_waited_out_as_long_as_the_provider_asks() {
     let busy = failure("429 Too Many Requests\r\nretry-after: 17", "rate_limit_error", "slow down");
     let told = run(vec![busy, good()]).await;
     assert_eq!(told.outcome, completed());
-    let cause = RetryCause::Failed { class: ErrorClass::RateLimited, message: "slow down".into(), status: Some(429) };
+    let cause =
+        RetryCause::Failed { class: ErrorClass::RateLimited, message: "slow down".into(), status: Some(429) };
     assert_eq!(told.retries(), [(cause, 17_000)]);
 }
 
@@ -200,7 +205,8 @@ async fn a_500_and_a_529_are_tried_again() {
 
 #[tokio::test]
 async fn four_failures_are_the_end_and_the_provider_s_own_words_are_kept() {
-    let told = run((0..5).map(|_| failure("503 Unavailable", "api_error", "come back later")).collect()).await;
+    let told =
+        run((0..5).map(|_| failure("503 Unavailable", "api_error", "come back later")).collect()).await;
     let message = "come back later (after 4 attempts)".to_owned();
     assert_eq!(told.outcome, Outcome::Failed { class: ErrorClass::Server, message });
 }
@@ -265,7 +271,13 @@ async fn an_empty_answer_is_asked_again() {
 
 #[tokio::test]
 async fn a_context_that_is_too_long_is_shortened_once_and_then_fails() {
-    let long = || failure("400 Bad Request", "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum");
+    let long = || {
+        failure(
+            "400 Bad Request",
+            "invalid_request_error",
+            "prompt is too long: 210000 tokens > 200000 maximum",
+        )
+    };
     let told = run(vec![long(), long()]).await;
     let Outcome::Failed { class, message } = &told.outcome else { panic!("{:?}", told.outcome) };
     assert_eq!(*class, ErrorClass::ContextTooLong);
@@ -274,7 +286,8 @@ async fn a_context_that_is_too_long_is_shortened_once_and_then_fails() {
 
 #[tokio::test]
 async fn a_refused_key_is_not_tried_again() {
-    let told = run(vec![failure("401 Unauthorized", "authentication_error", "invalid x-api-key"), good()]).await;
+    let told =
+        run(vec![failure("401 Unauthorized", "authentication_error", "invalid x-api-key"), good()]).await;
     let message = "invalid x-api-key".to_owned();
     assert_eq!(told.outcome, Outcome::Failed { class: ErrorClass::Unauthorized, message });
 }

@@ -1,0 +1,4 @@
+//! The words from outside.
+
+#[cfg(test)]
+mod record;

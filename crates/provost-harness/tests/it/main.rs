@@ -1,0 +1,9 @@
+//! The harness from outside: as a program that embeds it has it, with a real home, real models, real shells.
+
+#[cfg(test)]
+mod embedding;
+#[cfg(test)]
+mod provider_faults;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod shell_stop_hook;

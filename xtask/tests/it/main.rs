@@ -1,0 +1,4 @@
+//! The house from outside.
+
+#[cfg(test)]
+mod house;
