@@ -406,8 +406,8 @@ fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
         policy,
         |_| {},
         expect![[r#"
-          → #2 think (turn 1, cap 668)
-    "#]],
+              → #2 think (turn 1, cap 668)
+        "#]],
     );
     world.call(&[("read", "{}")]);
     world.finish_first("x");
