@@ -1,0 +1,209 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Runs autonomous agents under supervision: they work until the goal is verified, a budget ends or a hook stops
+/// them, and every step is in a log from which they go on.
+#[derive(Debug, Parser)]
+#[command(name = "provost", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = EXIT_STATUSES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUSES: &str = "Exit status of run and resume: 0 finished, and verified where hooks are set · 1 failed · \
+2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked) · 5 a hook aborted it · \
+130 interrupted or cancelled.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs an agent on a goal, in the current folder.
+    Run(RunArgs),
+    /// Goes on with a run that was interrupted, paused, blocked, or ended by a budget.
+    Resume(ResumeArgs),
+    /// Lists runs, the newest first.
+    Ps(PsArgs),
+    /// Shows one run: how it stands, what it used, what the agent said last.
+    Show(ShowArgs),
+    /// Prints the log of a run, a line an entry.
+    Logs(LogsArgs),
+    /// Writes a run to a file, to be read by `import`.
+    Export(ExportArgs),
+    /// Takes in a run that `export` wrote.
+    Import(ImportArgs),
+    /// Writes a commented provost.toml to the current folder.
+    Init(InitArgs),
+    /// Checks the settings and says where each came from.
+    Check(CheckArgs),
+    /// Prints completions for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Prints the manual page.
+    Man,
+}
+
+/// Limits that `run` sets and `resume` changes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits of the whole run")]
+pub(crate) struct BudgetArgs {
+    /// Turns the agent may take.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) max_turns: Option<String>,
+    /// Tokens of all kinds.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) tokens: Option<String>,
+    /// Money in US dollars, such as 5.00.
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
+    pub(crate) usd: Option<String>,
+    /// Time worked on it, such as 2h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) wall_time: Option<String>,
+}
+
+impl BudgetArgs {
+    /// Those that were given, by flag.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let all = [
+            ("--max-turns", &self.max_turns),
+            ("--tokens", &self.tokens),
+            ("--usd", &self.usd),
+            ("--wall-time", &self.wall_time),
+        ];
+        all.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))).collect()
+    }
+}
+
+/// How a run is shown while it goes.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct ShownArgs {
+    /// Print each log entry as a line of JSON on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What is to be reached; `-` or nothing reads it from standard input.
+    pub(crate) goal: Option<String>,
+    /// Read the goal from a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "goal")]
+    pub(crate) file: Option<PathBuf>,
+    /// The model: provider/model, or script:FILE.
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The folder to work in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
+
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// A settings file over the user's, for the provider's address and key.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// List all runs.
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// List at most so many.
+    #[arg(short = 'n', value_name = "N", default_value_t = 20, conflicts_with = "all")]
+    pub(crate) max: usize,
+    /// Print a line of JSON for each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// Go on as the log grows, until the run rests or ends, whoever works on it.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print the entries as they are kept, a line of JSON each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// The file; standard output if absent.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file; `-` for standard input.
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Replace a file that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write the user's own file instead, with the settings that a project may not have.
+    #[arg(long)]
+    pub(crate) user: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the JSON Schema of a settings file.
+    #[arg(long, conflicts_with_all = ["json", "config"])]
+    pub(crate) schema: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        super::Cli::command().debug_assert();
+    }
+}

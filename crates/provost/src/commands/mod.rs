@@ -1,0 +1,89 @@
+//! One command each.
+
+mod check;
+mod completions;
+mod find;
+mod init;
+mod logs;
+mod man;
+mod ps;
+mod resume;
+mod run;
+mod show;
+mod transfer;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_store::LocalHome;
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Refusal};
+use crate::settings::{Request, Scope, load};
+use crate::wiring::{Place, variables};
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// Why that couldn't be done.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
+    trace()?;
+    match cli.command {
+        Command::Run(args) => block_on(run::run(args)),
+        Command::Resume(args) => block_on(resume::resume(args)),
+        Command::Ps(args) => block_on(ps::ps(args)),
+        Command::Show(args) => block_on(show::show(args)),
+        Command::Logs(args) => block_on(logs::logs(args)),
+        Command::Export(args) => block_on(transfer::export(args)),
+        Command::Import(args) => block_on(transfer::import(args)),
+        Command::Init(args) => init::init(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::Man => man::man(),
+    }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Runtime::new().context("can't start the runtime")?;
+    let result = runtime.block_on(work);
+    // Whoever insists on leaving doesn't wait for a thread that still reads a file.
+    runtime.shutdown_background();
+    result
+}
+
+fn trace() -> anyhow::Result<()> {
+    let Ok(filter) = std::env::var("PROVOST_LOG") else { return Ok(()) };
+    let filter = EnvFilter::try_new(&filter).map_err(|error| {
+        Refusal::new(format!("PROVOST_LOG: {error}"), "e.g. PROVOST_LOG=provost_harness=debug")
+    })?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+/// Opens the home that the user's settings name.
+fn home() -> anyhow::Result<Arc<LocalHome>> {
+    let variables = variables();
+    let folder = current_dir()?;
+    let request =
+        Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let (loading, folders) = load(&request)?;
+    Place::new(&loading.settled()?.settings, &folders).open()
+}
+
+fn current_dir() -> anyhow::Result<std::path::PathBuf> {
+    std::env::current_dir().context("can't tell the current folder")
+}
+
+/// Prints to standard output.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("can't write to standard output")
+}
+
+/// The name of a path for people.
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

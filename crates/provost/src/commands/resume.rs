@@ -1,0 +1,150 @@
+//! `provost resume`: a run goes on from its log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_engine::RunState;
+use provost_event::{ActorKey, Budget, Dimension, Exhausted, Outcome, RunId, SessionId};
+use provost_harness::read_actor;
+use provost_llm::resolve;
+
+use super::current_dir;
+use super::find::find;
+use crate::cli::ResumeArgs;
+use crate::drive::{BY, Before, Wish, Work, run_state, turns_max};
+use crate::exit::{Exit, Refusal};
+use crate::render::{Progress, amount, duration};
+use crate::settings::{Request, Scope, Settings, load};
+use crate::signals::Signals;
+use crate::watcher::Watcher;
+use crate::wiring::{Chosen, Place, Variables, providers, variables, words};
+
+pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
+    let (folder, variables) = (current_dir()?, variables());
+    let flags = args.budget.given();
+    let file = args.config.as_deref();
+    let request = Request { scope: Scope::User, folder: &folder, file, variables: &variables, flags: &[] };
+    let (loading, folders) = load(&request)?;
+    let settings = loading.settled()?.settings;
+    let more = More::read(&Request { flags: &flags, ..request })?;
+    let place = Place::new(&settings, &folders);
+    let home = place.open()?;
+    let run = find(&home, &args.run).await?;
+    let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    may_go_on(run, &state, &more)?;
+    let model = frozen_model(&state, &more, &settings, &variables)?;
+    let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
+    let before = Before { turns_max: turns_max(&home, run, &state).await?, state };
+    let signals = Signals::listen().context("can't listen for Ctrl-C")?;
+    let progress = Progress::choose(args.shown);
+    let root = ActorKey::from(SessionId::root(run));
+    let heads =
+        HashMap::from([(run.into(), before.state.head()), (root, read_actor(&*home, root).await?.head())]);
+    let watcher = Arc::new(Watcher::new(progress.view(Some(&before)), heads));
+    let opened = place.harness(home.clone(), model, watcher.clone()).open(run).await;
+    let mut harness = opened.inspect_err(|_| watcher.close())?;
+    harness.resume(BY, more.budget, more.turns_max).await?;
+    Work { home, harness, watcher, signals, shown: args.shown, progress, wish }.finish().await
+}
+
+/// Limits that the flags change.
+struct More {
+    budget: Budget,
+    turns_max: Option<u32>,
+    flags: Vec<&'static str>,
+}
+
+impl More {
+    /// Has the reader of settings look at the flags, and takes what they alone have set.
+    fn read(request: &Request<'_>) -> anyhow::Result<Self> {
+        let settings = load(request)?.0.settled()?.settings;
+        let flags = request.flags.iter().map(|(flag, _)| *flag).collect::<Vec<_>>();
+        let has = |flag: &str| flags.contains(&flag);
+        let budget = Budget {
+            tokens: settings.budget.tokens.filter(|_| has("--tokens")),
+            money: settings.budget.money.filter(|_| has("--usd")),
+            wall_time_ms: settings.budget.wall_time_ms.filter(|_| has("--wall-time")),
+        };
+        let turns_max = has("--max-turns").then_some(settings.limits.turns_max);
+        Ok(Self { budget, turns_max, flags })
+    }
+}
+
+/// Says why `run` can't go on, before anything of it is touched.
+fn may_go_on(run: RunId, state: &RunState, more: &More) -> Result<(), Refusal> {
+    match state.outcome() {
+        Some(outcome) if outcome.is_final() => Err(Refusal::new(
+            format!("run {run} has ended: {outcome}"),
+            format!("`provost show {run}` shows it; start another with `provost run`"),
+        )),
+        Some(Outcome::BudgetExhausted(exhausted)) => enough(run, *exhausted, more),
+        Some(_) => Ok(()),
+        None if more.flags.is_empty() => Ok(()),
+        None => Err(Refusal::new(
+            format!(
+                "run {run} was interrupted and goes on with its own limits; {} can't change them",
+                more.flags.join(", ")
+            ),
+            format!("`provost resume {run}` goes on; at its next rest the limits can be changed"),
+        )),
+    }
+}
+
+/// More than what is used up must be given, or the run would rest again at once.
+fn enough(run: RunId, exhausted: Exhausted, more: &More) -> Result<(), Refusal> {
+    let Exhausted { dimension, used, limit } = exhausted;
+    let least = used.max(limit);
+    let (flag, given, example) = match dimension {
+        Dimension::Tokens => ("--tokens", more.budget.tokens, least.saturating_mul(2).to_string()),
+        Dimension::Turns => {
+            ("--max-turns", more.turns_max.map(u64::from), least.saturating_mul(2).to_string())
+        }
+        Dimension::Money => {
+            let dollars = least.saturating_mul(2).div_ceil(10_000);
+            (
+                "--usd",
+                more.budget.money.map(|money| money.0),
+                format!("{}.{:02}", dollars / 100, dollars % 100),
+            )
+        }
+        Dimension::WallTime => {
+            ("--wall-time", more.budget.wall_time_ms, format!("{}s", least.saturating_mul(2).div_ceil(1_000)))
+        }
+    };
+    if given.is_some_and(|given| given > least) {
+        return Ok(());
+    }
+    let what = match given {
+        Some(_) => format!("{flag} gives run {run} nothing more: it has used {}", shown(dimension, least)),
+        None => format!("run {run} needs more budget: {exhausted}"),
+    };
+    Err(Refusal::new(what, format!("provost resume {run} {flag} {example}")))
+}
+
+fn shown(dimension: Dimension, used: u64) -> String {
+    match dimension {
+        Dimension::Tokens => format!("{} tokens", amount(used)),
+        Dimension::Turns => format!("{used} turns"),
+        Dimension::Money => provost_event::MicroDollars(used).to_string(),
+        Dimension::WallTime => duration(used),
+    }
+}
+
+/// The model that the run was started with, reached with today's address and key.
+fn frozen_model(
+    state: &RunState,
+    more: &More,
+    settings: &Settings,
+    variables: &Variables,
+) -> anyhow::Result<Chosen> {
+    let policy = state.policy().context("the run's log doesn't begin with its policy")?.agent.model.clone();
+    if more.budget.money.is_some() && policy.price.is_none() {
+        let what = format!("--usd can't bind: the price of {} isn't known", policy.name);
+        return Err(Refusal::new(what, "limit tokens instead, with --tokens").into());
+    }
+    let resolved = resolve(&policy.name, &providers(settings, variables));
+    let (model, _) =
+        resolved.map_err(|error| Refusal::new(words(&error), "the run was started with this model"))?;
+    Ok(Chosen { model, policy })
+}

@@ -1,0 +1,93 @@
+//! `provost run`: an agent on a goal.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_event::RunId;
+
+use crate::cli::RunArgs;
+use crate::drive::{Wish, Work};
+use crate::exit::{Exit, Refusal};
+use crate::render::Progress;
+use crate::settings::{Folders, Request, Scope, Settled, load};
+use crate::signals::Signals;
+use crate::watcher::Watcher;
+use crate::wiring::{Place, Variables, choose_model, policy, variables};
+
+const GOAL_BYTES_MAX: u64 = 1024 * 1024;
+const STDIN: &str = "-";
+
+pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
+    let goal = goal(&args)?;
+    let folder = folder(args.dir.as_deref())?;
+    let variables = variables();
+    let (settled, folders) = settings(&args, &folder, &variables)?;
+    let model = choose_model(&settled, &folder, &variables)?;
+    let policy = policy(&settled.settings, model.policy.clone(), &folder);
+    let place = Place::new(&settled.settings, &folders);
+    let home = place.open()?;
+    let signals = Signals::listen().context("can't listen for Ctrl-C")?;
+    let progress = Progress::choose(args.shown);
+    let watcher = Arc::new(Watcher::new(progress.view(None), HashMap::new()));
+    let harness = place.harness(home.clone(), model, watcher.clone());
+    let id = RunId::from_entropy(fastrand::u64(..));
+    let harness = harness.start(id, &goal, policy).await;
+    let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
+    Work { home, harness, watcher, signals, shown: args.shown, progress, wish: Wish::None }.finish().await
+}
+
+fn goal(args: &RunArgs) -> anyhow::Result<String> {
+    let goal = match (&args.goal, &args.file) {
+        (_, Some(file)) => read_file(file)?,
+        (Some(goal), None) if goal != STDIN => goal.clone(),
+        (None, None) if std::io::stdin().is_terminal() => {
+            return Err(Refusal::new("there is no goal", "e.g. provost run \"Make the tests pass\"").into());
+        }
+        (Some(_) | None, None) => read_stdin()?,
+    };
+    match goal.trim() {
+        "" => Err(Refusal::new("the goal is empty", "e.g. provost run \"Make the tests pass\"").into()),
+        goal => Ok(goal.to_owned()),
+    }
+}
+
+fn read_file(file: &Path) -> anyhow::Result<String> {
+    let cant = |why: String| Refusal::new(format!("can't read the goal from {}: {why}", file.display()), "");
+    let text = std::fs::File::open(file).and_then(read);
+    Ok(text.map_err(|error| cant(error.to_string()))?)
+}
+
+fn read_stdin() -> anyhow::Result<String> {
+    let text = read(std::io::stdin());
+    Ok(text.map_err(|error| Refusal::new(format!("can't read the goal from standard input: {error}"), ""))?)
+}
+
+fn read(input: impl std::io::Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = input.take(GOAL_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if read as u64 > GOAL_BYTES_MAX {
+        return Err(std::io::Error::other(format!("it is longer than {GOAL_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+/// The folder to work in, without symlinks: tools compare paths with it.
+fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let dir = dir.unwrap_or(Path::new("."));
+    let found = dir.canonicalize().ok().filter(|folder| folder.is_dir());
+    Ok(found.ok_or_else(|| {
+        Refusal::new(format!("{} is no folder", dir.display()), "give --dir a folder that is there")
+    })?)
+}
+
+fn settings(args: &RunArgs, folder: &Path, variables: &Variables) -> anyhow::Result<(Settled, Folders)> {
+    let mut flags = args.budget.given();
+    flags.extend(args.model.clone().map(|model| ("--model", model)));
+    let file = args.config.as_deref();
+    let (loading, folders) =
+        load(&Request { scope: Scope::Project, folder, file, variables, flags: &flags })?;
+    Ok((loading.settled()?, folders))
+}

@@ -1,0 +1,61 @@
+//! `provost export` and `import`: a run as a file.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use provost_event::RunId;
+use provost_store::{LocalHome, export_run, import_run};
+
+use super::find::find;
+use super::{home, print};
+use crate::cli::{ExportArgs, ImportArgs};
+use crate::exit::Exit;
+
+pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
+    let home = home()?;
+    let run = find(&home, &args.run).await?;
+    match &args.output {
+        Some(file) => to_file(&home, run, file).await?,
+        None => {
+            let mut out = BufWriter::new(std::io::stdout());
+            export_run(&*home, run, &mut out).await?;
+            out.flush().context("can't write to standard output")?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Whole or not at all: an export that breaks off leaves what was there.
+async fn to_file(home: &LocalHome, run: RunId, file: &Path) -> anyhow::Result<()> {
+    let draft = file.with_added_extension("new");
+    let written = write_draft(home, run, &draft).await.and_then(|lines| {
+        std::fs::rename(&draft, file)?;
+        Ok(lines)
+    });
+    let lines = written.inspect_err(|_| drop(std::fs::remove_file(&draft)));
+    let lines = lines.with_context(|| format!("can't export run {run} to {}", file.display()))?;
+    eprintln!("run {run}: {lines} lines in {}", file.display());
+    Ok(())
+}
+
+async fn write_draft(home: &LocalHome, run: RunId, draft: &Path) -> anyhow::Result<usize> {
+    let mut out = BufWriter::new(File::create(draft)?);
+    let lines = export_run(home, run, &mut out).await?;
+    out.into_inner()?.sync_all()?;
+    Ok(lines)
+}
+
+pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
+    let home = home()?;
+    let cant = || format!("can't import {}", args.file.display());
+    let run = if args.file == Path::new("-") {
+        import_run(&home, &mut BufReader::new(std::io::stdin())).await
+    } else {
+        import_run(&home, &mut BufReader::new(File::open(&args.file).with_context(cant)?)).await
+    };
+    let run = run.with_context(cant)?;
+    print(&format!("{run}\n"))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,172 @@
+//! Working on a run until it rests or ends, and what is said at the end.
+
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use provost_engine::{Actor, RunState};
+use provost_event::{Budget, Entry, Outcome, PauseReason, Resumed, RunId, Seq, SessionId};
+use provost_harness::{Harness, Home as _, TurnState, read_actor};
+use provost_store::LocalHome;
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::ShownArgs;
+use crate::exit::Exit;
+use crate::render::{Progress, hanging, safe, summary};
+use crate::signals::Signals;
+use crate::watcher::Watcher;
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+
+/// Who asks for a rest to end.
+pub(crate) const BY: &str = "provost resume";
+
+/// A run in the hands of this process.
+pub(crate) struct Work {
+    pub(crate) home: Arc<LocalHome>,
+    pub(crate) harness: Harness,
+    pub(crate) watcher: Arc<Watcher>,
+    pub(crate) signals: Signals,
+    pub(crate) shown: ShownArgs,
+    pub(crate) progress: Progress,
+    pub(crate) wish: Wish,
+}
+
+/// What is to become of a rest that was asked for before this process came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// There is none.
+    None,
+    /// The process that was asked is gone before it could rest; whoever resumes the run wants it to go on.
+    Outlived,
+}
+
+/// What the work came to.
+enum Came {
+    To(Outcome),
+    /// Somebody insisted: nothing more was waited for.
+    Away,
+}
+
+impl Work {
+    /// Works until the run rests or ends, or until somebody interrupts twice, and says what it came to.
+    ///
+    /// # Errors
+    /// When the log can't be written or read, or another process has taken the run over.
+    pub(crate) async fn finish(mut self) -> anyhow::Result<Exit> {
+        let run = self.harness.run_id();
+        let (came, signal) = match self.drive().await {
+            Ok(result) => result,
+            Err(error) => {
+                self.watcher.close();
+                return Err(error);
+            }
+        };
+        let Came::To(outcome) = came else {
+            self.watcher.close();
+            eprintln!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}");
+            return Ok(Exit::Cancelled);
+        };
+        self.watcher.finish(&self.home, run).await?;
+        self.report(&outcome).await?;
+        let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
+        Ok(if by_signal { Exit::Cancelled } else { Exit::of(&outcome) })
+    }
+
+    async fn drive(&mut self) -> anyhow::Result<(Came, Option<&'static str>)> {
+        enum Next {
+            Turn(TurnState),
+            Signal(&'static str),
+        }
+        let never = CancellationToken::new();
+        let mut asked = None;
+        loop {
+            let next = tokio::select! {
+                turn = self.harness.run_turn(&never) => Next::Turn(turn?),
+                signal = self.signals.next() => Next::Signal(signal),
+            };
+            match next {
+                Next::Turn(TurnState::Continue) => {}
+                Next::Turn(TurnState::Done(Outcome::Paused { why: PauseReason::Asked { .. } }))
+                    if asked.is_none() && self.wish == Wish::Outlived =>
+                {
+                    self.wish = Wish::None;
+                    self.harness.resume(BY, Budget::default(), None).await?;
+                }
+                Next::Turn(TurnState::Done(outcome)) => return Ok((Came::To(outcome), asked)),
+                Next::Signal(signal) if asked.is_none() => {
+                    asked = Some(signal);
+                    self.watcher.stopping(signal);
+                    self.harness.pause(signal).await?;
+                }
+                Next::Signal(_) => return Ok((Came::Away, asked)),
+            }
+        }
+    }
+
+    async fn report(&self, outcome: &Outcome) -> anyhow::Result<()> {
+        if self.shown.json {
+            return Ok(());
+        }
+        let run = self.harness.run_id();
+        if let Actor::Session(session) = read_actor(&*self.home, SessionId::root(run).into()).await? {
+            self.print_last_text(session.last_text())?;
+        }
+        if self.shown.quiet && outcome.is_final() {
+            return Ok(());
+        }
+        if let Some(state) = run_state(&self.home, run).await? {
+            let summary = safe(&summary(run, &state, outcome));
+            match self.progress {
+                Progress::Live => eprintln!("\n  {}", hanging(&summary, "  ")),
+                Progress::Plain | Progress::Json | Progress::Silent => eprintln!("{summary}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// A person who watched has read it already.
+    fn print_last_text(&self, text: &str) -> std::io::Result<()> {
+        let mut out = std::io::stdout();
+        if text.is_empty() || (self.progress == Progress::Live && out.is_terminal()) {
+            return Ok(());
+        }
+        match writeln!(out, "{}", safe(text.trim_end())) {
+            // Nobody reads it any more; how the run ended still counts.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
+    }
+}
+
+/// The run as its log has it now; `None` if there is no such run.
+pub(crate) async fn run_state(home: &LocalHome, run: RunId) -> anyhow::Result<Option<Box<RunState>>> {
+    match read_actor(home, run.into()).await? {
+        Actor::Run(state) if state.policy().is_some() => Ok(Some(state)),
+        Actor::Run(_) | Actor::Session(_) => Ok(None),
+    }
+}
+
+/// The turns that the root agent may take, by its policy and what was changed since.
+pub(crate) async fn turns_max(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<u32> {
+    let mut turns_max = state.policy().map_or(0, |policy| policy.agent.limits.turns_max);
+    let mut after = Seq::START;
+    loop {
+        let records = home.read(run.into(), after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(turns_max) };
+        after = last.seq;
+        for record in records {
+            if let Entry::Resumed(Resumed { turns_max: Some(newer), .. }) = record.entry {
+                turns_max = newer;
+            }
+        }
+    }
+}
+
+/// A run before this process works on it.
+pub(crate) struct Before {
+    /// As its log has it.
+    pub(crate) state: Box<RunState>,
+    /// Turns that it may take.
+    pub(crate) turns_max: u32,
+}

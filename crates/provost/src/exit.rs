@@ -1,0 +1,167 @@
+//! How the program ends: exit statuses, and errors printed once with what to do about them.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use provost_event::{Outcome, Verdict};
+use provost_harness::{HarnessError, HomeError};
+
+use crate::render::safe;
+use crate::settings::Problems;
+
+/// An exit status with its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done, and verified where that was asked for.
+    Done,
+    /// Failed.
+    Failed,
+    /// Wrong usage or settings.
+    Usage,
+    /// A budget ended it.
+    Budget,
+    /// It waits for somebody.
+    Waiting,
+    /// A hook aborted it.
+    Aborted,
+    /// Interrupted or cancelled.
+    Cancelled,
+}
+
+impl Exit {
+    /// The status of a run that came to `outcome`.
+    pub(crate) const fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Completed { verdict: None | Some(Verdict::Pass) } => Self::Done,
+            Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial) }
+            | Outcome::Failed { .. } => Self::Failed,
+            Outcome::BudgetExhausted(_) => Self::Budget,
+            Outcome::Blocked { .. } | Outcome::Paused { .. } => Self::Waiting,
+            Outcome::Aborted { .. } => Self::Aborted,
+            Outcome::Cancelled { .. } => Self::Cancelled,
+        }
+    }
+
+    const fn status(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Budget => 3,
+            Self::Waiting => 4,
+            Self::Aborted => 5,
+            Self::Cancelled => 130,
+        }
+    }
+}
+
+/// Why a command can't be done as it was asked for; the exit status says wrong usage.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    what: String,
+    hint: String,
+}
+
+impl Refusal {
+    /// `what` is wrong, and `hint` says what would be right; empty for none.
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl Error for Refusal {}
+
+/// Prints an error, if there is one, and gives the exit status.
+pub(crate) fn report(result: anyhow::Result<Exit>) -> ExitCode {
+    let exit = match result {
+        Ok(exit) => exit,
+        // Whoever read our output has gone: nobody is left to be told.
+        Err(error) if is_broken_pipe(&error) => Exit::Done,
+        Err(error) => {
+            eprint!("{}", message(&error));
+            exit_of(&error)
+        }
+    };
+    ExitCode::from(exit.status())
+}
+
+fn message(error: &anyhow::Error) -> String {
+    let mut text = match error.downcast_ref::<Problems>() {
+        Some(Problems(problems)) => {
+            problems.iter().map(|problem| format!("error: {}\n", safe(&problem.to_string()))).collect()
+        }
+        None => format!("error: {}\n", safe(&chain(error))),
+    };
+    if let Some(hint) = hint(error) {
+        text.push_str(&format!("hint: {}\n", safe(&hint)));
+    }
+    text
+}
+
+/// All causes in one line, each once.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(": ");
+        }
+        text.push_str(&cause);
+    }
+    text
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}
+
+fn exit_of(error: &anyhow::Error) -> Exit {
+    if error.is::<Problems>() || error.is::<Refusal>() {
+        return Exit::Usage;
+    }
+    match error.downcast_ref::<HarnessError>() {
+        Some(HarnessError::UnknownPrice { .. } | HarnessError::UnknownRun(_)) => Exit::Usage,
+        Some(HarnessError::Home(_)) | None => Exit::Failed,
+    }
+}
+
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(refusal) = error.downcast_ref::<Refusal>() {
+        return Some(refusal.hint.clone()).filter(|hint| !hint.is_empty());
+    }
+    match home_error(error)? {
+        HomeError::Held { run, .. } => {
+            Some(format!("follow it with `provost logs {run} -f`, or stop that process"))
+        }
+        HomeError::Conflict { actor } => {
+            Some(format!("see `provost ps`; `provost logs {} -f` follows it", actor.run()))
+        }
+        HomeError::Unreadable { actor, .. } => {
+            Some(format!("`provost export {}` saves what can be read", actor.run()))
+        }
+        HomeError::Storage { .. } | HomeError::Unknown { .. } | HomeError::Closed => None,
+    }
+}
+
+fn home_error(error: &anyhow::Error) -> Option<&HomeError> {
+    error.chain().find_map(|cause| {
+        let inside = cause.downcast_ref::<HarnessError>().and_then(|cause| match cause {
+            HarnessError::Home(cause) => Some(cause),
+            HarnessError::UnknownRun(_) | HarnessError::UnknownPrice { .. } => None,
+        });
+        inside.or_else(|| cause.downcast_ref::<HomeError>())
+    })
+}

@@ -1,0 +1,253 @@
+//! Each kind of entry in words: one function each.
+
+use std::collections::HashMap;
+
+use provost_event::{
+    ActorKey, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Compacted,
+    Ended, Entry, ItemKind, ModelCalled, Paused, Record, ResumeCause, Resumed, Retry, RetryCause, RunStarted,
+    SessionStarted, StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts, SystemItem,
+    ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+};
+
+use super::arguments;
+use super::saying::{Saying, Tag};
+use super::words::{amount, duration, one_line, plural, tokens};
+
+/// Columns of a short text in a line.
+const WIDTH_MAX: usize = 100;
+/// Lines shown of a hook's reason.
+const REASON_LINES_MAX: usize = 12;
+
+/// Says entries in words; remembers the calls that are running, so that their ends can name them.
+#[derive(Default)]
+pub(crate) struct Sayer {
+    calls: HashMap<(ActorKey, CallId), String>,
+}
+
+impl Sayer {
+    /// The entry in words.
+    pub(crate) fn say(&mut self, record: &Record) -> Saying {
+        let actor = record.actor;
+        match &record.entry {
+            Entry::RunStarted(entry) => run_started(actor, entry),
+            Entry::SessionStarted(entry) => session_started(entry),
+            Entry::UserMessage(entry) => user_message(entry),
+            Entry::SystemItem(entry) => system_item(entry),
+            Entry::ModelCalled(entry) => model_called(entry),
+            Entry::AssistantMessage(entry) => assistant_message(entry),
+            Entry::Retry(entry) => retry(entry),
+            Entry::ToolStarted(entry) => self.tool_started(actor, entry),
+            Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
+            Entry::TurnEnded(entry) => turn_ended(entry),
+            Entry::Compacted(entry) => compacted(entry),
+            Entry::StopVerdicts(entry) => stop_verdicts(entry),
+            Entry::BudgetReserved(entry) => budget_reserved(entry),
+            Entry::BudgetCharged(entry) => budget_charged(entry),
+            Entry::BudgetExhausted(entry) => budget_exhausted(entry),
+            Entry::StopRequested(entry) => stop_requested(entry),
+            Entry::Paused(entry) => paused(entry),
+            Entry::Resumed(entry) => resumed(actor, entry),
+            Entry::Ended(entry) => ended(entry),
+        }
+    }
+
+    fn tool_started(&mut self, actor: ActorKey, entry: &ToolStarted) -> Saying {
+        let call = arguments::call(&entry.tool, &entry.input);
+        self.calls.insert((actor, entry.call.clone()), call.clone());
+        let again = if entry.again { " (again, after an interruption)" } else { "" };
+        Saying::passing(Tag::Tool, format!("{call}{again}"))
+    }
+
+    fn tool_finished(&mut self, actor: ActorKey, entry: &ToolFinished) -> Saying {
+        let call = self.calls.remove(&(actor, entry.call.clone())).unwrap_or_else(|| entry.tool.clone());
+        let took = duration(entry.duration_ms);
+        let ended = match entry.status {
+            ToolStatus::Ok => return Saying::kept(Tag::Ok, format!("{call} ({took})")),
+            ToolStatus::Error => took,
+            ToolStatus::Rejected => "not run".to_owned(),
+            ToolStatus::TimedOut => format!("timed out after {took}"),
+            ToolStatus::Cancelled => format!("cancelled after {took}"),
+            ToolStatus::Unknown => "interrupted, what it did isn't known".to_owned(),
+        };
+        Saying::kept(Tag::Failed, format!("{call} ({ended})")).with(complaint(entry))
+    }
+}
+
+/// The line of a failed call's output that tells most: a command ends with its exit status.
+fn complaint(entry: &ToolFinished) -> Option<String> {
+    let mut lines = entry.output.lines().filter(|line| !line.trim().is_empty());
+    let line = if entry.tool == "shell" { lines.next_back() } else { lines.next() };
+    line.map(|line| one_line(line, WIDTH_MAX))
+}
+
+fn run_started(actor: ActorKey, entry: &RunStarted) -> Saying {
+    let agent = &entry.policy.agent;
+    let text = format!("{} · {} · {}", actor.run(), agent.model.name, agent.workspace.display());
+    Saying::kept(Tag::Run, text).with([one_line(&entry.goal, WIDTH_MAX)])
+}
+
+fn session_started(entry: &SessionStarted) -> Saying {
+    let tools = plural(entry.policy.tools.len() as u64, "tool");
+    Saying::detail(format!("{} with {tools}", entry.policy.model.name))
+}
+
+fn user_message(entry: &UserMessage) -> Saying {
+    Saying::kept(Tag::User, format!("{}: {}", entry.by, text_of(&entry.content)))
+}
+
+fn system_item(entry: &SystemItem) -> Saying {
+    match entry.item {
+        ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
+        ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
+        ItemKind::CircleNotice => Saying::kept(Tag::Provost, "told that the same call gives the same result"),
+        ItemKind::StopBlocked => {
+            Saying::passing(Tag::Provost, "sent back to work with the stop hooks' reasons")
+        }
+    }
+}
+
+fn model_called(entry: &ModelCalled) -> Saying {
+    let attempt = if entry.attempt > 1 { format!(", attempt {}", entry.attempt) } else { String::new() };
+    Saying::detail(format!("turn {}, call {}{attempt}", entry.turn, entry.call))
+}
+
+fn assistant_message(entry: &AssistantMessage) -> Saying {
+    let text = text_of(&entry.content);
+    let calls = entry.content.iter().filter(|block| matches!(block, Block::ToolCall(_))).count();
+    let ended = match entry.stop {
+        StopReason::EndTurn | StopReason::ToolUse => "",
+        StopReason::OutputCap => " [cut off by the output cap]",
+        StopReason::Refusal => " [declined]",
+    };
+    if text.is_empty() {
+        return Saying::detail(format!("asks for {}{ended}", plural(calls as u64, "tool")));
+    }
+    Saying::kept(Tag::Agent, format!("{text}{ended}"))
+}
+
+fn text_of(content: &[Block]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.trim()),
+        Block::Thinking { .. } | Block::Opaque { .. } | Block::ToolCall(_) => None,
+    });
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn retry(entry: &Retry) -> Saying {
+    let cause = match &entry.cause {
+        RetryCause::Failed { class, message, status } => {
+            let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
+            format!("{}{status}: {}", class.words(), one_line(message, WIDTH_MAX))
+        }
+        RetryCause::EmptyAnswer => "the answer was empty".to_owned(),
+        RetryCause::Interrupted => "interrupted before the answer was kept".to_owned(),
+        RetryCause::Compacted => "the conversation was compacted".to_owned(),
+    };
+    let wait = match entry.delay_ms {
+        0 => "at once".to_owned(),
+        ms => format!("in {}", duration(ms)),
+    };
+    Saying::kept(Tag::Retry, format!("{cause}; again {wait}"))
+}
+
+fn turn_ended(entry: &TurnEnded) -> Saying {
+    Saying::detail(format!("turn {}, {}", entry.turn, plural(entry.tool_calls.into(), "tool call")))
+}
+
+fn compacted(entry: &Compacted) -> Saying {
+    let (before, after) = (tokens(entry.tokens_before), tokens(entry.tokens_after));
+    Saying::kept(
+        Tag::Provost,
+        format!("the conversation was too long: shortened from about {before} to {after} tokens"),
+    )
+}
+
+fn stop_verdicts(entry: &StopVerdicts) -> Saying {
+    let longest = entry.reports.iter().map(|report| report.duration_ms).max().unwrap_or_default();
+    let names = |fits: fn(&StopHookVerdict) -> bool| {
+        let found = entry.reports.iter().filter(|report| fits(&report.verdict));
+        found.map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let halting = names(|verdict| matches!(verdict, StopHookVerdict::Halt(_)));
+    let blocking = names(|verdict| matches!(verdict, StopHookVerdict::Block(_)));
+    let agreeing = names(|verdict| matches!(verdict, StopHookVerdict::Allow));
+    let took = duration(longest);
+    let saying = if !halting.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hook ends the run: {halting} ({took})"))
+    } else if !blocking.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hooks say no: {blocking} ({took})"))
+    } else if agreeing.is_empty() {
+        Saying::kept(Tag::HooksAgree, format!("no stop hook gave an answer ({took})"))
+    } else {
+        Saying::kept(Tag::HooksAgree, format!("stop hooks agree: {agreeing} ({took})"))
+    };
+    saying.with(entry.reports.iter().flat_map(reason))
+}
+
+fn reason(report: &StopReport) -> Vec<String> {
+    let name = &report.name;
+    let (why, text) = match &report.verdict {
+        StopHookVerdict::Allow => return Vec::new(),
+        StopHookVerdict::Block(text) => (format!("{name}: "), text),
+        StopHookVerdict::Halt(text) => (format!("{name} (halt): "), text),
+        StopHookVerdict::Error(text) => (format!("{name} gave no answer: "), text),
+    };
+    let all = text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+    let count = all.len();
+    let mut lines = all.into_iter().take(REASON_LINES_MAX).map(str::to_owned).collect::<Vec<_>>();
+    if let Some(first) = lines.first_mut() {
+        first.insert_str(0, &why);
+    }
+    if count > REASON_LINES_MAX {
+        lines.push(format!("… {} more", plural((count - REASON_LINES_MAX) as u64, "line")));
+    }
+    lines
+}
+
+fn budget_reserved(entry: &BudgetReserved) -> Saying {
+    Saying::detail(format!(
+        "{} tokens, at most {}, for call {}",
+        amount(entry.tokens),
+        entry.cost,
+        entry.call
+    ))
+}
+
+fn budget_charged(entry: &BudgetCharged) -> Saying {
+    let usage = entry.usage;
+    let cost = entry.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
+    let (sent, written) = (amount(usage.prompt_tokens()), amount(usage.output_tokens));
+    let cached = if usage.cache_read_tokens > 0 {
+        format!(" ({} from the cache)", amount(usage.cache_read_tokens))
+    } else {
+        String::new()
+    };
+    Saying::detail(format!("call {}: {sent} tokens in{cached}, {written} out{cost}", entry.call))
+}
+
+fn budget_exhausted(entry: &BudgetExhausted) -> Saying {
+    Saying::kept(Tag::Budget, entry.exhausted.to_string())
+}
+
+fn stop_requested(entry: &StopRequested) -> Saying {
+    Saying::passing(Tag::Provost, format!("stopping: {}", entry.outcome))
+}
+
+fn paused(entry: &Paused) -> Saying {
+    Saying::detail(entry.outcome.to_string())
+}
+
+fn resumed(actor: ActorKey, entry: &Resumed) -> Saying {
+    let cause = match &entry.cause {
+        ResumeCause::Asked { by } => format!("goes on, asked by {by}"),
+        ResumeCause::Interrupted => "goes on after an interruption".to_owned(),
+    };
+    match actor {
+        ActorKey::Run(run) => Saying::kept(Tag::Run, format!("{run} {cause}")),
+        ActorKey::Session(_) => Saying::detail(cause),
+    }
+}
+
+fn ended(entry: &Ended) -> Saying {
+    Saying::detail(entry.outcome.to_string())
+}

@@ -1,0 +1,47 @@
+//! What is said when a run has come to rest.
+
+use provost_engine::RunState;
+use provost_event::{Dimension, Exhausted, Outcome, RunId};
+
+use super::words::{duration, plural, tokens};
+
+/// The outcome, what it took, and how to go on if that is possible.
+pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome) -> String {
+    let ledger = state.ledger();
+    let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
+    let mut parts = vec![outcome.to_string(), plural(ledger.turns().into(), "turn")];
+    parts.push(format!("{} tokens", tokens(ledger.tokens)));
+    parts.push(if priced { ledger.cost.to_string() } else { "price unknown".to_owned() });
+    parts.push(duration(state.active_ms()));
+    let line = parts.join(" · ");
+    if outcome.is_final() { line } else { format!("{line}\ngo on with: {}", command(run, outcome)) }
+}
+
+/// The command that lets the run go on, with a limit that would let it.
+fn command(run: RunId, outcome: &Outcome) -> String {
+    let flag = match outcome {
+        Outcome::BudgetExhausted(Exhausted { dimension, used, limit }) => {
+            let more = (*used).max(*limit).saturating_mul(2);
+            match dimension {
+                Dimension::Tokens => format!(" --tokens {more}"),
+                Dimension::Turns => format!(" --max-turns {more}"),
+                Dimension::Money => format!(" --usd {}", dollars(more)),
+                Dimension::WallTime => format!(" --wall-time {}s", more.div_ceil(1_000)),
+            }
+        }
+        Outcome::Completed { .. }
+        | Outcome::Blocked { .. }
+        | Outcome::Paused { .. }
+        | Outcome::Aborted { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Failed { .. } => String::new(),
+    };
+    format!("provost resume {run}{flag}")
+}
+
+fn dollars(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let short = text.trim_end_matches('0');
+    let decimals = short.rsplit('.').next().map_or(0, str::len);
+    format!("{short}{}", "0".repeat(2_usize.saturating_sub(decimals)))
+}

@@ -1,0 +1,100 @@
+//! Numbers and texts as people read them.
+
+use provost_event::Timestamp;
+
+/// Milliseconds as a short time: `80ms`, `12.3s`, `1m20s`, `2h05m`, `3d04h`.
+pub(crate) fn duration(ms: u64) -> String {
+    let (secs, mins, hours) = (ms / 1_000, ms / 60_000, ms / 3_600_000);
+    match ms {
+        0..1_000 => format!("{ms}ms"),
+        1_000..60_000 => format!("{secs}.{}s", ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{mins}m{:02}s", secs % 60),
+        3_600_000..86_400_000 => format!("{hours}h{:02}m", mins % 60),
+        _ => format!("{}d{:02}h", hours / 24, hours % 24),
+    }
+}
+
+/// How long ago `then` was, in one unit.
+pub(crate) fn age(now: Timestamp, then: Timestamp) -> String {
+    let secs = now.since_ms(then) / 1_000;
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3_600 => format!("{}m", secs / 60),
+        3_600..86_400 => format!("{}h", secs / 3_600),
+        _ => format!("{}d", secs / 86_400),
+    }
+}
+
+/// A count of tokens: `950`, `12.4k`, `3.2M`.
+pub(crate) fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// A number with its digits in groups.
+pub(crate) fn amount(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 turn`, `2 turns`.
+pub(crate) fn plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// The first line with something in it, cut to `max` columns; says if there is more.
+pub(crate) fn one_line(text: &str, max: usize) -> String {
+    let text = super::safe(text);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().replace('\t', " ");
+    let more = if lines.next().is_some() { " …" } else { "" };
+    console::truncate_str(&format!("{first}{more}"), max, "…").into_owned()
+}
+
+/// `text` with its further lines indented; empty lines stay empty.
+pub(crate) fn hanging(text: &str, indent: &str) -> String {
+    let lines = text.lines().enumerate().map(|(place, line)| match place {
+        0 => line.to_owned(),
+        _ if line.trim().is_empty() => String::new(),
+        _ => format!("{indent}{line}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_at_most_two_units() {
+        let shown = [0, 80, 999, 1_000, 12_340, 59_999, 60_000, 80_000, 7_500_000, 273_600_000].map(duration);
+        assert_eq!(
+            shown,
+            ["0ms", "80ms", "999ms", "1.0s", "12.3s", "59.9s", "1m00s", "1m20s", "2h05m", "3d04h"]
+        );
+    }
+
+    #[test]
+    fn counts_stay_short() {
+        assert_eq!([0, 999, 1_000, 12_449, 3_250_000].map(tokens), ["0", "999", "1.0k", "12.4k", "3.2M"]);
+        assert_eq!([0, 999, 1_000, 2_000_000].map(amount), ["0", "999", "1 000", "2 000 000"]);
+    }
+
+    #[test]
+    fn one_line_tells_of_more_and_is_cut_to_its_width() {
+        assert_eq!(one_line("\n  cargo test\n", 20), "cargo test");
+        assert_eq!(one_line("a\nb", 20), "a …");
+        assert_eq!(one_line("漢字漢字漢字", 7), "漢字漢…");
+        assert_eq!(one_line("", 7), "");
+    }
+}

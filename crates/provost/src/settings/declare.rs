@@ -1,0 +1,92 @@
+//! What a setting is: its key, its words, what it may be, and where its value goes.
+
+use std::path::PathBuf;
+
+use provost_event::MicroDollars;
+
+/// One setting of a `T`. Reader, `provost init`, reference page and JSON Schema all follow from this.
+pub(crate) struct Setting<T: 'static> {
+    /// The table it stands in, such as `providers.anthropic`; empty for the fields of a list's item.
+    pub(crate) section: &'static str,
+    /// Its name in that table.
+    pub(crate) name: &'static str,
+    /// What it may be, and where it goes.
+    pub(crate) kind: Kind<T>,
+    /// What it is when nobody sets it.
+    pub(crate) otherwise: Otherwise,
+    /// A value that makes sense, as TOML.
+    pub(crate) example: &'static str,
+    /// One or two sentences.
+    pub(crate) words: &'static str,
+    /// The flag of `provost run` that sets it.
+    pub(crate) flag: Option<&'static str>,
+    /// Variables that set it besides the one that its key gives, the stronger first.
+    pub(crate) variables: &'static [&'static str],
+    /// Who may set it.
+    pub(crate) from: From,
+}
+
+/// What a setting may be. Each kind carries the place that a value of it goes to.
+pub(crate) enum Kind<T> {
+    /// A text of one line, not empty.
+    Line(fn(&mut T, String)),
+    /// Any text.
+    Text(fn(&mut T, String)),
+    /// A whole number within bounds, both included.
+    Count {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// Where it goes.
+        put: fn(&mut T, u64),
+    },
+    /// Dollars, more than none.
+    Money(fn(&mut T, MicroDollars)),
+    /// A time such as `2h 30m`, in milliseconds.
+    Time(fn(&mut T, u64)),
+    /// An `http` or `https` address.
+    Address(fn(&mut T, String)),
+    /// The name of an environment variable.
+    Variable(fn(&mut T, String)),
+    /// A folder, absolute.
+    Folder(fn(&mut T, PathBuf)),
+}
+
+/// What a setting is when nobody sets it.
+#[derive(Clone, Copy)]
+pub(crate) enum Otherwise {
+    /// This, as TOML.
+    Is(&'static str),
+    /// Nothing, which means this.
+    Unset(&'static str),
+    /// It must be set.
+    Required,
+}
+
+/// Who may set a setting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// Everybody.
+    Anywhere,
+    /// Not the file of a project, which may be a stranger's.
+    User,
+}
+
+impl<T> Setting<T> {
+    /// The key with its section.
+    pub(crate) fn key(&self) -> String {
+        if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
+    }
+
+    /// The variable that its key gives.
+    pub(crate) fn own_variable(&self) -> String {
+        format!("PROVOST_{}", self.key().replace('.', "_").to_uppercase())
+    }
+
+    /// Everything in the environment that sets it, the strongest first.
+    pub(crate) fn all_variables(&self) -> Vec<String> {
+        let others = self.variables.iter().map(|name| (*name).to_owned());
+        std::iter::once(self.own_variable()).chain(others).collect()
+    }
+}

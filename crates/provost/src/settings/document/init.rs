@@ -1,0 +1,47 @@
+//! The commented file of `provost init`.
+
+use std::fmt::Write as _;
+
+use super::otherwise;
+use crate::settings::Settings;
+use crate::settings::declare::{From, Setting};
+use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
+
+/// Columns of a comment.
+const WIDTH: usize = 100;
+
+/// The commented file for a project, or with `From::User` for the user.
+pub(crate) fn init_file(for_user: bool) -> String {
+    let mut out = String::from(
+        "# Settings of Provost. Everything is optional: take the # away from what you want to change.\n",
+    );
+    out.push_str("# `provost check` says what counts and where it came from.\n");
+    for (section, words) in SECTIONS {
+        let settings =
+            SETTINGS.iter().filter(|s| s.section == *section && (for_user || s.from == From::Anywhere));
+        let blocks = settings.map(block).collect::<Vec<_>>();
+        if !blocks.is_empty() {
+            // Writing to a String can't fail, here and below.
+            let _ = write!(out, "\n{}[{section}]\n{}", comment(words), blocks.join("\n"));
+        }
+    }
+    let _ = write!(out, "\n{}# [[stop_hooks]]\n", comment(STOP_HOOKS_WORDS));
+    for field in STOP_HOOK {
+        let _ = writeln!(out, "# {} = {}", field.name, field.example);
+    }
+    out
+}
+
+fn block(setting: &Setting<Settings>) -> String {
+    format!(
+        "{}# {} = {}\n",
+        comment(&format!("{} {}", setting.words, otherwise(setting))),
+        setting.name,
+        setting.example
+    )
+}
+
+fn comment(text: &str) -> String {
+    let text = text.replace('`', "");
+    textwrap::wrap(&text, WIDTH).into_iter().fold(String::new(), |out, line| format!("{out}# {line}\n"))
+}

@@ -1,0 +1,86 @@
+//! The reference page of all settings; made by the test that keeps it fresh.
+
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+
+use super::{init_file, otherwise, schema};
+use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
+
+/// The page as Markdown.
+fn reference() -> String {
+    let mut out = String::from(INTRODUCTION);
+    for (section, words) in SECTIONS {
+        let _ = write!(out, "\n## `[{section}]`\n\n{words}\n");
+        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+            let flag = setting.flag.map(|flag| format!(" · flag `{flag}`")).unwrap_or_default();
+            let variables = setting
+                .all_variables()
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(" or ");
+            out.push_str(&entry(setting, &format!(" · variable {variables}{flag}")));
+        }
+    }
+    let _ = write!(out, "\n## `[[stop_hooks]]`\n\n{STOP_HOOKS_WORDS}\n");
+    for field in STOP_HOOK {
+        out.push_str(&entry(field, ""));
+    }
+    out
+}
+
+const INTRODUCTION: &str = "<!-- Generated from the declaration of the settings; a test keeps it fresh. -->\n
+# Settings
+
+Each layer stands over the ones before it: built-in defaults, the user's file (`provost/config.toml` in the platform's
+configuration folder), the project's file (`provost.toml` in the working directory or the nearest folder above it; or the
+one that `--config` names), environment variables, flags. An empty variable counts as not set. Unknown keys and variables,
+values that can't be, and contradictions are errors. `provost check` shows what counts and where it came from;
+`provost init` writes a commented file; `provost.schema.json` beside this page is the JSON Schema.
+";
+
+fn entry<T>(setting: &Setting<T>, more: &str) -> String {
+    format!(
+        "\n### `{}`\n\n{} {}\n\n{}{more} · example `{} = {}`\n",
+        setting.name,
+        setting.words,
+        otherwise_in_code(setting),
+        kind(&setting.kind),
+        setting.name,
+        setting.example,
+    )
+}
+
+fn otherwise_in_code<T>(setting: &Setting<T>) -> String {
+    match setting.otherwise {
+        Otherwise::Is(value) => format!("Default: `{value}`."),
+        Otherwise::Unset(_) | Otherwise::Required => otherwise(setting),
+    }
+}
+
+fn kind<T>(kind: &Kind<T>) -> String {
+    match kind {
+        Kind::Line(_) => "Text of one line".to_owned(),
+        Kind::Text(_) => "Text".to_owned(),
+        Kind::Count { min, max: u64::MAX, .. } => format!("Whole number from {min}"),
+        Kind::Count { min, max, .. } => format!("Whole number from {min} to {max}"),
+        Kind::Money(_) => "US dollars".to_owned(),
+        Kind::Time(_) => "Time such as `\"2h 30m\"`".to_owned(),
+        Kind::Address(_) => "Address with `http://` or `https://`".to_owned(),
+        Kind::Variable(_) => "Name of an environment variable".to_owned(),
+        Kind::Folder(_) => "Absolute path".to_owned(),
+    }
+}
+
+#[test]
+fn the_committed_pages_are_fresh() {
+    expect_file!["../../../../../docs/settings.md"].assert_eq(&reference());
+    expect_file!["../../../../../docs/provost.schema.json"].assert_eq(&format!("{:#}\n", schema()));
+}
+
+#[test]
+fn the_committed_init_file_is_fresh() {
+    expect_file!["../../../tests/it/init.toml"].assert_eq(&init_file(false));
+}

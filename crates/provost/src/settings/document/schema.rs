@@ -1,0 +1,65 @@
+//! The JSON Schema of a settings file.
+#![expect(clippy::indexing_slicing, reason = "a JSON object indexed by a new name gets that field")]
+
+use serde_json::{Value, json};
+
+use super::otherwise;
+use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
+
+/// The JSON Schema of a settings file.
+pub(crate) fn schema() -> Value {
+    let mut root = object();
+    for (section, words) in SECTIONS {
+        let table = section.split('.').fold(&mut root, |table, name| {
+            let tables = &mut table["properties"];
+            if tables.get(name).is_none() {
+                tables[name] = object();
+            }
+            &mut tables[name]
+        });
+        table["description"] = json!(words);
+        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+            table["properties"][setting.name] = setting_schema(setting);
+        }
+    }
+    root["properties"]["stop_hooks"] = stop_hooks_schema();
+    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    root["title"] = json!("provost.toml");
+    root
+}
+
+fn object() -> Value {
+    json!({ "type": "object", "additionalProperties": false, "properties": {} })
+}
+
+fn stop_hooks_schema() -> Value {
+    let mut hook = object();
+    for field in STOP_HOOK {
+        hook["properties"][field.name] = setting_schema(field);
+    }
+    let required = STOP_HOOK.iter().filter(|field| matches!(field.otherwise, Otherwise::Required));
+    hook["required"] = required.map(|field| field.name).collect();
+    json!({ "type": "array", "description": STOP_HOOKS_WORDS, "items": hook })
+}
+
+fn setting_schema<T>(setting: &Setting<T>) -> Value {
+    let mut schema = match setting.kind {
+        Kind::Line(_) => json!({ "type": "string", "minLength": 1 }),
+        Kind::Text(_) => json!({ "type": "string" }),
+        Kind::Count { min, max: u64::MAX, .. } => json!({ "type": "integer", "minimum": min }),
+        Kind::Count { min, max, .. } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Money(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        Kind::Time(_) => json!({ "type": "string", "examples": ["2h 30m"] }),
+        Kind::Address(_) => json!({ "type": "string", "pattern": "^https?://" }),
+        Kind::Variable(_) => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
+        Kind::Folder(_) => json!({ "type": "string" }),
+    };
+    schema["description"] = json!(format!("{} {}", setting.words, otherwise(setting)));
+    if let Otherwise::Is(default) = setting.otherwise
+        && let Ok(default) = default.parse::<toml::Value>()
+    {
+        schema["default"] = json!(default);
+    }
+    schema
+}

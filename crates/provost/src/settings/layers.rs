@@ -1,0 +1,153 @@
+//! Where settings come from: defaults, the user's file, the project's file, variables, flags; the last one wins.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use etcetera::BaseStrategy as _;
+
+use super::declare::From;
+use super::errors::{Problem, Source, Spot};
+use super::file::File;
+use super::nearest::nearest;
+use super::table::{SECTIONS, SETTINGS};
+use super::value::Raw;
+use super::{Loading, contradictions};
+
+/// The name of a project's file.
+pub(crate) const FILE_NAME: &str = "provost.toml";
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The platform's folders.
+pub(crate) struct Folders {
+    /// The user's own settings file.
+    pub(crate) user_file: PathBuf,
+    /// Where runs are kept unless the settings say otherwise.
+    pub(crate) state: PathBuf,
+}
+
+impl Folders {
+    /// The folders of this user on this platform.
+    ///
+    /// # Errors
+    /// When the user has no home folder.
+    pub(crate) fn of_platform() -> anyhow::Result<Self> {
+        let platform = etcetera::choose_base_strategy().context("can't find your home folder; set HOME")?;
+        let state = platform.state_dir().unwrap_or_else(|| platform.data_dir()).join("provost");
+        Ok(Self { user_file: platform.config_dir().join("provost").join("config.toml"), state })
+    }
+}
+
+/// Which files count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The user's and the project's.
+    Project,
+    /// Only the user's: for what has to do with runs that are there already.
+    User,
+}
+
+/// What to load.
+pub(crate) struct Request<'a> {
+    /// Which files count.
+    pub(crate) scope: Scope,
+    /// The folder from which the project's file is looked for, upwards.
+    pub(crate) folder: &'a Path,
+    /// A file that the user named; it takes the place of the project's and may set everything.
+    pub(crate) file: Option<&'a Path>,
+    /// The environment.
+    pub(crate) variables: &'a BTreeMap<String, String>,
+    /// Values behind flags, by flag.
+    pub(crate) flags: &'a [(&'static str, String)],
+}
+
+/// Loads all layers. What is wrong is in the result.
+///
+/// # Errors
+/// When there is no home folder.
+pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> {
+    let folders = Folders::of_platform()?;
+    let mut loading = Loading::defaults();
+    load_file(&mut loading, &folders.user_file, From::User, &folders, request.folder);
+    match request.file {
+        Some(file) if !file.exists() => loading.problems.push(unreadable(file, "there is no such file")),
+        Some(file) => load_file(&mut loading, file, From::User, &folders, request.folder),
+        None if request.scope == Scope::Project => {
+            let found =
+                request.folder.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file());
+            if let Some(file) = found.filter(|file| *file != folders.user_file) {
+                load_file(&mut loading, &file, From::Anywhere, &folders, request.folder);
+            }
+        }
+        None => {}
+    }
+    load_variables(&mut loading, request.variables);
+    load_flags(&mut loading, request.flags);
+    contradictions::check(&mut loading);
+    Ok((loading, folders))
+}
+
+fn load_file(loading: &mut Loading, path: &Path, from: From, folders: &Folders, folder: &Path) {
+    let text = match read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => return loading.problems.push(unreadable(path, &error.to_string())),
+    };
+    loading.files.push(path.to_owned());
+    let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let user_file = folders.user_file.display().to_string();
+    File { name: &name, text: &text, from, user_file: &user_file }.load(loading);
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    if std::fs::metadata(path)?.len() > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    std::fs::read_to_string(path)
+}
+
+fn unreadable(path: &Path, why: &str) -> Problem {
+    let source = Source::File(Spot { file: path.display().to_string(), line: 1, column: 1 });
+    Problem { source, key: String::new(), what: format!("can't be read: {why}"), remedy: String::new() }
+}
+
+fn load_variables(loading: &mut Loading, variables: &BTreeMap<String, String>) {
+    for setting in SETTINGS {
+        let is_set = |name: &String| variables.get(name).is_some_and(|value| !value.is_empty());
+        if let Some(name) = setting.all_variables().into_iter().find(is_set)
+            && let Some(value) = variables.get(&name)
+        {
+            loading.take(setting, Raw::Text(value), Source::Variable(name));
+        }
+    }
+    refuse_unknown(loading, variables);
+}
+
+/// A misspelt limit in a variable must not be no limit at all.
+fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
+    let known = SETTINGS.iter().flat_map(super::declare::Setting::all_variables).collect::<Vec<_>>();
+    let sections =
+        SECTIONS.iter().map(|(section, _)| section.split('.').next().unwrap_or(section).to_uppercase());
+    let prefixes = sections.map(|section| format!("PROVOST_{section}_")).collect::<Vec<_>>();
+    for name in variables.keys().filter(|name| !known.contains(name)) {
+        if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        let remedy = nearest(name, known.iter().cloned()).map(|known| format!("did you mean {known}?"));
+        loading.problems.push(Problem {
+            source: Source::Variable(name.clone()),
+            key: String::new(),
+            what: "there is no such setting".to_owned(),
+            remedy: remedy.unwrap_or_default(),
+        });
+    }
+}
+
+fn load_flags(loading: &mut Loading, flags: &[(&'static str, String)]) {
+    for (flag, value) in flags {
+        if let Some(setting) = SETTINGS.iter().find(|setting| setting.flag == Some(flag)) {
+            loading.take(setting, Raw::Text(value), Source::Flag(flag));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The settings: declared once in `table.rs`, read from defaults, files, variables and flags, in that order.
+
+mod contradictions;
+mod declare;
+mod document;
+mod errors;
+mod file;
+mod layers;
+mod nearest;
+mod table;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use provost_event::{Budget, Limits};
+
+pub(crate) use document::{init_file, schema};
+pub(crate) use errors::{Problem, Problems, Source};
+pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load};
+
+use declare::{Otherwise, Setting};
+use value::Raw;
+
+/// What is set, from wherever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `provider/model`, or `script:FILE` as it was written.
+    pub(crate) model: String,
+    /// The user's own words for the system prompt.
+    pub(crate) instructions: String,
+    /// Tokens of an answer.
+    pub(crate) output_tokens_max: Option<u32>,
+    /// The engine's limits, the turns' included.
+    pub(crate) limits: Limits,
+    /// The run's limits.
+    pub(crate) budget: Budget,
+    /// Another address of Anthropic's.
+    pub(crate) anthropic_base_url: Option<String>,
+    /// The variable with Anthropic's key.
+    pub(crate) anthropic_key_env: String,
+    /// The folder for runs, where it isn't the platform's.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Who must agree before an agent may stop.
+    pub(crate) stop_hooks: Vec<StopHook>,
+}
+
+/// A stop hook and where it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StopHook {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its command.
+    pub(crate) command: String,
+    /// How long it may take.
+    pub(crate) timeout_secs: u64,
+    /// Where it begins.
+    pub(crate) source: Source,
+    /// Where its timeout was given.
+    pub(crate) timeout_source: Source,
+}
+
+impl StopHook {
+    fn at(source: Source) -> Self {
+        let mut hook = Self {
+            name: String::new(),
+            command: String::new(),
+            timeout_secs: 0,
+            timeout_source: source.clone(),
+            source,
+        };
+        for field in table::STOP_HOOK {
+            field.take_default(&mut hook);
+        }
+        hook
+    }
+}
+
+/// A value and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// The value, for people; holds no secret.
+    pub(crate) shown: String,
+    /// Where it was given.
+    pub(crate) source: Source,
+}
+
+/// Everything that was found, right and wrong.
+pub(crate) struct Loading {
+    /// What is set.
+    pub(crate) settings: Settings,
+    /// Where each value came from, by key; what isn't set is missing.
+    pub(crate) given: BTreeMap<String, Given>,
+    /// The files that were read, the weakest first.
+    pub(crate) files: Vec<PathBuf>,
+    /// What is wrong.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Loading {
+    fn defaults() -> Self {
+        let mut loading = Self {
+            settings: Settings::blank(),
+            given: BTreeMap::new(),
+            files: Vec::new(),
+            problems: Vec::new(),
+        };
+        for setting in table::SETTINGS {
+            if let Some(shown) = setting.take_default(&mut loading.settings) {
+                loading.given.insert(setting.key(), Given { shown, source: Source::Default });
+            }
+        }
+        loading
+    }
+
+    /// Takes a value, or notes what is wrong with it.
+    fn take(&mut self, setting: &Setting<Settings>, raw: Raw<'_>, source: Source) {
+        match setting.take(&mut self.settings, raw) {
+            Ok(()) => {
+                let shown = without_password(&raw.shown());
+                self.given.insert(setting.key(), Given { shown, source });
+            }
+            Err(what) => {
+                let remedy = match (&source, setting.flag) {
+                    (Source::Flag(_), Some(flag)) => {
+                        format!("e.g. {flag} {}", setting.example.trim_matches('"'))
+                    }
+                    _ => file::example(setting),
+                };
+                self.problems.push(Problem { source, key: setting.key(), what, remedy });
+            }
+        }
+    }
+
+    /// Where `key` was given.
+    pub(crate) fn source(&self, key: &str) -> Source {
+        self.given.get(key).map_or(Source::Default, |given| given.source.clone())
+    }
+
+    /// The settings, if nothing is wrong with them.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub(crate) fn settled(self) -> Result<Settled, Problems> {
+        if self.problems.is_empty() {
+            Ok(Settled { settings: self.settings, given: self.given })
+        } else {
+            Err(Problems(self.problems))
+        }
+    }
+}
+
+/// All keys in the order of their declaration, each with what it means when it isn't set.
+pub(crate) fn keys() -> impl Iterator<Item = (String, &'static str)> {
+    table::SETTINGS.iter().map(|setting| match setting.otherwise {
+        Otherwise::Unset(words) => (setting.key(), words),
+        Otherwise::Is(_) | Otherwise::Required => (setting.key(), ""),
+    })
+}
+
+/// Settings that nothing is wrong with.
+pub(crate) struct Settled {
+    /// The settings.
+    pub(crate) settings: Settings,
+    given: BTreeMap<String, Given>,
+}
+
+impl Settled {
+    /// Where `key` was given.
+    pub(crate) fn source(&self, key: &str) -> Source {
+        self.given.get(key).map_or(Source::Default, |given| given.source.clone())
+    }
+}
+
+/// An address without what stands before its host.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest.split_at_checked(host_end).and_then(|(host, path)| Some((host.rsplit_once('@')?.1, path))) {
+        Some((host, path)) => format!("{scheme}://…@{host}{path}"),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Loading, table};
+
+    #[test]
+    fn every_default_is_taken_and_the_limits_are_the_engines_own() {
+        let loading = Loading::defaults();
+        assert_eq!(loading.settings.limits, Limits::default());
+        for setting in table::SETTINGS {
+            let has_default = matches!(setting.otherwise, super::Otherwise::Is(_));
+            assert_eq!(loading.given.contains_key(&setting.key()), has_default, "{}", setting.key());
+            assert!(!setting.words.is_empty() && !setting.example.is_empty(), "{}", setting.key());
+            assert!(
+                table::SECTIONS.iter().any(|(section, _)| *section == setting.section),
+                "{}",
+                setting.key()
+            );
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What was probably meant.
+
+use super::table::{SECTIONS, SETTINGS, STOP_HOOK};
+
+/// Says what could have been meant by the unknown `key`.
+pub(super) fn advice(key: &str) -> String {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    if let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) {
+        return format!("`{name}` belongs into [{}]", setting.section);
+    }
+    let sections = SECTIONS.iter().map(|(section, _)| (*section).to_owned());
+    let keys = SETTINGS.iter().map(super::declare::Setting::key);
+    match nearest(key, keys.chain(sections).chain(["stop_hooks".to_owned()])) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => "`provost check` lists what there is".to_owned(),
+    }
+}
+
+/// Says which fields a stop hook has.
+pub(super) fn fields(name: &str) -> String {
+    let all = STOP_HOOK.iter().map(|field| field.name.to_owned());
+    match nearest(name, all.clone()) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => format!("a stop hook has {}", all.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The one of `all` that differs from `wrong` the least, unless that is too much.
+pub(super) fn nearest(wrong: &str, all: impl Iterator<Item = String>) -> Option<String> {
+    let distances = all.map(|known| (strsim::damerau_levenshtein(wrong, &known), known));
+    let (distance, known) = distances.min()?;
+    (distance <= known.chars().count().div_ceil(3).min(4)).then_some(known)
+}

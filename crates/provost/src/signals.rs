@@ -1,0 +1,50 @@
+//! What interrupts the program: Ctrl-C and the request to terminate.
+
+use tokio::signal;
+
+/// Listens from its making on; until then the system's own way counts.
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: signal::unix::Signal,
+}
+
+impl Signals {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the system doesn't let us.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        #[cfg(unix)]
+        {
+            use signal::unix::{SignalKind, signal};
+            Ok(Self {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+            })
+        }
+        #[cfg(not(unix))]
+        Ok(Self {})
+    }
+
+    /// Waits for the next one, and says what people call it.
+    ///
+    /// # Cancellation
+    /// Safe: none is lost.
+    pub(crate) async fn next(&mut self) -> &'static str {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = self.interrupt.recv() => "Ctrl-C",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+        #[cfg(not(unix))]
+        {
+            // Without the means to hear of it, there is nothing to wait for.
+            if signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            "Ctrl-C"
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The other commands' output.
+
+use expect_test::{expect, expect_file};
+
+use crate::support::{Scene, json};
+
+const SCRIPT: &str = r#"
+answers:
+  - text: I'll look.
+    tools:
+      - update_plan: { items: [{ text: look, status: done }, { text: repair, status: in_progress }] }
+      - read_file: { path: missing.rs }
+    usage: { input: 1000, output: 50 }
+  - text: "I have looked.\n\nVERDICT: PASS"
+    usage: { input: 100, cache_read: 1000, output: 20 }
+"#;
+
+fn ran() -> Scene {
+    let settings = "[budget]\ntokens = 50_000\n[[stop_hooks]]\nname = \"tests\"\ncommand = \"true\"\n";
+    let scene = Scene::scripted(SCRIPT).with_settings(settings);
+    assert_eq!(scene.provost(&["run", "Repair the parser\nand its tests"]).status, 0);
+    scene
+}
+
+#[test]
+fn ps_lists_the_newest_first() {
+    let scene = Scene::new();
+    assert_eq!(scene.provost(&["ps"]).stdout, "no runs yet; start one with `provost run \"GOAL\"`\n");
+    let scene = ran();
+    scene.provost(&["run", "Another", "--max-turns", "1"]);
+    expect![[r#"
+        RUN           STATUS            TURNS  TOKENS   COST  AGE  GOAL
+        RUN  budget exhausted      1    1.0k  $0.00   TIME  Another
+        RUN  completed             2    2.1k  $0.00   TIME  Repair the parser …
+    "#]]
+    .assert_eq(&scene.stable(&scene.provost(&["ps"]).stdout));
+    let one = scene.provost(&["ps", "-n", "1", "--json"]).stdout;
+    assert_eq!(one.lines().count(), 1);
+    let run = json(&one);
+    assert_eq!(run["status"], "budget exhausted");
+    assert_eq!(run["outcome"], json(r#"{"kind":"budget_exhausted","dimension":"turns","used":1,"limit":1}"#));
+    assert_eq!((&run["tokens"], &run["turns"], &run["cost_micro_usd"]), (&1050.into(), &1.into(), &0.into()));
+}
+
+#[test]
+fn show_tells_all_of_one_run() {
+    let scene = ran();
+    let shown = scene.provost(&["show", "last"]).stdout;
+    let without_times = shown
+        .lines()
+        .filter(|line| !["started", "updated", "time"].iter().any(|name| line.starts_with(name)));
+    let lines = without_times.map(|line| format!("{line}\n")).collect::<String>();
+    expect![[r#"
+        run         RUN
+        status      completed
+        outcome     completed (verdict PASS)
+        goal        Repair the parser
+                    and its tests
+        model       script:/FOLDER/work/agent.yaml
+        workspace   /FOLDER/work
+        turns       2 of 40
+        tokens      2 170 of 50 000
+        cost        $0.00
+        calls       2 tool calls, 1 failed
+
+        stop hooks, as they last answered
+          tests: may stop (TIME)
+
+        plan
+          [x] look
+          [>] repair
+
+        last words
+          I have looked.
+  
+          VERDICT: PASS
+    "#]]
+    .assert_eq(&scene.stable(&lines));
+    let run = json(&scene.provost(&["show", "last", "--json"]).stdout);
+    assert_eq!(
+        (&run["verdict"], &run["turns_max"], &run["failed_tool_calls"]),
+        (&"pass".into(), &40.into(), &1.into())
+    );
+    assert_eq!(run["last_text"], "I have looked.\n\nVERDICT: PASS");
+}
+
+#[test]
+fn init_writes_what_check_likes_and_replaces_nothing_unasked() {
+    let scene = Scene::new();
+    let wrote = scene.provost(&["init"]);
+    assert_eq!(
+        (wrote.status, scene.stable(&wrote.stdout).as_str()),
+        (0, "wrote /FOLDER/work/provost.toml\n")
+    );
+    let text = std::fs::read_to_string(scene.path("work/provost.toml")).unwrap();
+    expect_file!["init.toml"].assert_eq(&text);
+    assert_eq!(scene.provost(&["check"]).status, 0);
+    scene.write("work/provost.toml", "mine");
+    let refused = scene.provost(&["init"]);
+    assert_eq!(refused.status, 2);
+    assert_eq!(
+        scene.stable(&refused.stderr),
+        "error: /FOLDER/work/provost.toml is there already\nhint: --force replaces it\n"
+    );
+    assert_eq!(std::fs::read_to_string(scene.path("work/provost.toml")).unwrap(), "mine");
+    assert_eq!(scene.provost(&["init", "--force"]).status, 0);
+    assert_eq!(std::fs::read_to_string(scene.path("work/provost.toml")).unwrap(), text);
+}
+
+/// Every example in the file is a value that can be.
+#[test]
+fn init_files_are_right_with_everything_switched_on() {
+    let scene = Scene::new();
+    for (args, file) in
+        [(&["init"][..], "work/provost.toml"), (&["init", "--user"], "home/.config/provost/config.toml")]
+    {
+        assert_eq!(scene.provost(args).status, 0);
+        let text = std::fs::read_to_string(scene.path(file)).unwrap();
+        let on = |line: &str| match line.strip_prefix("# ") {
+            Some(rest)
+                if rest.starts_with("[[")
+                    || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')) =>
+            {
+                format!("{rest}\n")
+            }
+            _ => format!("{line}\n"),
+        };
+        let text = text.lines().map(on).collect::<String>().replace("lint-check", file);
+        assert!(text.matches(" = ").count() > 10, "{text}");
+        scene.write(file, &text);
+    }
+    let checked = scene.provost(&["check", "--json"]);
+    let checked = json(&checked.stdout);
+    assert_eq!(checked["problems"], json("[]"), "{checked}");
+    assert_eq!(checked["files"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn check_says_what_counts_and_where_it_came_from() {
+    let scene = ran();
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 0);
+    expect![[r#"
+        read /FOLDER/work/provost.toml
+
+        agent.model                      script:agent.yaml  (provost.toml:2:1)
+        agent.max_turns                  40  (default)
+        agent.instructions               ""  (default)
+        agent.output_tokens_max          not set: what the model allows
+        budget.tokens                    50000  (provost.toml:4:1)
+        budget.usd                       not set: no limit
+        budget.wall_time                 not set: no limit
+        limits.model_attempts            4  (default)
+        limits.empty_answers             2  (default)
+        limits.continuations             3  (default)
+        limits.circle_notice             3  (default)
+        limits.circle_pause              5  (default)
+        limits.tool_failures             8  (default)
+        limits.interruptions             3  (default)
+        limits.stop_blocks               8  (default)
+        providers.anthropic.base_url     not set: Anthropic's own
+        providers.anthropic.api_key_env  ANTHROPIC_API_KEY  (default)
+        store.dir                        /FOLDER/state  (PROVOST_STATE_DIR)
+        stop hook tests  true  (provost.toml:5:1)
+
+        all right
+    "#]]
+    .assert_eq(&scene.stable(&checked.stdout));
+    let schema = scene.provost(&["check", "--schema"]).stdout;
+    assert_eq!(json(&schema)["properties"]["agent"]["properties"]["max_turns"]["default"], 40);
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let scene = Scene::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = scene.provost(&["completions", shell]);
+        assert!(script.status == 0 && script.stdout.contains("resume"), "{shell}");
+    }
+    let manual = scene.provost(&["man"]).stdout;
+    for command in ["run", "resume", "ps", "show", "logs", "export", "import", "init", "check", "completions"]
+    {
+        assert!(manual.contains(command), "{command}");
+    }
+}

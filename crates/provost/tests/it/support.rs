@@ -1,0 +1,191 @@
+//! A place of its own for each test: a home folder, a state folder, a workspace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up on it.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Scene {
+    folder: TempDir,
+}
+
+/// What a command came to, as text.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let scene = Self { folder: tempfile::tempdir().unwrap() };
+        for name in ["home", "work", "state"] {
+            fs::create_dir(scene.folder.path().join(name)).unwrap();
+        }
+        scene
+    }
+
+    /// A scene with `answers` as the script `agent.yaml`, and settings that name it.
+    pub(crate) fn scripted(answers: &str) -> Self {
+        let scene = Self::new();
+        scene.write("work/agent.yaml", answers);
+        scene.write("work/provost.toml", "[agent]\nmodel = \"script:agent.yaml\"\n");
+        scene
+    }
+
+    /// The same, with more settings.
+    pub(crate) fn with_settings(self, more: &str) -> Self {
+        let before = fs::read_to_string(self.path("work/provost.toml")).unwrap();
+        self.write("work/provost.toml", &format!("{before}{more}"));
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_provost"));
+        command.args(args).current_dir(self.path("work")).stdin(Stdio::null());
+        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+        command.env("HOME", self.path("home")).env("PROVOST_STATE_DIR", self.path("state"));
+        command
+    }
+
+    pub(crate) fn provost(&self, args: &[&str]) -> Done {
+        done(&self.command(args).output().unwrap())
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running { child: Some(child) }
+    }
+
+    /// The newest run's id.
+    pub(crate) fn last_run(&self) -> String {
+        let listed = self.provost(&["ps", "--json", "-n", "1"]);
+        json(listed.stdout.trim())["run"].as_str().expect("a run").to_owned()
+    }
+
+    /// `text` without what differs from run to run.
+    pub(crate) fn stable(&self, text: &str) -> String {
+        let folder = self.folder.path().canonicalize().unwrap();
+        let text = text.replace(folder.to_str().unwrap(), "/FOLDER");
+        let text = text.replace(self.folder.path().to_str().unwrap(), "/FOLDER");
+        let words = text.split_inclusive([' ', '\n', '(', ')', '.', ',', ';', '`', ':']).map(stable_word);
+        words.collect()
+    }
+}
+
+/// Ids and times.
+fn stable_word(word: &str) -> String {
+    let bare = word.trim_end_matches([' ', '\n', '(', ')', '.', ',', ';', '`', ':']);
+    let rest = &word[bare.len()..];
+    let is_id = bare.len() == 12 && bare.bytes().all(|b| b"0123456789abcdefghjkmnpqrstvwxyz".contains(&b));
+    let is_time = bare
+        .strip_suffix("ms")
+        .or(bare.strip_suffix('s'))
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+    match bare {
+        _ if is_id => format!("RUN{rest}"),
+        _ if is_time => format!("TIME{rest}"),
+        _ => word.to_owned(),
+    }
+}
+
+fn done(output: &Output) -> Done {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    Done {
+        status: output.status.code().unwrap_or(-1),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
+}
+
+pub(crate) fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A command that is running; killed if a test loses it.
+pub(crate) struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) fn kill(mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Done {
+        until("the command ends", || self.child.as_mut().unwrap().try_wait().unwrap());
+        done(&self.child.take().unwrap().wait_with_output().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// Looks until there is something to see.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(started.elapsed() < DEADLINE, "waited {DEADLINE:?} until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until the file is there with a whole line in it, and returns that.
+#[track_caller]
+pub(crate) fn line_in(file: &Path) -> String {
+    until(&format!("{} has a line", file.display()), || {
+        let text = fs::read_to_string(file).ok()?;
+        text.strip_suffix('\n').map(str::to_owned)
+    })
+}
+
+/// Waits until no process has this id, but for one that has ended and that nobody has asked for.
+#[track_caller]
+pub(crate) fn gone(pid: &str) {
+    until(&format!("process {pid} is gone"), || {
+        let listed = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+        let stat = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+        (stat.is_empty() || stat.starts_with('Z')).then_some(())
+    });
+}

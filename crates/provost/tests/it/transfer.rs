@@ -1,0 +1,47 @@
+//! A run goes to a file and comes back the same.
+
+use crate::support::Scene;
+
+const SCRIPT: &str = "
+answers:
+  - text: looking
+    tools: [list_dir, { shell: { command: 'seq 1 40000' } }]
+  - text: 'done. VERDICT: PASS'
+";
+
+#[test]
+fn an_export_shows_the_same_where_it_is_imported() {
+    let (here, there) = (Scene::scripted(SCRIPT), Scene::new());
+    assert_eq!(here.provost(&["run", "look"]).status, 0);
+    let run = here.last_run();
+    let file = here.path("run.jsonl");
+    let exported = here.provost(&["export", &run, "-o", file.to_str().unwrap()]);
+    assert_eq!((exported.status, exported.stdout.as_str()), (0, ""), "{exported:?}");
+    let imported = there.provost(&["import", file.to_str().unwrap()]);
+    assert_eq!((imported.status, imported.stdout), (0, format!("{run}\n")));
+    for command in
+        [&["show", "last"][..], &["logs", "last"], &["logs", "last", "--json"], &["export", "last"]]
+    {
+        assert_eq!(here.provost(command).stdout, there.provost(command).stdout, "{command:?}");
+    }
+}
+
+#[test]
+fn an_import_that_cant_be_is_told_with_its_line() {
+    let scene = Scene::scripted(SCRIPT);
+    scene.provost(&["run", "look"]);
+    scene.provost(&["export", "last", "-o", "run.jsonl"]);
+    let again = scene.provost(&["import", "run.jsonl"]);
+    assert_eq!(again.status, 1);
+    assert_eq!(scene.stable(&again.stderr), "error: can't import run.jsonl: run RUN is there already\n");
+    let text = std::fs::read_to_string(scene.path("work/run.jsonl")).unwrap();
+    scene.write("work/cut.jsonl", &text[..text.len() / 2]);
+    let fresh = Scene::new();
+    let cut = fresh.provost(&["import", scene.path("work/cut.jsonl").to_str().unwrap()]);
+    assert_eq!(cut.status, 1);
+    assert!(cut.stderr.contains("cut.jsonl: line "), "{}", cut.stderr);
+    assert_eq!(fresh.provost(&["ps"]).stdout, "no runs yet; start one with `provost run \"GOAL\"`\n");
+    let missing = fresh.provost(&["import", "missing.jsonl"]);
+    assert_eq!(missing.status, 1);
+    assert!(missing.stderr.starts_with("error: can't import missing.jsonl: "), "{}", missing.stderr);
+}
