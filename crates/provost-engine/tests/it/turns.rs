@@ -404,14 +404,12 @@ fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
     policy.budget.tokens = Some(700);
     let mut world = World::start(policy);
     assert!(world.news().ends_with("think (turn 1, cap 668)\n"), "{}", world.news());
-    world.call(&[("read", "{}")]);
-    world.finish_first("x");
-    assert_eq!(world.outcome(), None);
-    world.call(&[("read", "{\"n\":1}")]);
-    world.finish_first("x");
-    world.call(&[("read", "{\"n\":2}")]);
-    world.finish_first("x");
-    assert_eq!(world.outcome().expect("a rest").to_string(), "Token budget used up: 300 of 700");
+    for n in 0..4 {
+        assert_eq!(world.outcome(), None);
+        world.call(&[("read", &format!("{{\"n\":{n}}}"))]);
+        world.finish_first("x");
+    }
+    assert_eq!(world.outcome().expect("a rest").to_string(), "Token budget used up: 400 of 700");
 }
 
 #[test]
