@@ -83,7 +83,7 @@ impl Cache {
             let oldest = used.get(used.len() - STATES_KEPT).copied().unwrap_or_default();
             self.states.retain(|key, cached| cached.used >= oldest || is_worked_on(key.run()));
             // Where most are worked on, the next sweep waits until it is worth its time.
-            self.max.0 = STATES_MAX.max(self.states.len() * 2);
+            self.max.0 = STATES_MAX.max(self.states.len() + STATES_MAX - STATES_KEPT);
         }
     }
 }
@@ -108,4 +108,58 @@ fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Re
 
 fn unreadable(actor: ActorKey, seq: Seq, message: &str) -> HomeError {
     HomeError::Unreadable { actor, seq, message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_event::Outcome;
+
+    use super::*;
+    use crate::MemoryStore;
+
+    fn key(number: usize) -> ActorKey {
+        RunId::from_entropy(number as u64).into()
+    }
+
+    #[test]
+    fn states_are_bounded_but_those_worked_on_stay() {
+        let (mut cache, mut store) = (Cache::default(), MemoryStore::new());
+        let worked_on = |run: RunId| run < RunId::from_entropy(100);
+        for number in 0..3 * STATES_MAX {
+            cache.get(key(number), &mut store).unwrap();
+            cache.tidy(key(number), worked_on);
+            assert!(cache.states.len() <= STATES_MAX + 100, "{}", cache.states.len());
+        }
+        assert!((0..100).all(|number| cache.states.contains_key(&key(number))));
+        assert!(cache.states.contains_key(&key(3 * STATES_MAX - 1)), "the last one used is there");
+    }
+
+    #[test]
+    fn many_that_are_worked_on_all_stay() {
+        let (mut cache, mut store) = (Cache::default(), MemoryStore::new());
+        for number in 0..2 * STATES_MAX {
+            cache.get(key(number), &mut store).unwrap();
+            cache.tidy(key(number), |_| true);
+        }
+        assert_eq!(cache.states.len(), 2 * STATES_MAX);
+    }
+
+    #[test]
+    fn what_has_ended_goes_at_once() {
+        let (mut cache, mut store) = (Cache::default(), MemoryStore::new());
+        let actor = key(1);
+        let ended = provost_event::Ended { outcome: Outcome::Cancelled { by: "ann".to_owned() } };
+        let record = provost_event::Record {
+            actor,
+            seq: Seq(1),
+            at: provost_event::Timestamp(1),
+            entry: ended.into(),
+        };
+        store.begin().unwrap();
+        store.append(actor, Seq::START, &[crate::NewEntry::new(record).unwrap()]).unwrap();
+        store.commit().unwrap();
+        cache.get(actor, &mut store).unwrap();
+        cache.tidy(actor, |_| true);
+        assert!(cache.states.is_empty());
+    }
 }

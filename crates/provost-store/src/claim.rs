@@ -108,19 +108,23 @@ impl FileClaims {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         folder::only_for_the_owner(&mut options);
-        let mut file = options.open(&path).map_err(Denied::Failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Denied::Locked(file)),
-            Err(TryLockError::Error(error)) => return Err(Denied::Failed(error)),
-        }
-        if !is_still_at(&file, &path) {
-            return Ok(None);
-        }
-        // What the file says is only for people; the lock is the claim.
-        let _ = file.set_len(0).and_then(|()| file.write_all(me().as_bytes()));
-        Ok(Some(FileClaim { path, _file: file }))
+        let file = options.open(&path).map_err(Denied::Failed)?;
+        lock(file, path)
     }
+}
+
+fn lock(mut file: File, path: PathBuf) -> Result<Option<FileClaim>, Denied> {
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Denied::Locked(file)),
+        Err(TryLockError::Error(error)) => return Err(Denied::Failed(error)),
+    }
+    if !is_still_at(&file, &path) {
+        return Ok(None);
+    }
+    // What the file says is only for people; the lock is the claim.
+    let _ = file.set_len(0).and_then(|()| file.write_all(me().as_bytes()));
+    Ok(Some(FileClaim { path, _file: file }))
 }
 
 enum Denied {
@@ -208,4 +212,21 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_still_at(_file: &File, _path: &Path) -> bool {
     true
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_on_a_file_that_is_no_longer_there_is_no_claim() {
+        let folder = tempfile::tempdir().unwrap();
+        let claims = FileClaims::new(folder.path());
+        let run = RunId::from_entropy(1);
+        let first = claims.claim(run).unwrap();
+        let opened_by_another = File::open(claims.path(run)).unwrap();
+        drop(first);
+        let _third = claims.claim(run).unwrap();
+        assert!(matches!(lock(opened_by_another, claims.path(run)), Ok(None)));
+    }
 }

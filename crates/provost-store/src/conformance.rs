@@ -8,7 +8,8 @@
 
 use provost_engine::Effect;
 use provost_event::{
-    ActorKey, Block, EffectId, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Timestamp, UserMessage,
+    ActorKey, Block, EffectId, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Timestamp,
+    UserMessage,
 };
 use provost_harness::HomeError;
 
@@ -67,6 +68,7 @@ fn a_log_is_read_as_it_was_appended(mut store: impl SessionStore) {
         ok(store.append(session, Seq::START, &entries(session, 1..=3)));
         ok(store.append(session, Seq(3), &entries(session, 4..=5)));
         ok(store.append(run, Seq::START, &entries(run, 1..=1)));
+        ok(store.append(SessionId { run: self::run(1), agent: 1 }.into(), Seq::START, &[]));
         ok(store.append(other, Seq::START, &entries(other, 1..=1)));
     });
     assert_eq!((ok(store.head(session)), ok(store.head(run))), (Seq(5), Seq(1)));
@@ -195,8 +197,14 @@ fn runs_are_listed_newest_first(mut store: impl SessionStore) {
     assert_eq!(order(&mut store, 2), [run(2), run(4)]);
     assert_eq!(order(&mut store, 0), []);
     let outcome = Some(Outcome::Cancelled { by: "ann".to_owned() });
-    let later =
-        StoredRun { outcome, updated_at: Timestamp(99), turns: 3, tokens: 4, cost: MicroDollars(5), ..listed(1, 10) };
+    let later = StoredRun {
+        outcome,
+        updated_at: Timestamp(99),
+        turns: 3,
+        tokens: 4,
+        cost: MicroDollars(5),
+        ..listed(1, 10)
+    };
     within(&mut store, |store| ok(store.put_run(&later)));
     assert_eq!(ok(store.runs(9)).last(), Some(&later), "a row is replaced, its place stays");
 }

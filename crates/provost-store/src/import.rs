@@ -75,8 +75,7 @@ impl Reading {
         if self.logs.is_empty() && key != ActorKey::Run(run) {
             return Err(LineProblem::NotTheRun { found: key });
         }
-        let log =
-            self.logs.entry(key).or_insert_with(|| Log { actor: Actor::new(key), entries: Vec::new() });
+        let log = self.logs.entry(key).or_insert_with(|| Log { actor: Actor::new(key), entries: Vec::new() });
         log.actor.replay(&record)?;
         let entry = record.entry.body().map_err(FormatError::Malformed)?;
         log.entries.push(NewEntry { record: record.into(), body: entry });

@@ -12,12 +12,32 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, HomeError>>;
 
 /// One thing to be done by the writer.
 pub(crate) enum Job {
-    Post { key: ActorKey, event: Event, dedup: Option<String>, reply: Reply<Posted> },
-    PutBlob { id: BlobId, body: Vec<u8>, reply: Reply<()> },
-    TakeOver { run: RunId, server: Server, reply: Reply<u64> },
-    GiveUp { run: RunId, epoch: u64, reply: Reply<()> },
+    Post {
+        key: ActorKey,
+        event: Event,
+        dedup: Option<String>,
+        reply: Reply<Posted>,
+    },
+    PutBlob {
+        id: BlobId,
+        body: Vec<u8>,
+        reply: Reply<()>,
+    },
+    TakeOver {
+        run: RunId,
+        server: Server,
+        reply: Reply<u64>,
+    },
+    GiveUp {
+        run: RunId,
+        epoch: u64,
+        reply: Reply<()>,
+    },
     /// Answered by false if the run is there already.
-    Import { import: Box<Import>, reply: Reply<bool> },
+    Import {
+        import: Box<Import>,
+        reply: Reply<bool>,
+    },
     /// Look for what other processes wrote.
     Look,
 }

@@ -195,6 +195,9 @@ impl SessionStore for MemoryStore {
             if data.head(actor) != expected {
                 return (Err(HomeError::Conflict { actor }), None);
             }
+            if entries.is_empty() {
+                return (Ok(()), None);
+            }
             let log = data.logs.entry(actor).or_default();
             let before = log.len();
             log.extend(entries.iter().map(|entry| Arc::clone(&entry.record)));

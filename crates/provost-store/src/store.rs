@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use provost_engine::{ActorStatus, Effect};
-use provost_event::{
-    ActorKey, BlobId, EffectId, MicroDollars, Outcome, Record, RunId, Seq, Timestamp,
-};
+use provost_event::{ActorKey, BlobId, EffectId, MicroDollars, Outcome, Record, RunId, Seq, Timestamp};
 use provost_harness::HomeError;
 
 use crate::Claims;

@@ -1,14 +1,15 @@
 //! The one thread that writes. It takes the posts that wait at that moment into one transaction, so that many
 //! share one sync to disk, and tells nobody of anything before that is done.
 
+mod owned;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_engine::{Effect, Event, Now, RunEvent};
-use provost_event::{ActorKey, EffectId, RunId, Seq};
+use provost_engine::{Event, Now};
+use provost_event::{ActorKey, EffectId, Entry, RunId, Seq};
 use provost_harness::{Clock, HomeError, Posted};
-use tokio::sync::mpsc::error::TrySendError;
 
 use crate::cache::Cache;
 use crate::decide::{Change, Decided, decide};
@@ -85,28 +86,15 @@ impl Writer {
         }
     }
 
-    fn look(&mut self) {
-        match self.store.change_marker() {
-            Ok(marker) => self.saw(marker),
-            Err(error) => tracing::warn!(%error, "can't look for what other processes wrote"),
-        }
-    }
-
-    fn saw(&mut self, marker: u64) {
-        if self.marker.replace(marker) != Some(marker) {
-            self.cache.distrust();
-            self.owned.values_mut().for_each(|owned| owned.verified = false);
-            self.outdated = true;
-        }
-    }
-
     fn transact(&mut self, jobs: Vec<Job>) {
         let mut batch = Batch::default();
         let mut failure = self.begin().err();
         for job in jobs {
-            match &failure {
-                None => failure = self.take(job, &mut batch).err(),
-                Some(error) => job.refuse(error.clone()),
+            match (job, &failure) {
+                // Needs no store, and must not depend on one that fails.
+                (Job::GiveUp { run, epoch, reply }, _) => self.give_up(run, epoch, reply),
+                (job, None) => failure = self.take(job, &mut batch).err(),
+                (job, Some(error)) => job.refuse(error.clone()),
             }
         }
         let committed = match failure {
@@ -138,15 +126,8 @@ impl Writer {
                 self.store.put_blob(&id, &body)
             }
             Job::TakeOver { run, server, reply } => self.take_over(run, server, reply, batch),
-            Job::GiveUp { run, epoch, reply } => {
-                if self.owned.get(&run).is_some_and(|owned| owned.epoch == epoch) {
-                    self.disown(run);
-                }
-                send(reply, Ok(()));
-                Ok(())
-            }
             Job::Import { import, reply } => self.import(*import, reply, batch),
-            Job::Look => Ok(()),
+            Job::GiveUp { .. } | Job::Look => Ok(()),
         }
     }
 
@@ -158,11 +139,9 @@ impl Writer {
         batch: &mut Batch,
     ) -> Result<(), HomeError> {
         batch.touched.push(key);
-        let decided = self.verify_owner(key.run()).and_then(|()| {
-            match &dedup {
-                Some(dedup) if self.store.has_post(key, dedup)? => self.ignored(key),
-                _ => self.decide(key, event),
-            }
+        let decided = self.verify_owner(key.run()).and_then(|()| match &dedup {
+            Some(dedup) if self.store.has_post(key, dedup)? => self.ignored(key),
+            _ => self.decide(key, event),
         });
         match decided {
             Ok(decided) => {
@@ -188,31 +167,6 @@ impl Writer {
         decide(&mut self.cache, &mut *self.store, (key, event), now)
     }
 
-    /// The fence: a run that somebody else took over isn't touched any more.
-    fn verify_owner(&mut self, run: RunId) -> Result<(), HomeError> {
-        let Some(owned) = self.owned.get_mut(&run).filter(|owned| !owned.verified) else { return Ok(()) };
-        if self.store.owner_epoch(run)? == owned.epoch {
-            owned.verified = true;
-            return Ok(());
-        }
-        Err(HomeError::Conflict { actor: run.into() })
-    }
-
-    /// A run whose log can't be read, or written, isn't worked on any more: its state may have held what the log
-    /// doesn't have. Whoever takes it over next recovers it.
-    fn fail_owner(&mut self, run: RunId, error: &HomeError) {
-        if let Some(owned) = self.owned.get(&run) {
-            owned.server.failure.send_replace(Some(error.clone()));
-            self.disown(run);
-        }
-    }
-
-    fn disown(&mut self, run: RunId) {
-        self.owned.remove(&run);
-        self.behind.remove(&run);
-        self.feed.give_up(run);
-    }
-
     fn keep(&mut self, changes: Vec<Change>, batch: &mut Batch) -> Result<(), HomeError> {
         // All of them first: whatever comes of one, the states of all are undone with it.
         batch.touched.extend(changes.iter().map(|change| change.actor));
@@ -226,10 +180,10 @@ impl Writer {
         let mut orders = Vec::new();
         if !change.entries.is_empty() {
             self.store.append(actor, change.before, &change.entries)?;
-            batch.written.push((actor, change.entries));
-            if matches!(actor, ActorKey::Run(_)) {
+            if matches!(actor, ActorKey::Run(_)) && change.entries.iter().any(shows_in_a_list) {
                 batch.runs.insert(run);
             }
+            batch.written.push((actor, change.entries));
         }
         for id in change.closed.into_iter().map(named) {
             self.store.close_effect(id)?;
@@ -263,57 +217,14 @@ impl Writer {
         Ok(())
     }
 
-    fn take_over(
-        &mut self,
-        run: RunId,
-        server: Server,
-        reply: Reply<u64>,
-        batch: &mut Batch,
-    ) -> Result<(), HomeError> {
-        let epoch = self.store.bump_owner_epoch(run)?;
-        batch.taken.push(run);
-        self.owned.insert(run, Owned { epoch, verified: true, server });
-        self.feed.serve(run);
-        match self.recover(run) {
-            Ok(changes) => {
-                batch.answers.push(answer(reply, epoch));
-                self.keep(changes, batch)?;
-                let surviving = self.what_is_ours(run)?.into_iter();
-                let orders = batch.orders.entry(run).or_default();
-                orders.extend(surviving.map(|open| Order::Start(open.id, open.effect)));
-                Ok(())
-            }
-            Err(error) => {
-                self.disown(run);
-                send(reply, Err(error));
-                Ok(())
-            }
-        }
-    }
-
-    /// What the run's actor makes of it if somebody left it in the middle.
-    fn recover(&mut self, run: RunId) -> Result<Vec<Change>, HomeError> {
-        let open = self.store.open_effects(run)?;
-        let left_undone = open.iter().any(|open| !matches!(open.effect, Effect::Timer { .. }));
-        let state = self.cache.get(ActorKey::Run(run), &mut *self.store)?;
-        let Some(status) = state.status() else { return Ok(Vec::new()) };
-        if status.outcome.is_some() && !left_undone {
-            return Ok(Vec::new());
-        }
-        Ok(self.decide(run.into(), RunEvent::Recover.into())?.changes)
-    }
-
-    /// What is open and ours to do: timers, what we began, and what nobody has begun yet. What somebody else had
-    /// begun is left to the actors, who know whether it may be done again.
-    fn what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
-        let ours = self.owned.get(&run).map(|owned| owned.epoch);
-        let mut open = self.store.open_effects(run)?;
-        open.retain(|open| matches!(open.effect, Effect::Timer { .. }) || open.epoch.is_none() || open.epoch == ours);
-        Ok(open)
-    }
-
     fn import(&mut self, import: Import, reply: Reply<bool>, batch: &mut Batch) -> Result<(), HomeError> {
-        let is_new = self.store.actors(import.run.run)?.is_empty();
+        let is_new = match self.store.actors(import.run.run) {
+            Ok(actors) => actors.is_empty(),
+            Err(error) => {
+                send(reply, Err(error));
+                return Ok(());
+            }
+        };
         batch.answers.push(answer(reply, is_new));
         if !is_new {
             return Ok(());
@@ -330,12 +241,13 @@ impl Writer {
     }
 
     fn tell(&mut self, batch: Batch) {
+        // Servers first: whoever sees an entry may rely on its effects being under way, its timers set.
+        for (run, orders) in batch.orders {
+            self.order(run, Orders::Changed(orders));
+        }
         self.feed.publish(&batch.written);
         for (actor, _) in &batch.written {
             self.cache.tidy(*actor, |run| self.owned.contains_key(&run));
-        }
-        for (run, orders) in batch.orders {
-            self.order(run, Orders::Changed(orders));
         }
         batch.answers.into_iter().for_each(|answer| answer(Ok(())));
     }
@@ -349,38 +261,9 @@ impl Writer {
         }
         batch.answers.into_iter().for_each(|answer| answer(Err(error.clone())));
     }
+}
 
-    fn order(&mut self, run: RunId, orders: Orders) {
-        let Some(owned) = self.owned.get(&run) else { return };
-        match owned.server.orders.try_send(orders) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                self.behind.insert(run);
-            }
-            // A server that is gone gives the run up; the next one recovers it.
-            Err(TrySendError::Closed(_)) => {}
-        }
-    }
-
-    /// After a commit of somebody else's: the ends of the logs, and what there is to do.
-    fn tell_followers(&mut self) {
-        if std::mem::take(&mut self.outdated) {
-            for actor in self.feed.followed() {
-                match self.store.head(actor) {
-                    Ok(head) => self.feed.advance(actor, head),
-                    Err(error) => tracing::warn!(%error, %actor, "can't look for new entries"),
-                }
-            }
-            self.behind.extend(self.owned.keys());
-        }
-        for run in std::mem::take(&mut self.behind) {
-            match self.what_is_ours(run) {
-                Ok(open) => self.order(run, Orders::Open(open)),
-                Err(error) => {
-                    tracing::warn!(%error, %run, "can't look for what is to be done");
-                    self.behind.insert(run);
-                }
-            }
-        }
-    }
+/// A reservation changes nothing that a list shows but the time of the last change, and comes with every turn.
+fn shows_in_a_list(entry: &NewEntry) -> bool {
+    !matches!(entry.record.entry, Entry::BudgetReserved(_))
 }

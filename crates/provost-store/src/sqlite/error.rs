@@ -23,7 +23,9 @@ fn hint(error: &rusqlite::Error) -> Option<&'static str> {
     match error.sqlite_error_code()? {
         ErrorCode::DiskFull => Some("free some space, then `provost resume`"),
         ErrorCode::SystemIoFailure => Some("check the disk and its free space, then `provost resume`"),
-        ErrorCode::NotADatabase => Some("this file isn't Provost's: move it away or name another state folder"),
+        ErrorCode::NotADatabase => {
+            Some("this file isn't Provost's: move it away or name another state folder")
+        }
         ErrorCode::DatabaseCorrupt => {
             Some("the database is damaged: move it away, restore a copy, or `provost import` exported runs")
         }

@@ -98,7 +98,7 @@ pub(super) fn head(connection: &Connection, id: i64) -> Result<Seq, HomeError> {
 
 /// A row that SQLite gave, or what is wrong with what it says.
 enum Read {
-    Record(Record),
+    Record(Arc<Record>),
     Unreadable(Seq, String),
 }
 
@@ -119,7 +119,7 @@ fn records(
     let mut records = Vec::new();
     while let Some(row) = rows.next().attempt(ATTEMPT)? {
         match record(actor, row).attempt(ATTEMPT)? {
-            Read::Record(record) => records.push(Arc::new(record)),
+            Read::Record(record) => records.push(record),
             Read::Unreadable(..) if !records.is_empty() => break,
             Read::Unreadable(seq, message) => return Err(HomeError::Unreadable { actor, seq, message }),
         }
@@ -136,7 +136,7 @@ fn record(actor: ActorKey, row: &Row<'_>) -> rusqlite::Result<Read> {
         (Ok(kind), Ok(body)) => Record::from_parts(head, kind, body).map_err(|error| chain(&error)),
         (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
     };
-    Ok(read.map_or_else(|message| Read::Unreadable(seq, message), Read::Record))
+    Ok(read.map_or_else(|message| Read::Unreadable(seq, message), |record| Read::Record(Arc::new(record))))
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -43,7 +43,10 @@ impl SqliteStore {
     }
 
     fn run(&self, sql: &str, params: impl Params, attempt: &'static str) -> Result<usize, HomeError> {
-        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).attempt(attempt)
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params))
+            .attempt(attempt)
     }
 
     /// The numbers that name an effect's row: its run's, its actor's, its own.
@@ -55,7 +58,9 @@ impl SqliteStore {
     fn insert_entry(&self, id: i64, entry: &NewEntry) -> rusqlite::Result<()> {
         let record = &entry.record;
         self.connection
-            .prepare_cached("INSERT INTO entries (actor, seq, v, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .prepare_cached(
+                "INSERT INTO entries (actor, seq, v, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
             .execute(params![
                 id,
                 int(record.seq.0),

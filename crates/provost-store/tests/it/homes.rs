@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use provost_engine::{Effect, Event};
+use provost_event::{Budget, EffectId, Seq};
 use provost_harness::conformance::{HomeMaker, check_home};
 use provost_harness::{Clock, Home};
 use provost_store::{LocalHome, MemoryStore, SqliteStore};
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{asks_for_tools, policy, run, soon, start, tool_done};
 
 struct InMemory;
 
@@ -54,4 +59,65 @@ async fn a_home_on_disk_is_a_home() {
 #[tokio::test]
 async fn a_home_on_a_single_threaded_runtime_is_a_home() {
     check_home(&OnDisk).await;
+}
+
+/// Blocks the thread of its runtime at the first tool until it is told to go on.
+struct Stubborn {
+    go_on: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
+    begun: tokio::sync::mpsc::UnboundedSender<provost_event::EffectId>,
+}
+
+#[async_trait]
+impl provost_harness::Executor for Stubborn {
+    async fn run(&self, id: EffectId, effect: Effect, _: CancellationToken) -> Event {
+        self.begun.send(id).unwrap();
+        if let Effect::RunTool(_) = effect {
+            self.go_on.lock().unwrap().recv().unwrap();
+        }
+        std::future::pending().await
+    }
+}
+
+/// More changes than its queue holds come while a server can't take them: it is told what is open instead.
+#[test]
+fn a_server_that_falls_behind_loses_no_effect() {
+    const TOOLS: u64 = 200;
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let home = LocalHome::new(MemoryStore::new(), Arc::new(provost_harness::SystemClock)).unwrap();
+    let (sender, go_on) = std::sync::mpsc::channel();
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let stubborn = Arc::new(Stubborn { go_on: go_on.into(), begun });
+    let serving_home = home.clone();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let server = std::thread::spawn(move || {
+        runtime().block_on(async {
+            let guard = serving_home.serve(run(1), stubborn, CancellationToken::new()).await.unwrap();
+            let event = start(policy(Budget::default(), 10));
+            serving_home.post(run(1).into(), event.into(), None).await.unwrap();
+            stopped.cancelled().await;
+            guard.release().await;
+        });
+    });
+    runtime().block_on(async {
+        let think = soon(begins.recv()).await.unwrap();
+        home.post(think.actor, asks_for_tools(think.seq, 200), None).await.unwrap();
+        let first = soon(begins.recv()).await.unwrap();
+        for seq in 0..TOOLS {
+            let seq = Seq(first.seq.0 + seq);
+            assert!(home.post(think.actor, tool_done(seq, None), None).await.unwrap().changed);
+        }
+        (0..TOOLS).for_each(|_| sender.send(()).unwrap());
+        let next = async {
+            loop {
+                let id = begins.recv().await.unwrap();
+                if id.seq.0 >= first.seq.0 + TOOLS {
+                    return;
+                }
+            }
+        };
+        soon(next).await;
+        stop.cancel();
+    });
+    server.join().unwrap();
 }

@@ -1,4 +1,18 @@
 //! Tests of the embedded home, through what it offers to others.
 
+#[cfg(test)]
+mod failing;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod homes;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod speed;
+#[cfg(test)]
 mod stores;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod transfer;

@@ -2,7 +2,7 @@
 
 use provost_harness::HomeError;
 use provost_store::conformance::{check_shared_store, check_store};
-use provost_store::{MemoryStore, SqliteStore};
+use provost_store::{Claims as _, FileClaims, MemoryStore, SqliteStore};
 use tempfile::TempDir;
 
 #[test]
@@ -65,5 +65,33 @@ fn two_processes_may_make_the_database_at_once() {
     });
     let opened = opening.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap());
     let failed = opened.filter_map(Result::err).map(|error: HomeError| error.to_string()).collect::<Vec<_>>();
-    assert_eq!(failed, [String::new(); 0]);
+    assert_eq!(failed, Vec::<String>::new());
+}
+
+#[test]
+fn many_who_claim_and_look_never_both_have_it() {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    let folder = TempDir::new().unwrap();
+    let claims = FileClaims::new(folder.path().join("locks"));
+    let (held, claimed) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while claimed.load(Ordering::SeqCst) < 300 {
+                    claims.is_claimed(crate::support::run(1)).unwrap();
+                    if let Ok(claim) = claims.claim(crate::support::run(1)) {
+                        assert!(!held.swap(true, Ordering::SeqCst), "two have it");
+                        claimed.fetch_add(1, Ordering::SeqCst);
+                        held.store(false, Ordering::SeqCst);
+                        drop(claim);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("locks")).unwrap().count(),
+        0,
+        "no lock file is left behind"
+    );
 }

@@ -1,0 +1,151 @@
+//! The writer's part in serving runs: taking them over, the fence, and telling servers and followers of changes.
+
+use provost_engine::{Effect, RunEvent};
+use provost_event::{ActorKey, RunId};
+use provost_harness::HomeError;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::{Batch, Owned, Writer};
+use crate::OpenEffect;
+use crate::decide::Change;
+use crate::job::{Order, Orders, Reply, Server, answer, send};
+
+impl Writer {
+    pub(super) fn look(&mut self) {
+        match self.store.change_marker() {
+            Ok(marker) => self.saw(marker),
+            Err(error) => tracing::warn!(%error, "can't look for what other processes wrote"),
+        }
+    }
+
+    pub(super) fn saw(&mut self, marker: u64) {
+        if self.marker.replace(marker) != Some(marker) {
+            self.cache.distrust();
+            self.owned.values_mut().for_each(|owned| owned.verified = false);
+            self.outdated = true;
+        }
+    }
+
+    /// The fence: a run that somebody else took over isn't touched any more.
+    pub(super) fn verify_owner(&mut self, run: RunId) -> Result<(), HomeError> {
+        let Some(owned) = self.owned.get_mut(&run).filter(|owned| !owned.verified) else { return Ok(()) };
+        if self.store.owner_epoch(run)? == owned.epoch {
+            owned.verified = true;
+            return Ok(());
+        }
+        Err(HomeError::Conflict { actor: run.into() })
+    }
+
+    /// A run whose log can't be read, or written, isn't worked on any more: its state may have held what the log
+    /// doesn't have. Whoever takes it over next recovers it.
+    pub(super) fn fail_owner(&mut self, run: RunId, error: &HomeError) {
+        if let Some(owned) = self.owned.get(&run) {
+            owned.server.failure.send_replace(Some(error.clone()));
+            self.disown(run);
+        }
+    }
+
+    pub(super) fn give_up(&mut self, run: RunId, epoch: u64, reply: Reply<()>) {
+        if self.owned.get(&run).is_some_and(|owned| owned.epoch == epoch) {
+            self.disown(run);
+        }
+        send(reply, Ok(()));
+    }
+
+    pub(super) fn disown(&mut self, run: RunId) {
+        self.owned.remove(&run);
+        self.behind.remove(&run);
+        self.feed.give_up(run);
+    }
+
+    pub(super) fn take_over(
+        &mut self,
+        run: RunId,
+        server: Server,
+        reply: Reply<u64>,
+        batch: &mut Batch,
+    ) -> Result<(), HomeError> {
+        let epoch = match self.store.bump_owner_epoch(run) {
+            Ok(epoch) => epoch,
+            Err(error) => {
+                send(reply, Err(error.clone()));
+                return Err(error);
+            }
+        };
+        batch.taken.push(run);
+        self.owned.insert(run, Owned { epoch, verified: true, server });
+        self.feed.serve(run);
+        match self.recover(run) {
+            Ok(changes) => {
+                batch.answers.push(answer(reply, epoch));
+                self.keep(changes, batch)?;
+                let surviving = self.what_is_ours(run)?.into_iter();
+                let orders = batch.orders.entry(run).or_default();
+                orders.extend(surviving.map(|open| Order::Start(open.id, open.effect)));
+                Ok(())
+            }
+            Err(error) => {
+                self.disown(run);
+                send(reply, Err(error));
+                Ok(())
+            }
+        }
+    }
+
+    /// What the run's actor makes of it if somebody left it in the middle.
+    pub(super) fn recover(&mut self, run: RunId) -> Result<Vec<Change>, HomeError> {
+        let open = self.store.open_effects(run)?;
+        let left_undone = open.iter().any(|open| !matches!(open.effect, Effect::Timer { .. }));
+        let state = self.cache.get(ActorKey::Run(run), &mut *self.store)?;
+        let Some(status) = state.status() else { return Ok(Vec::new()) };
+        if status.outcome.is_some() && !left_undone {
+            return Ok(Vec::new());
+        }
+        Ok(self.decide(run.into(), RunEvent::Recover.into())?.changes)
+    }
+
+    /// What is open and ours to do: timers, what we began, and what nobody has begun yet. What somebody else had
+    /// begun is left to the actors, who know whether it may be done again.
+    pub(super) fn what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+        let ours = self.owned.get(&run).map(|owned| owned.epoch);
+        let mut open = self.store.open_effects(run)?;
+        open.retain(|open| {
+            matches!(open.effect, Effect::Timer { .. }) || open.epoch.is_none() || open.epoch == ours
+        });
+        Ok(open)
+    }
+
+    pub(super) fn order(&mut self, run: RunId, orders: Orders) {
+        let Some(owned) = self.owned.get(&run) else { return };
+        match owned.server.orders.try_send(orders) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                self.behind.insert(run);
+            }
+            // Its task was ended from outside, and its claim with it; the next one recovers the run.
+            Err(TrySendError::Closed(_)) => self.disown(run),
+        }
+    }
+
+    /// After a commit of somebody else's: the ends of the logs, and what there is to do.
+    pub(super) fn tell_followers(&mut self) {
+        if std::mem::take(&mut self.outdated) {
+            for actor in self.feed.followed() {
+                match self.store.head(actor) {
+                    Ok(head) => self.feed.advance(actor, head),
+                    Err(error) => tracing::warn!(%error, %actor, "can't look for new entries"),
+                }
+            }
+            self.behind.extend(self.owned.keys());
+        }
+        for run in std::mem::take(&mut self.behind) {
+            match self.what_is_ours(run) {
+                Ok(open) => self.order(run, Orders::Open(open)),
+                Err(error) => {
+                    tracing::warn!(%error, %run, "can't look for what is to be done");
+                    self.behind.insert(run);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! How fast it is. Ignored: `cargo test --release -p provost-store -- --ignored --nocapture speed`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures::future::join_all;
+use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
+use provost_event::{
+    ActorKey, AssistantMessage, Block, Budget, EffectId, Entry, Json, ModelCalled, Record, RunId, Seq,
+    SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished, ToolStarted, ToolStatus,
+    TurnEnded, Usage,
+};
+use provost_harness::{Executor, Home, SystemClock};
+use provost_store::{LocalHome, MemoryStore, NewEntry, SessionStore, SqliteStore};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{ended, policy, run, start};
+
+const OUTPUT: &str = "a line of what a tool says, as long as lines usually are, and then a little longer\n";
+
+fn tool_call(number: u64) -> Block {
+    Block::ToolCall(ToolCall {
+        id: format!("call_{number}").as_str().into(),
+        name: "look".to_owned(),
+        input: Json::parse(format!(r#"{{"path":"src/file_{number}.rs","offset":{number}}}"#)).unwrap(),
+        malformed: None,
+    })
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 1000, output_tokens: 100, ..Usage::default() }
+}
+
+/// Asks for one tool a turn, then ends.
+struct Instantly {
+    turns: u32,
+}
+
+#[async_trait]
+impl Executor for Instantly {
+    async fn run(&self, id: EffectId, effect: Effect, _cancel: CancellationToken) -> Event {
+        let seq = id.seq;
+        match effect {
+            Effect::Think(think) => {
+                let (block, stop) = if think.turn < self.turns {
+                    (tool_call(u64::from(think.turn)), StopReason::ToolUse)
+                } else {
+                    (Block::Text("Done.".to_owned()), StopReason::EndTurn)
+                };
+                let content = vec![Block::Text("I'll look at the next file.".to_owned()), block];
+                let answer = Answer { content, usage: usage(), model: "m".to_owned(), stop };
+                SessionEvent::Answered { seq, answer }.into()
+            }
+            _ => {
+                let output = OUTPUT.repeat(6);
+                let result =
+                    ToolResult { status: ToolStatus::Ok, output, whole: None, duration_ms: 1, memory: None };
+                SessionEvent::ToolDone { seq, result }.into()
+            }
+        }
+    }
+}
+
+/// CPU time of this process: its own, and the kernel's for it.
+fn cpu() -> [Duration; 2] {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = stat.rsplit(')').next().unwrap().split_whitespace().collect::<Vec<_>>();
+    [11, 12].map(|field| Duration::from_millis(fields[field].parse::<u64>().unwrap() * 10))
+}
+
+async fn agent(home: Arc<dyn Home>, run: RunId, turns: u32) {
+    use futures::StreamExt as _;
+    let watcher = {
+        let mut records = home.subscribe(SessionId::root(run).into(), Seq::START);
+        tokio::spawn(async move {
+            while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Ended(_)) {}
+        })
+    };
+    let guard = home.serve(run, Arc::new(Instantly { turns }), CancellationToken::new()).await.unwrap();
+    home.post(run.into(), start(policy(Budget::default(), turns + 1)).into(), None).await.unwrap();
+    ended(&*home, run).await;
+    watcher.await.unwrap();
+    guard.release().await;
+}
+
+async fn turns(name: &str, store: impl SessionStore, agents: u32, turns: u32) {
+    let home: Arc<dyn Home> = Arc::new(LocalHome::new(store, Arc::new(SystemClock)).unwrap());
+    let (began, before) = (Instant::now(), cpu());
+    join_all((0..agents).map(|number| agent(home.clone(), run(number.into()), turns))).await;
+    let (took, after) = (began.elapsed(), cpu());
+    let all = f64::from(agents * turns);
+    let per_turn = |index: usize| (after[index] - before[index]).as_secs_f64() * 1e6 / all;
+    let (user, system) = (per_turn(0), per_turn(1));
+    println!(
+        "{name} {agents:5} agents x {turns:5} turns: {:8.1} turns/s, {:6.1} µs CPU a turn ({user:.1} user, {system:.1} system)",
+        all / took.as_secs_f64(),
+        user + system,
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures"]
+async fn speed_of_turns() {
+    for (agents, count) in [(1, 2000), (8, 1000), (64, 200), (1000, 20)] {
+        turns("memory", MemoryStore::new(), agents, count).await;
+        let folder = TempDir::new().unwrap();
+        let store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
+        turns("sqlite", store, agents, count).await;
+    }
+}
+
+fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
+    let RunEvent::Start { goal, policy } = start(policy(Budget::default(), 1_000_000)) else {
+        unreachable!()
+    };
+    let first = Entry::SessionStarted(SessionStarted { goal, policy: policy.agent, parent: None });
+    let rest = (0..entries).map(|number| {
+        let turn = u32::try_from(number / 5 + 1).unwrap();
+        let Block::ToolCall(call) = tool_call(u64::from(turn)) else { unreachable!() };
+        match number % 5 {
+            0 => ModelCalled { turn, call: turn, attempt: 1, output_tokens_max: 1000, deadline: None }.into(),
+            1 => AssistantMessage {
+                turn,
+                call: turn,
+                content: vec![Block::Text("I'll look.".to_owned()), Block::ToolCall(call)],
+                usage: usage(),
+                cost: None,
+                model: "m".to_owned(),
+                stop: StopReason::ToolUse,
+            }
+            .into(),
+            2 => ToolStarted { call: call.id, tool: call.name, input: call.input, again: false }.into(),
+            3 => ToolFinished {
+                call: call.id,
+                tool: call.name,
+                status: ToolStatus::Ok,
+                output: OUTPUT.repeat(6),
+                whole: None,
+                duration_ms: 3,
+                memory: None,
+            }
+            .into(),
+            _ => TurnEnded { turn, tool_calls: 1 }.into(),
+        }
+    });
+    let actor = ActorKey::Session(session);
+    let entries = std::iter::once(first).chain(rest).zip(1..);
+    entries
+        .map(|(entry, seq)| {
+            NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), entry }).unwrap()
+        })
+        .collect()
+}
+
+#[tokio::test]
+#[ignore = "measures"]
+async fn speed_of_folding() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    let session = SessionId::root(run(1));
+    let entries = long_log(session, 100_000);
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.begin().unwrap();
+    store.append(session.into(), Seq::START, &entries).unwrap();
+    store.commit().unwrap();
+    drop(store);
+    for _ in 0..3 {
+        let store = SqliteStore::open(&path).unwrap();
+        let home = LocalHome::new(store, Arc::new(SystemClock)).unwrap();
+        let began = Instant::now();
+        let posted = home.post(session.into(), SessionEvent::Proceed { turn: 0 }.into(), None).await.unwrap();
+        println!("{} entries folded in {:?}", posted.head, began.elapsed());
+    }
+}

@@ -1,0 +1,138 @@
+//! Runs as files.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use provost_event::{Budget, Seq};
+use provost_harness::{Blobs as _, Home, RunQuery, RunStatus, SystemClock};
+use provost_store::{LocalHome, MemoryStore, TransferError, export_run, import_run};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Hands, asks_for_tools, ended, policy, run, soon, start, tool_done};
+
+fn home() -> LocalHome {
+    LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap()
+}
+
+/// A run that looked at two things, whose whole outputs are kept; then its process went away, or it ended.
+async fn exported(to_the_end: bool) -> String {
+    let home = home();
+    let (hands, mut calls) = Hands::new();
+    let guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    home.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
+    let call = soon(calls.recv()).await.unwrap();
+    let seq = call.id.seq;
+    call.answer(asks_for_tools(seq, 2));
+    for body in [b"all of it\n".to_vec(), vec![0xff, 0xfe]] {
+        let whole = home.put_blob(body).await.unwrap();
+        let call = soon(calls.recv()).await.unwrap();
+        let seq = call.id.seq;
+        call.answer(tool_done(seq, Some(whole)));
+    }
+    let call = soon(calls.recv()).await.unwrap();
+    if to_the_end {
+        call.done();
+        soon(ended(&home, run(1))).await;
+    }
+    guard.release().await;
+    export(&home).await
+}
+
+async fn export(home: &LocalHome) -> String {
+    let mut file = Vec::new();
+    let lines = export_run(home, run(1), &mut file).await.unwrap();
+    let text = String::from_utf8(file).unwrap();
+    assert_eq!(text.lines().count(), lines);
+    text
+}
+
+async fn import(home: &LocalHome, text: &str) -> Result<provost_event::RunId, String> {
+    import_run(home, &mut text.as_bytes()).await.map_err(|error| {
+        let mut words = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            words = format!("{words}: {error}");
+            source = error.source();
+        }
+        words
+    })
+}
+
+#[tokio::test]
+async fn an_imported_run_is_the_exported_one() {
+    let text = exported(true).await;
+    let home = home();
+    assert_eq!(import(&home, &text).await, Ok(run(1)));
+    assert_eq!(export(&home).await, text);
+    let listed = home.list(RunQuery { max: 9 }).await.unwrap();
+    assert!(matches!(listed[0].status, RunStatus::Rests(_)), "{listed:?}");
+    assert_eq!((listed[0].turns, listed[0].goal.as_str()), (2, "a goal"));
+    assert_eq!(import(&home, &text).await, Err(format!("run {} is there already", run(1))));
+}
+
+#[tokio::test]
+async fn an_imported_run_that_was_not_at_rest_goes_on_when_served() {
+    let text = exported(false).await;
+    let home = home();
+    import(&home, &text).await.unwrap();
+    assert_eq!(home.list(RunQuery { max: 9 }).await.unwrap()[0].status, RunStatus::Interrupted);
+    let (hands, mut calls) = Hands::new();
+    let _guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    soon(calls.recv()).await.unwrap().done();
+    soon(ended(&home, run(1))).await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused_with_its_line_and_leaves_nothing() {
+    let text = exported(true).await;
+    let lines = text.lines().collect::<Vec<_>>();
+    let without = |line: usize| {
+        let kept = lines.iter().enumerate().filter(|(number, _)| number + 1 != line);
+        kept.map(|(_, text)| format!("{text}\n")).collect::<String>()
+    };
+    let with = |line: usize, change: &dyn Fn(&str) -> String| {
+        let changed = lines
+            .iter()
+            .zip(1..)
+            .map(|(text, number)| if number == line { change(text) } else { (*text).to_owned() });
+        changed.map(|text| text + "\n").collect::<String>()
+    };
+    let session = lines.iter().position(|line| line.contains("session_started")).unwrap() + 1;
+    let newer = |line: &str| line.replacen("\"v\":1", "\"v\":9", 1);
+    let cases = [
+        ("cut", text[..text.len() / 2].to_owned(), "not a record of the log"),
+        ("gap", without(2), "line 2: entry 3 of"),
+        (
+            "newer",
+            with(3, &newer),
+            "line 3: written in format 9; this Provost reads up to 1: use a newer one",
+        ),
+        ("newer blob", with(lines.len(), &newer), "use a newer one"),
+        ("garbage", with(session, &|_| "{}".to_owned()), &format!("line {session}: not a record")),
+        ("no run", without(1), "line 1: entry 2 of"),
+        ("session first", lines[session - 1].to_owned(), "the run's own log doesn't come first"),
+        (
+            "other run",
+            format!("{text}{}\n", lines[0].replace(&run(1).to_string(), &run(2).to_string())),
+            "belongs to run",
+        ),
+        ("blob", text.replace("all of it", "some of it"), "is damaged"),
+        ("empty", String::new(), "there is no run in it"),
+        ("doubled", format!("{text}{}\n", lines[0]), "entry 1 of"),
+    ];
+    let home = home();
+    for (name, text, expected) in cases {
+        let error = import(&home, &text).await.expect_err(name);
+        assert!(error.contains(expected), "{name}: {error}");
+        assert!(home.actors(run(1)).await.unwrap().is_empty(), "{name}");
+    }
+    import(&home, &text).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_that_is_not_there_is_not_exported() {
+    let error = export_run(&home(), run(7), &mut Vec::new()).await.unwrap_err();
+    assert!(matches!(error, TransferError::Home(_)));
+    assert_eq!(error.to_string(), format!("there is no run {}", run(7)));
+    assert!(home().read(run(7).into(), Seq::START, 1).await.unwrap().is_empty());
+}
