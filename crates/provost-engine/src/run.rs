@@ -75,6 +75,7 @@ pub struct RunState {
     goal: String,
     policy: Option<RunPolicy>,
     budget: Budget,
+    turns_max: u32,
     ledger: Ledger,
     outcome: Option<Outcome>,
     started_at: Timestamp,
@@ -96,6 +97,7 @@ impl RunState {
             goal: String::new(),
             policy: None,
             budget: Budget::default(),
+            turns_max: 0,
             ledger: Ledger::default(),
             outcome: None,
             started_at: Timestamp::default(),
@@ -128,6 +130,12 @@ impl RunState {
     #[must_use]
     pub const fn budget(&self) -> Budget {
         self.budget
+    }
+
+    /// Turns that its root agent may take, by its policy and what was changed since.
+    #[must_use]
+    pub const fn turns_max(&self) -> u32 {
+        self.turns_max
     }
 
     /// What it was given; absent before its first entry.
@@ -188,6 +196,7 @@ impl RunState {
     fn started(&mut self, started: &RunStarted, at: Timestamp) {
         self.goal.clone_from(&started.goal);
         self.budget = started.policy.budget;
+        self.turns_max = started.policy.agent.limits.turns_max;
         self.policy = Some(started.policy.clone());
         self.started_at = at;
         self.active_since = at;
@@ -214,6 +223,7 @@ impl RunState {
         self.active_since = at;
         self.outcome = None;
         self.budget = self.budget.changed_by(resumed.budget);
+        self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
         self.set_deadline();
         // What was set aside for calls that nobody waits for any more is settled by the sessions themselves.
     }

@@ -4,8 +4,8 @@ use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use provost_engine::{Actor, RunState};
-use provost_event::{Budget, Entry, Outcome, PauseReason, Resumed, RunId, Seq, SessionId};
-use provost_harness::{Harness, Home as _, TurnState, read_actor};
+use provost_event::{Budget, Outcome, PauseReason, RunId, SessionId};
+use provost_harness::{Harness, TurnState, read_actor};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
@@ -14,9 +14,6 @@ use crate::exit::Exit;
 use crate::render::{Progress, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-
-/// Entries read at a time.
-const READ_MAX: usize = 1_000;
 
 /// Who asks for a rest to end.
 pub(crate) const BY: &str = "provost resume";
@@ -67,7 +64,7 @@ impl Work {
             eprintln!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}");
             return Ok(Exit::Cancelled);
         };
-        self.watcher.finish(&self.home, run).await?;
+        self.watcher.finish();
         self.report(&outcome).await?;
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
         Ok(if by_signal { Exit::Cancelled } else { Exit::of(&outcome) })
@@ -145,28 +142,4 @@ pub(crate) async fn run_state(home: &LocalHome, run: RunId) -> anyhow::Result<Op
         Actor::Run(state) if state.policy().is_some() => Ok(Some(state)),
         Actor::Run(_) | Actor::Session(_) => Ok(None),
     }
-}
-
-/// The turns that the root agent may take, by its policy and what was changed since.
-pub(crate) async fn turns_max(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<u32> {
-    let mut turns_max = state.policy().map_or(0, |policy| policy.agent.limits.turns_max);
-    let mut after = Seq::START;
-    loop {
-        let records = home.read(run.into(), after, READ_MAX).await?;
-        let Some(last) = records.last() else { return Ok(turns_max) };
-        after = last.seq;
-        for record in records {
-            if let Entry::Resumed(Resumed { turns_max: Some(newer), .. }) = record.entry {
-                turns_max = newer;
-            }
-        }
-    }
-}
-
-/// A run before this process works on it.
-pub(crate) struct Before {
-    /// As its log has it.
-    pub(crate) state: Box<RunState>,
-    /// Turns that it may take.
-    pub(crate) turns_max: u32,
 }

@@ -3,14 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use provost_event::{ActorKey, Delta, Entry, Record, RunId, Seq, SessionId};
-use provost_harness::{HarnessCallback, Home as _};
-use provost_store::LocalHome;
+use provost_event::{ActorKey, Delta, Entry, Record, Seq};
+use provost_harness::HarnessCallback;
 
 use crate::render::View;
-
-/// Entries read at a time.
-const READ_MAX: usize = 1_000;
 
 /// Hands the records of a run to a view: each once, the run's beginning first, its rest or end last. The logs of a
 /// run and of its sessions come on their own ways; what lies between is shown as it comes.
@@ -68,23 +64,13 @@ impl Watcher {
         self.view.close();
     }
 
-    fn head(&self, actor: ActorKey) -> Seq {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.heads.get(&actor).copied().unwrap_or_default()
-    }
-
-    /// Shows what of the root's log hasn't come by itself, then the run's rest or end.
-    pub(crate) async fn finish(&self, home: &LocalHome, run: RunId) -> anyhow::Result<()> {
-        let root = ActorKey::from(SessionId::root(run));
-        for record in home.read(root, self.head(root), READ_MAX).await? {
-            self.on_record(&record);
-        }
+    /// Shows the run's rest or end, now that everything else is shown.
+    pub(crate) fn finish(&self) {
         let last = self.seen.lock().unwrap_or_else(PoisonError::into_inner).last.take();
         if let Some(record) = last {
             self.view.record(&record);
         }
         self.view.close();
-        Ok(())
     }
 }
 

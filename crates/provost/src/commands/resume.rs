@@ -12,7 +12,7 @@ use provost_llm::resolve;
 use super::current_dir;
 use super::find::find;
 use crate::cli::ResumeArgs;
-use crate::drive::{BY, Before, Wish, Work, run_state, turns_max};
+use crate::drive::{BY, Wish, Work, run_state};
 use crate::exit::{Exit, Refusal};
 use crate::render::{Progress, amount, duration};
 use crate::settings::{Request, Scope, Settings, load};
@@ -35,13 +35,11 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     may_go_on(run, &state, &more)?;
     let model = frozen_model(&state, &more, &settings, &variables)?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
-    let before = Before { turns_max: turns_max(&home, run, &state).await?, state };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
     let root = ActorKey::from(SessionId::root(run));
-    let heads =
-        HashMap::from([(run.into(), before.state.head()), (root, read_actor(&*home, root).await?.head())]);
-    let watcher = Arc::new(Watcher::new(progress.view(Some(&before)), heads));
+    let heads = HashMap::from([(run.into(), state.head()), (root, read_actor(&*home, root).await?.head())]);
+    let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), heads));
     let opened = place.harness(home.clone(), model, watcher.clone()).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     harness.resume(BY, more.budget, more.turns_max).await?;

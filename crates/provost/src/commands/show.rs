@@ -16,7 +16,7 @@ use super::find::find;
 use super::ps::{Line, status};
 use super::{home, print};
 use crate::cli::ShowArgs;
-use crate::drive::{run_state, turns_max};
+use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::render::{amount, duration, hanging, one_line, safe};
 
@@ -32,7 +32,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         .find(|summary| summary.run == run)
         .with_context(|| format!("there is no run {run}"))?;
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let facts = Facts { turns_max: turns_max(&home, run, &state).await?, ..Facts::read(&home, run).await? };
+    let facts = Facts { turns_max: state.turns_max(), ..Facts::read(&home, run).await? };
     if args.json {
         print(&format!("{}\n", serde_json::to_string(&Whole::of(&summary, &state, &facts))?))?;
     } else {

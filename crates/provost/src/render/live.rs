@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use provost_engine::RunState;
 use provost_event::{Delta, Record};
 
 use super::View;
@@ -14,7 +15,6 @@ use super::entry::Sayer;
 use super::narrow::Narrow;
 use super::saying::{Saying, Tag, Weight};
 use super::tracker::Tracker;
-use crate::drive::Before;
 
 /// Columns of text; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
@@ -32,7 +32,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(before: Option<&Before>) -> Self {
+    pub(super) fn new(before: Option<&RunState>) -> Self {
         let tracker = Arc::new(Mutex::new(Tracker::new(before)));
         let target = ProgressDrawTarget::term_like(Box::new(Narrow(Term::buffered_stderr())));
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(Arc::clone(&tracker)));

@@ -17,10 +17,10 @@ mod words;
 
 use std::io::IsTerminal as _;
 
+use provost_engine::RunState;
 use provost_event::{Delta, Record};
 
 use crate::cli::ShownArgs;
-use crate::drive::Before;
 
 pub(crate) use entry::Sayer;
 pub(crate) use safe::safe;
@@ -73,7 +73,7 @@ impl Progress {
     }
 
     /// The view; `before` is the run as it was, if it was.
-    pub(crate) fn view(self, before: Option<&Before>) -> Box<dyn View> {
+    pub(crate) fn view(self, before: Option<&RunState>) -> Box<dyn View> {
         match self {
             Self::Live => Box::new(live::Live::new(before)),
             Self::Plain => Box::new(plain::Plain::new()),

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use provost_engine::RunState;
 use provost_event::{Block, CallId, DeltaKind, Entry, MicroDollars, Record, RunPolicy};
 
 use super::arguments;
 use super::words::{duration, one_line, tokens};
-use crate::drive::Before;
 
 /// Columns for what is being done.
 const DOING_MAX: usize = 60;
@@ -42,7 +42,7 @@ pub(super) struct Tracker {
 
 impl Tracker {
     /// From where the run was before, if it was.
-    pub(super) fn new(before: Option<&Before>) -> Self {
+    pub(super) fn new(before: Option<&RunState>) -> Self {
         let mut tracker = Self {
             doing: Doing::Starting,
             since: Instant::now(),
@@ -53,11 +53,11 @@ impl Tracker {
             cost: None,
             has_hooks: false,
         };
-        if let Some(Before { state, turns_max }) = before {
+        if let Some(state) = before {
             state.policy().into_iter().for_each(|policy| tracker.given(policy));
             tracker.before_ms = state.active_ms();
             tracker.turn = state.ledger().turns();
-            tracker.turns_max = *turns_max;
+            tracker.turns_max = state.turns_max();
             tracker.tokens = state.ledger().tokens;
             tracker.cost = tracker.cost.map(|_| state.ledger().cost);
         }
