@@ -100,7 +100,7 @@ async fn turns(name: &str, store: impl SessionStore, agents: u32, turns: u32) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 #[ignore = "measures"]
 async fn speed_of_turns() {
     for (agents, count) in [(1, 2000), (8, 1000), (64, 200), (1000, 20)] {

@@ -47,7 +47,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Runtime::new().context("can't start the runtime")?;
+    // One thread is enough for one run, and spares waking others up for each step.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("can't start the runtime")?;
     let result = runtime.block_on(work);
     // Whoever insists on leaving doesn't wait for a thread that still reads a file.
     runtime.shutdown_background();
