@@ -1,0 +1,140 @@
+//! The agent that is measured: one tool that does nothing, no limits that it could meet.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, RunId, RunPolicy, ToolSpec,
+};
+use provost_harness::{
+    AgentHarness, HarnessCallback, HarnessDeps, Home, Model, Models, SystemClock, Tool, ToolContext,
+    ToolOutput, Toolbox, system_prompt,
+};
+use provost_store::{LocalHome, MemoryStore, SqliteStore};
+use serde::{Deserialize, Serialize};
+
+use crate::timed_store::{Spent, TimedStore};
+
+/// The model's name.
+pub(crate) const MODEL: &str = "anthropic/claude-sonnet-4-5";
+/// What an agent is asked to do.
+pub(crate) const GOAL: &str = "Call the tool until you are told to stop, then say that you are done.";
+/// The tool.
+pub(crate) const TOOL: &str = "noop";
+/// What it says of itself.
+pub(crate) const TOOL_DESCRIPTION: &str = "Does nothing and says so at some length.";
+/// The schema of its arguments.
+pub(crate) const TOOL_SCHEMA: &str =
+    r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+
+/// What the tool answers: 200 bytes.
+pub(crate) fn tool_output() -> String {
+    "Nothing was done. ".repeat(12).chars().take(200).collect()
+}
+
+/// Where the log is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Store {
+    Sqlite,
+    /// A database on a disk that takes so many milliseconds longer to sync.
+    SlowSqlite(u64),
+    Memory,
+}
+
+/// A home, and what its commits have cost. A database is made in `dir`.
+pub(crate) fn home(store: Store, dir: &Path) -> anyhow::Result<(LocalHome, Arc<Spent>)> {
+    let (spent, clock) = (Arc::<Spent>::default(), Arc::new(SystemClock));
+    let wait = match store {
+        Store::SlowSqlite(ms) => Duration::from_millis(ms),
+        Store::Sqlite | Store::Memory => Duration::ZERO,
+    };
+    let counted = Arc::clone(&spent);
+    let home = match store {
+        Store::Sqlite | Store::SlowSqlite(_) => {
+            let store = SqliteStore::open(dir.join("provost.db"))?;
+            LocalHome::new(TimedStore::new(store, counted, wait), clock)?
+        }
+        Store::Memory => LocalHome::new(TimedStore::new(MemoryStore::new(), counted, wait), clock)?,
+    };
+    Ok((home, spent))
+}
+
+/// A harness that knows `model` and the tool.
+pub(crate) fn harness(
+    home: Arc<dyn Home>,
+    model: Arc<dyn Model>,
+    callback: Arc<dyn HarnessCallback>,
+) -> anyhow::Result<AgentHarness> {
+    Ok(AgentHarness::new(HarnessDeps {
+        home,
+        models: Models::new().with(MODEL, model),
+        tools: Toolbox::new().with(Noop::new()?),
+        stop_hooks: Vec::new(),
+        callback,
+        clock: Arc::new(SystemClock),
+        transcripts: None,
+    }))
+}
+
+/// A run that nothing limits.
+pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
+    let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
+    Ok(RunPolicy {
+        budget: Budget::default(),
+        agent: AgentPolicy {
+            model: ModelPolicy {
+                name: MODEL.to_owned(),
+                window_tokens: None,
+                output_tokens_max: 8192,
+                price: None,
+            },
+            system_prompt: system_prompt(workspace, ""),
+            tools: vec![noop_spec()?],
+            workspace: workspace.to_owned(),
+            limits,
+            stop_hooks: Vec::new(),
+            pace: Pace::Free,
+        },
+    })
+}
+
+/// A run's name.
+pub(crate) fn run_id() -> RunId {
+    RunId::from_entropy(fastrand::u64(..))
+}
+
+struct Noop {
+    spec: ToolSpec,
+    output: String,
+}
+
+impl Noop {
+    fn new() -> anyhow::Result<Self> {
+        Ok(Self { spec: noop_spec()?, output: tool_output() })
+    }
+}
+
+fn noop_spec() -> anyhow::Result<ToolSpec> {
+    Ok(ToolSpec {
+        name: TOOL.to_owned(),
+        description: TOOL_DESCRIPTION.to_owned(),
+        input_schema: Json::parse(TOOL_SCHEMA.to_owned())?,
+        access: Access::Reads,
+        idempotent: true,
+        timeout_ms: 60_000,
+        output_bytes_max: 32 << 10,
+    })
+}
+
+#[async_trait]
+impl Tool for Noop {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, _input: &Json, _context: &ToolContext) -> ToolOutput {
+        ToolOutput::ok(self.output.clone())
+    }
+}

@@ -1,0 +1,44 @@
+//! The cases that run in a child.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::Store;
+use crate::sample::Sample;
+use crate::{appends, fold, http, sessions, turn};
+
+/// One thing to measure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Case {
+    /// A run of a scripted model.
+    Turn { store: Store, turns: usize },
+    /// A conversation with a server.
+    Http { client: http::Client, calls: usize, port: u16 },
+    /// Appends of many sessions at once.
+    Appends { store: Store, sessions: usize, seconds: u64 },
+    /// A log read and folded.
+    Fold { work: fold::Work, entries: usize, log: PathBuf },
+    /// Sessions that wait for a model.
+    Sessions { model: sessions::SlowModel, sessions: usize, port: u16 },
+}
+
+impl Case {
+    /// Runs it here, with its files in `dir`.
+    pub(crate) fn run(&self, dir: &Path) -> anyhow::Result<Sample> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(async {
+            match self {
+                Self::Turn { store, turns } => turn::case(*store, *turns, dir).await,
+                Self::Http { client, calls, port } => http::case(*client, *calls, *port, dir).await,
+                Self::Appends { store, sessions, seconds } => {
+                    appends::case(*store, *sessions, *seconds, dir).await
+                }
+                Self::Fold { work, entries, log } => fold::case(*work, *entries, log).await,
+                Self::Sessions { model, sessions, port } => {
+                    sessions::case(*model, *sessions, *port, dir).await
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! Measures Provost. Each case runs in a process of its own; see the README for what the numbers mean.
+
+mod agent;
+mod answer;
+mod appends;
+mod case;
+mod disk;
+mod fold;
+mod http;
+mod log;
+mod measure;
+mod model_server;
+mod sample;
+mod sessions;
+mod start;
+mod table;
+mod timed_store;
+mod turn;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use crate::case::Case;
+
+/// Measures Provost.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Larger sizes; minutes instead of seconds.
+    #[arg(long, global = true)]
+    large: bool,
+    /// Runs of each case.
+    #[arg(long, global = true, default_value_t = 5)]
+    runs: usize,
+    /// A folder for the logs, on the disk that is to be measured [default: a temporary one beside this program].
+    #[arg(long, global = true)]
+    dir: Option<PathBuf>,
+    /// The `provost` program for `start` [default: the release build of the workspace].
+    #[arg(long, global = true)]
+    provost: Option<PathBuf>,
+}
+
+#[derive(Clone, Subcommand)]
+enum Command {
+    /// A turn with a scripted model.
+    Turn,
+    /// Tool calls over HTTP, beside a bare client and rig's loop.
+    Http,
+    /// Durable appends of 1 to 256 sessions.
+    Appends,
+    /// The first request after process start.
+    Start,
+    /// A long log folded.
+    Fold,
+    /// The memory of live sessions.
+    Sessions,
+    /// Everything.
+    All,
+    /// One case, as a parent asks for it.
+    #[command(hide = true)]
+    Case { case: String },
+    /// The model server.
+    #[command(hide = true)]
+    ServeModel,
+}
+
+/// How much is measured, and where.
+struct Options {
+    large: bool,
+    runs: usize,
+    dir: tempfile::TempDir,
+    provost: Option<PathBuf>,
+}
+
+impl Options {
+    fn new(arguments: &Arguments) -> anyhow::Result<Self> {
+        let program = std::env::current_exe()?;
+        let beside = program.parent().context("this program has no folder")?;
+        let dir = tempfile::tempdir_in(arguments.dir.as_deref().unwrap_or(beside))?;
+        let provost = arguments.provost.clone().or_else(|| {
+            let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+            Some(workspace.join("target/release/provost"))
+        });
+        Ok(Self { large: arguments.large, runs: arguments.runs.max(1), dir, provost })
+    }
+
+    const fn sized<T: Copy>(&self, small: T, large: T) -> T {
+        if self.large { large } else { small }
+    }
+
+    fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn provost(&self) -> Option<PathBuf> {
+        self.provost.clone()
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    match &arguments.command {
+        Command::ServeModel => model_server::serve(),
+        Command::Case { case } => {
+            let case = serde_json::from_str::<Case>(case)?;
+            let dir = tempfile::tempdir_in(arguments.dir.as_deref().context("a case needs --dir")?)?;
+            println!("{}", serde_json::to_string(&case.run(dir.path())?)?);
+            Ok(())
+        }
+        command => report(command, &Options::new(&arguments)?),
+    }
+}
+
+fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("{cores} cores, load before: {}", load.trim());
+    match command {
+        Command::Turn => turn::report(options),
+        Command::Http => http::report(options),
+        Command::Appends => appends::report(options),
+        Command::Start => start::report(options),
+        Command::Fold => fold::report(options),
+        Command::Sessions => sessions::report(options),
+        Command::All | Command::Case { .. } | Command::ServeModel => {
+            turn::report(options)?;
+            http::report(options)?;
+            appends::report(options)?;
+            start::report(options)?;
+            fold::report(options)?;
+            sessions::report(options)
+        }
+    }
+}
