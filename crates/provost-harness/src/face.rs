@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select};
-use provost_engine::{Actor, Event, RunEvent, RunState, SessionEvent, Standing};
+use provost_engine::{Actor, Event, RunEvent, SessionEvent, Standing};
 use provost_event::{
     ActorKey, Budget, Ended, Entry, Outcome, Pace, Paused, Record, RunId, RunPolicy, Seq, SessionId,
 };
@@ -92,7 +92,7 @@ impl AgentHarness {
         if policy.budget.money.is_some() && model.price.is_none() {
             return Err(HarnessError::UnknownPrice { model: model.name.clone() });
         }
-        let mut harness = self.claim(run, &RunState::new(run), Seq::START).await?;
+        let mut harness = self.claim(run, Seq::START, Seq::START).await?;
         harness.pace = policy.agent.pace;
         let start = RunEvent::Start { goal: goal.to_owned(), policy: Box::new(policy) };
         self.deps.home.post(run.into(), start.into(), Some("start")).await?;
@@ -105,27 +105,27 @@ impl AgentHarness {
     /// # Errors
     /// [`HomeError::Held`] while another process works on it; [`HarnessError::UnknownRun`].
     pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
-        let Actor::Run(state) = read_actor(&*self.deps.home, run.into()).await? else {
+        let (home, root) = (&*self.deps.home, SessionId::root(run));
+        let mut run_actor = read_actor(home, run.into()).await?;
+        let mut session_actor = read_actor(home, root.into()).await?;
+        if run_actor.head() == Seq::START {
             return Err(HarnessError::UnknownRun(run));
-        };
-        let Some(policy) = state.policy() else { return Err(HarnessError::UnknownRun(run)) };
-        let root = SessionId::root(run);
-        let session = read_actor(&*self.deps.home, root.into()).await?;
-        let mut harness = self.claim(run, &state, session.head()).await?;
-        harness.pace = policy.agent.pace;
-        if let Actor::Session(session) = &session
-            && let Standing::BetweenTurns { next } = session.standing()
-        {
-            harness.next_turn = next;
         }
+        let mut harness = self.claim(run, run_actor.head(), session_actor.head()).await?;
+        if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
+            // Until the claim somebody else may have gone on with it. One that wasn't at rest is recovered by the
+            // claim, and what comes of that is told as it comes.
+            catch_up(home, run.into(), &mut run_actor).await?;
+            catch_up(home, root.into(), &mut session_actor).await?;
+        }
+        harness.stands_as(&run_actor, &session_actor);
         Ok(harness)
     }
 
-    async fn claim(&self, run: RunId, state: &RunState, session_head: Seq) -> Result<Harness, HarnessError> {
+    async fn claim(&self, run: RunId, run_head: Seq, session_head: Seq) -> Result<Harness, HarnessError> {
         let home = &self.deps.home;
         let root = SessionId::root(run);
-        let records =
-            select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), state.head()));
+        let records = select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), run_head));
         let stop = CancellationToken::new();
         let serving = home.serve(run, self.executor.clone(), stop.clone()).await?;
         Ok(Harness {
@@ -134,7 +134,8 @@ impl AgentHarness {
             run,
             pace: Pace::Free,
             next_turn: 1,
-            outcome: state.outcome().cloned(),
+            outcome: None,
+            known: (run_head, session_head),
             rested: Rested::default(),
             records: records.boxed(),
             serving,
@@ -158,6 +159,8 @@ pub struct Harness {
     pace: Pace,
     next_turn: u32,
     outcome: Option<Outcome>,
+    /// How far the run's and the root's log went when this process came: rests up to there are over.
+    known: (Seq, Seq),
     rested: Rested,
     records: BoxStream<'static, Result<Arc<Record>, HomeError>>,
     serving: Box<dyn Serving>,
@@ -165,6 +168,19 @@ pub struct Harness {
 }
 
 impl Harness {
+    fn stands_as(&mut self, run: &Actor, session: &Actor) {
+        self.known = (run.head(), session.head());
+        if let Actor::Run(state) = run {
+            self.outcome = state.outcome().cloned();
+            self.pace = state.policy().map_or(Pace::Free, |policy| policy.agent.pace);
+        }
+        if let Actor::Session(state) = session
+            && let Standing::BetweenTurns { next } = state.standing()
+        {
+            self.next_turn = next;
+        }
+    }
+
     /// The run's name.
     #[must_use]
     pub const fn run_id(&self) -> RunId {
@@ -219,6 +235,11 @@ impl Harness {
 
     /// What `record` means for whoever waits for the end of a turn.
     async fn turn_after(&mut self, record: &Record) -> Result<Option<TurnState>, HarnessError> {
+        let (run_known, session_known) = self.known;
+        let known = if let ActorKey::Run(_) = record.actor { run_known } else { session_known };
+        if record.seq <= known {
+            return Ok(None);
+        }
         match (record.actor, &record.entry) {
             (ActorKey::Run(_), Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome })) => {
                 self.rested.run = Some(outcome.clone());
@@ -326,10 +347,16 @@ impl Harness {
 /// When the log can't be read, or isn't one.
 pub async fn read_actor(home: &dyn Home, key: ActorKey) -> Result<Actor, HomeError> {
     let mut actor = Actor::new(key);
+    catch_up(home, key, &mut actor).await?;
+    Ok(actor)
+}
+
+/// Folds in what came to the log of `key` since.
+async fn catch_up(home: &dyn Home, key: ActorKey, actor: &mut Actor) -> Result<(), HomeError> {
     loop {
         let records = home.read(key, actor.head(), READ_MAX).await?;
         if records.is_empty() {
-            return Ok(actor);
+            return Ok(());
         }
         for record in records {
             actor.replay(&record).map_err(|error| HomeError::Unreadable {

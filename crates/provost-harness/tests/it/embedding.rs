@@ -370,3 +370,28 @@ async fn a_money_budget_without_a_price_is_refused() {
     assert!(matches!(refused, Err(HarnessError::UnknownPrice { .. })));
     assert!(home.read(RUN.into(), Seq::START, 1).await.expect("readable").is_empty(), "nothing has started");
 }
+
+#[tokio::test]
+async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
+    let scene =
+        Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
+            context.cancel.cancelled().await;
+            ToolOutput::ok("x")
+        }));
+    let (one, _home) = scene.harness();
+    let mut first = one.start(RUN, "the goal", scene.policy()).await.expect("it starts");
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    first.run(&cancelled).await.expect("it rests");
+    drop(first);
+    let mut second = open_when_free(&one).await;
+    second.resume("me", Budget::default(), None).await.expect("it goes on");
+    let outcome = second.run(&CancellationToken::new()).await.expect("it ends");
+    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    drop(second);
+    let before = scene.seen.records.lock().expect("seen").len();
+    let mut third = open_when_free(&one).await;
+    third.resume("me", Budget::default(), None).await.expect("nothing happens");
+    assert_eq!(third.run(&CancellationToken::new()).await.expect("it has ended"), outcome);
+    assert_eq!(scene.seen.records.lock().expect("seen").len(), before, "nothing new to see");
+}

@@ -42,6 +42,11 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), heads));
     let opened = place.harness(home.clone(), model, watcher.clone()).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
+    if state.outcome().is_some() {
+        // Until it was opened somebody else may have gone on with it.
+        let now = run_state(&home, run).await?.unwrap_or(state);
+        may_go_on(run, &now, &more).inspect_err(|_| watcher.close())?;
+    }
     harness.resume(BY, more.budget, more.turns_max).await?;
     Work { home, harness, watcher, signals, shown: args.shown, progress, wish }.finish().await
 }
