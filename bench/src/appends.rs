@@ -56,7 +56,9 @@ fn print(options: &Options, note: &str, store: Store) -> anyhow::Result<()> {
             alone = rate;
         }
         let target = if sessions == TARGET_SESSIONS { Target::AtLeast(TARGET_TIMES) } else { Target::None };
-        row("times one session's rate", "×", target, &|s| s.per_second() / alone);
+        if sessions > 1 {
+            row("times one session's rate", "×", target, &|s| s.per_second() / alone);
+        }
         row("appends that share a commit", "", Target::None, &|s| count(s.count) / count(s.commits));
         row("CPU", "µs/append", Target::None, &Sample::cpu_us);
     }

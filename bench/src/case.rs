@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
@@ -26,8 +27,12 @@ pub(crate) enum Case {
 impl Case {
     /// Runs it here, with its files in `dir`.
     pub(crate) fn run(&self, dir: &Path) -> anyhow::Result<Sample> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(async {
+        let mut builder = match self {
+            // As `provost run` does it, and the same for those it is compared with.
+            Self::Turn { .. } | Self::Http { .. } => Builder::new_current_thread(),
+            Self::Appends { .. } | Self::Fold { .. } | Self::Sessions { .. } => Builder::new_multi_thread(),
+        };
+        builder.enable_all().build()?.block_on(async {
             match self {
                 Self::Turn { store, turns } => turn::case(*store, *turns, dir).await,
                 Self::Http { client, calls, port } => http::case(*client, *calls, *port, dir).await,
