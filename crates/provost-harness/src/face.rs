@@ -292,24 +292,24 @@ impl Harness {
     ///
     /// # Errors
     /// When that can't be recorded.
-    pub async fn pause(&self, by: &str) -> Result<(), HarnessError> {
-        self.to_run(RunEvent::Pause { by: by.to_owned() }).await
+    pub fn pause(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.to_run(RunEvent::Pause { by: by.to_owned() })
     }
 
     /// Cancels the run for good.
     ///
     /// # Errors
     /// When that can't be recorded.
-    pub async fn cancel(&self, by: &str) -> Result<(), HarnessError> {
-        self.to_run(RunEvent::Cancel { by: by.to_owned() }).await
+    pub fn cancel(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.to_run(RunEvent::Cancel { by: by.to_owned() })
     }
 
     /// Says something to the root agent; it hears it before its next model call.
     ///
     /// # Errors
     /// When that can't be recorded.
-    pub async fn say(&self, text: &str, by: &str) -> Result<(), HarnessError> {
-        self.to_run(RunEvent::Say { text: text.to_owned(), by: by.to_owned() }).await
+    pub fn say(&self, text: &str, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.to_run(RunEvent::Say { text: text.to_owned(), by: by.to_owned() })
     }
 
     /// Lets a resting run go on, with new limits in place of those that `budget` and `turns_max` name. A run
@@ -330,14 +330,25 @@ impl Harness {
         Ok(())
     }
 
-    async fn to_run(&self, event: RunEvent) -> Result<(), HarnessError> {
-        self.deps.home.post(self.run.into(), Event::Run(event), None).await?;
-        Ok(())
+    fn to_run(&self, event: RunEvent) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.post(self.run.into(), Event::Run(event))
     }
 
-    async fn to_root(&self, event: SessionEvent) -> Result<(), HarnessError> {
-        self.deps.home.post(SessionId::root(self.run).into(), Event::Session(event), None).await?;
-        Ok(())
+    fn to_root(&self, event: SessionEvent) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.post(SessionId::root(self.run).into(), Event::Session(event))
+    }
+
+    /// Holds nothing of this harness while it waits: so a run's own future may move between threads.
+    fn post(
+        &self,
+        key: ActorKey,
+        event: Event,
+    ) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        let home = Arc::clone(&self.deps.home);
+        async move {
+            home.post(key, event, None).await?;
+            Ok(())
+        }
     }
 }
 

@@ -395,3 +395,13 @@ async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
     assert_eq!(third.run(&CancellationToken::new()).await.expect("it has ended"), outcome);
     assert_eq!(scene.seen.records.lock().expect("seen").len(), before, "nothing new to see");
 }
+
+#[tokio::test]
+async fn a_run_can_be_handed_to_a_task_of_its_own() {
+    let scene = Scene::new("answers: [{text: done}]");
+    let (harness, _home) = scene.harness();
+    let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
+    let task = tokio::spawn(async move { run.run(&CancellationToken::new()).await });
+    let outcome = task.await.expect("the task").expect("it ends");
+    assert_eq!(outcome, Outcome::Completed { verdict: None });
+}
