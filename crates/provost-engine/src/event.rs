@@ -1,8 +1,8 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    BlobId, Block, Budget, Exhausted, Json, MicroDollars, ModelFailure, Outcome, RunPolicy, Seq, SessionId,
-    SessionStarted, StopReason, StopReport, Timestamp, ToolStatus, Usage,
+    BlobId, Block, Budget, Exhausted, Image, Json, MicroDollars, ModelFailure, Outcome, RunPolicy, Seq,
+    SessionId, SessionStarted, StopReason, StopReport, Timestamp, ToolStatus, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,9 @@ pub enum RunEvent {
     Start {
         /// What is to be reached.
         goal: String,
+        /// Pictures that belong to it.
+        #[serde(default)]
+        images: Vec<Image>,
         /// What binds it.
         policy: Box<RunPolicy>,
     },
@@ -110,7 +113,7 @@ pub struct ReserveRequest {
 }
 
 /// What a model call took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleNote {
     /// Whose.
     pub session: SessionId,
@@ -118,6 +121,9 @@ pub struct SettleNote {
     pub call: u32,
     /// In which turn.
     pub turn: u32,
+    /// Which model was asked, by the policy's name.
+    #[serde(default)]
+    pub model: String,
     /// What the provider reported.
     pub usage: Usage,
     /// What that cost, if known.
@@ -227,6 +233,9 @@ pub struct ToolResult {
     pub status: ToolStatus,
     /// What the model shall see, already cut to size.
     pub output: String,
+    /// Pictures that the model shall see besides.
+    #[serde(default)]
+    pub images: Vec<Image>,
     /// Where the whole output is, if that is only part of it.
     pub whole: Option<BlobId>,
     /// How long it ran, in milliseconds.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Ended, Entry, Exhausted, MicroDollars,
-    Outcome, PauseReason, Paused, Price, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq, SessionId,
-    SessionStarted, Timestamp, Usage,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Ended, Entry, Exhausted, Image,
+    MicroDollars, Outcome, PauseReason, Paused, Price, ResumeCause, Resumed, RunId, RunPolicy, RunStarted,
+    Seq, SessionId, SessionStarted, Timestamp, Usage,
 };
 
 use crate::step::StepBuilder;
@@ -257,11 +257,13 @@ impl Deciding<'_> {
 
     fn on(&mut self, event: RunEvent) {
         match event {
-            RunEvent::Start { goal, policy } if self.state.policy.is_none() => self.start(goal, *policy),
+            RunEvent::Start { goal, images, policy } if self.state.policy.is_none() => {
+                self.start(goal, images, *policy);
+            }
             _ if self.state.policy.is_none() || self.state.has_ended() => {}
             RunEvent::Start { .. } => {}
             RunEvent::Reserve(request) => self.reserve(&request),
-            RunEvent::Settle(note) => self.settle(&note),
+            RunEvent::Settle(note) => self.settle(note),
             RunEvent::SessionRests { session, outcome } => self.session_rests(session, outcome),
             RunEvent::TimerFired { seq } => self.deadline_passed(seq),
             RunEvent::Say { text, by } => self.tell(self.root(), SessionEvent::Say { text, by }),
@@ -277,11 +279,11 @@ impl Deciding<'_> {
         }
     }
 
-    fn start(&mut self, goal: String, policy: RunPolicy) {
+    fn start(&mut self, goal: String, images: Vec<Image>, policy: RunPolicy) {
         let agent = policy.agent.clone();
         self.commit(RunStarted { goal: goal.clone(), policy });
         self.arm_deadline();
-        let started = SessionStarted { goal, policy: agent, parent: None };
+        let started = SessionStarted { goal, images, policy: agent, parent: None };
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }
 
@@ -327,12 +329,13 @@ impl Deciding<'_> {
         }
     }
 
-    fn settle(&mut self, note: &SettleNote) {
+    fn settle(&mut self, note: SettleNote) {
         if self.state.ledger.reserved.contains_key(&(note.session.agent, note.call)) {
             self.commit(BudgetCharged {
                 session: note.session,
                 call: note.call,
                 turn: note.turn,
+                model: note.model,
                 usage: note.usage,
                 cost: note.cost,
             });
@@ -400,6 +403,7 @@ fn fitting_output(state: &RunState, request: &ReserveRequest) -> Result<u32, Exh
         }
     }
     if let (Some(limit), Some(price)) = (state.budget.money, request.price) {
+        let price = price.for_prompt(request.input_tokens);
         let taken = ledger.cost + ledger.reserved_cost() + worst_cost(request, 0);
         output = output.min(price.output_tokens_for(limit.saturating_sub(taken)));
         if output < floor {

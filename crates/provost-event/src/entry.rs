@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Json, MicroDollars,
+    AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Image, Json, MicroDollars,
     Outcome, RunPolicy, Seq, SessionId, StopReport, Timestamp, Usage,
 };
 
@@ -93,6 +93,28 @@ entries! {
     Ended = "ended",
 }
 
+impl Entry {
+    /// The pictures it speaks of, in order.
+    #[must_use]
+    pub fn images(&self) -> Vec<&Image> {
+        match self {
+            Self::SessionStarted(started) => started.images.iter().collect(),
+            Self::ToolFinished(finished) => finished.images.iter().collect(),
+            Self::UserMessage(message) => images_in(&message.content),
+            Self::AssistantMessage(message) => images_in(&message.content),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn images_in(content: &[Block]) -> Vec<&Image> {
+    let images = content.iter().filter_map(|block| match block {
+        Block::Image(image) => Some(image),
+        _ => None,
+    });
+    images.collect()
+}
+
 /// A run and what it was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStarted {
@@ -107,6 +129,9 @@ pub struct RunStarted {
 pub struct SessionStarted {
     /// What it is to reach.
     pub goal: String,
+    /// Pictures that belong to the goal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// What binds it.
     pub policy: AgentPolicy,
     /// The agent that asked for it; absent for the root.
@@ -221,6 +246,9 @@ pub enum RetryCause {
         /// With which HTTP status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
+        /// The provider's name for the request.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
     },
     /// The answer was empty.
     EmptyAnswer,
@@ -299,6 +327,9 @@ pub struct ToolFinished {
     pub status: ToolStatus,
     /// What the model sees.
     pub output: String,
+    /// Pictures that the model sees besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Where the whole output is, if the model sees only part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<BlobId>,
@@ -376,6 +407,9 @@ pub struct BudgetCharged {
     pub call: u32,
     /// The session's turn.
     pub turn: u32,
+    /// The model that was asked, by the policy's name; empty in logs of format 1.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
     /// What the provider reported.
     pub usage: Usage,
     /// What that cost; absent where the price is unknown.

@@ -15,7 +15,7 @@ mod record;
 mod stop;
 mod verdict;
 
-pub use content::{Block, ToolCall};
+pub use content::{Block, Image, ImageKind, ToolCall};
 pub use entry::{
     AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, CompactionKind, Ended,
     Entry, ItemKind, ModelCalled, Origin, Paused, ResumeCause, Resumed, Retry, RetryCause, RunStarted,
@@ -25,10 +25,10 @@ pub use entry::{
 pub use failure::{ErrorClass, ModelFailure};
 pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
-pub use money::{MicroDollars, Price, Usage};
+pub use money::{LongPrice, MicroDollars, Price, Usage};
 pub use outcome::{Dimension, Exhausted, Outcome, PauseReason};
 pub use policy::{
-    Access, AgentPolicy, Budget, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
+    Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use stop::{StopHookVerdict, StopReport};

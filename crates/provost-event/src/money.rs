@@ -43,7 +43,7 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// What a model call consumed, as its provider reported it. The four counts don't overlap.
+/// What a model call consumed, as its provider reported it. The first four counts don't overlap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -55,6 +55,14 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Input tokens written to the provider's cache.
     pub cache_write_tokens: u64,
+    /// Of the output tokens, those spent on reasoning, where the provider tells.
+    #[serde(skip_serializing_if = "is_none")]
+    pub reasoning_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -77,6 +85,7 @@ impl AddAssign for Usage {
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }
 
@@ -91,17 +100,48 @@ pub struct Price {
     pub cache_read: MicroDollars,
     /// For input written to the cache.
     pub cache_write: MicroDollars,
+    /// What long requests cost instead, where that is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPrice>,
+}
+
+/// By how much everything costs more in a request that is longer than some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongPrice {
+    /// Tokens that a prompt may have, cached ones included, before this counts.
+    pub above_tokens: u64,
+    /// The price of input, cached or not, in percent of the usual one.
+    pub input_percent: u32,
+    /// The price of output in percent of the usual one.
+    pub output_percent: u32,
 }
 
 impl Price {
+    /// What counts for a request with a prompt of so many tokens.
+    #[must_use]
+    pub fn for_prompt(self, tokens: u64) -> Self {
+        let Some(long) = self.long.filter(|long| tokens > long.above_tokens) else { return self };
+        let of = |price: MicroDollars, percent: u32| {
+            MicroDollars(price.0.saturating_mul(percent.into()).div_ceil(100))
+        };
+        Self {
+            input: of(self.input, long.input_percent),
+            output: of(self.output, long.output_percent),
+            cache_read: of(self.cache_read, long.input_percent),
+            cache_write: of(self.cache_write, long.input_percent),
+            long: None,
+        }
+    }
+
     /// What `usage` costs, rounded up to a whole micro-dollar.
     #[must_use]
     pub fn cost(&self, usage: Usage) -> MicroDollars {
+        let price = self.for_prompt(usage.prompt_tokens());
         let part = |tokens: u64, price: MicroDollars| u128::from(tokens) * u128::from(price.0);
-        let sum = part(usage.input_tokens, self.input)
-            + part(usage.output_tokens, self.output)
-            + part(usage.cache_read_tokens, self.cache_read)
-            + part(usage.cache_write_tokens, self.cache_write);
+        let sum = part(usage.input_tokens, price.input)
+            + part(usage.output_tokens, price.output)
+            + part(usage.cache_read_tokens, price.cache_read)
+            + part(usage.cache_write_tokens, price.cache_write);
         MicroDollars(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
@@ -111,5 +151,27 @@ impl Price {
         let millionths = u128::from(money.0) * 1_000_000;
         let tokens = millionths.checked_div(u128::from(self.output.0)).unwrap_or(u128::MAX);
         u64::try_from(tokens).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LongPrice, MicroDollars, Price, Usage};
+
+    #[test]
+    fn a_prompt_over_the_bound_costs_the_long_price_and_one_at_it_doesnt() {
+        let long = LongPrice { above_tokens: 1_000, input_percent: 200, output_percent: 150 };
+        let price = Price {
+            input: MicroDollars(1_000_000),
+            output: MicroDollars(10_000_000),
+            cache_read: MicroDollars(100_000),
+            cache_write: MicroDollars(1_250_000),
+            long: Some(long),
+        };
+        let usage =
+            Usage { input_tokens: 500, cache_read_tokens: 500, output_tokens: 100, ..Usage::default() };
+        assert_eq!(price.cost(usage), MicroDollars(500 + 50 + 1_000));
+        let longer = Usage { cache_read_tokens: 510, ..usage };
+        assert_eq!(price.cost(longer), MicroDollars(1_000 + 102 + 1_500));
     }
 }

@@ -11,6 +11,9 @@ use crate::{Json, MicroDollars, Price};
 pub struct RunPolicy {
     /// Limits of everything the run spends, sub-agents included.
     pub budget: Budget,
+    /// Whether models whose price nobody knows may be asked although money is limited; they count as free then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_unpriced: bool,
     /// The root agent.
     pub agent: AgentPolicy,
 }
@@ -74,6 +77,40 @@ pub struct ModelPolicy {
     /// What its tokens cost; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// Whether it can be shown pictures; one that can't is told that there is one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub images: bool,
+    /// How much it shall think before it answers; as its provider has it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+impl ModelPolicy {
+    /// A model of which only its name and the cap on its answers are known.
+    pub fn new(name: impl Into<String>, output_tokens_max: u32) -> Self {
+        Self {
+            name: name.into(),
+            window_tokens: None,
+            output_tokens_max,
+            price: None,
+            images: false,
+            effort: None,
+        }
+    }
+}
+
+/// How much a model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// As little as it can; not at all where it can leave it.
+    Minimal,
+    /// A little.
+    Low,
+    /// As much as most tasks are worth.
+    Medium,
+    /// A lot.
+    High,
 }
 
 /// The limits of an agent's counters. What happens at each is told by its field.

@@ -13,7 +13,9 @@ use provost_event::{
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
-use crate::{Blobs, Clock, HarnessCallback, Home, HomeError, Models, Serving, StopHookHandler, Toolbox};
+use crate::{
+    Blobs, Clock, Goal, HarnessCallback, Home, HomeError, Models, Serving, StopHookHandler, Toolbox,
+};
 
 /// Entries read at a time when a log is folded.
 const READ_MAX: usize = 1_000;
@@ -85,16 +87,34 @@ impl AgentHarness {
     /// Starts a run named `run` on `goal` and works on it in this process. With [`Pace::Stepped`] it waits for
     /// [`Harness::run_turn`] before each turn; with [`Pace::Free`] it goes on by itself.
     ///
+    /// The goal's images are kept beside the log, and the model is shown them behind the goal's text with every
+    /// request, until a compaction leaves them out. If the policy's model can't see ([`ModelPolicy::images`]
+    /// is false), or an image is no longer kept when the conversation is read again, a line of text that says
+    /// so stands for it; nothing is refused.
+    ///
+    /// [`ModelPolicy::images`]: provost_event::ModelPolicy::images
+    ///
     /// # Errors
-    /// When the log can't be written, or the policy contradicts itself. Nothing has started then.
-    pub async fn start(&self, run: RunId, goal: &str, policy: RunPolicy) -> Result<Harness, HarnessError> {
+    /// When the log can't be written or an image not be kept, or the policy contradicts itself. Nothing has
+    /// started then.
+    pub async fn start(
+        &self,
+        run: RunId,
+        goal: impl Into<Goal>,
+        policy: RunPolicy,
+    ) -> Result<Harness, HarnessError> {
         let model = &policy.agent.model;
-        if policy.budget.money.is_some() && model.price.is_none() {
+        if policy.budget.money.is_some() && model.price.is_none() && !policy.allow_unpriced {
             return Err(HarnessError::UnknownPrice { model: model.name.clone() });
         }
         let mut harness = self.claim(run, Seq::START, Seq::START).await?;
         harness.pace = policy.agent.pace;
-        let start = RunEvent::Start { goal: goal.to_owned(), policy: Box::new(policy) };
+        let Goal { text, images } = goal.into();
+        let mut kept = Vec::with_capacity(images.len());
+        for image in &images {
+            kept.push(image.keep(&*self.deps.home).await?);
+        }
+        let start = RunEvent::Start { goal: text, images: kept, policy: Box::new(policy) };
         self.deps.home.post(run.into(), start.into(), Some("start")).await?;
         Ok(harness)
     }

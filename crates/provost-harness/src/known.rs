@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use provost_event::{AgentPolicy, Entry, Seq, SessionId, ToolSpec};
+use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 
-use crate::{Home, HomeError, Transcript};
+use crate::{Home, HomeError, ImageData, Transcript};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -71,12 +71,14 @@ impl Known {
         Ok(opening)
     }
 
-    /// The conversation of `session` up to entry `through`. It is the caller's until given back.
+    /// The conversation of `session` up to entry `through`, with its images where the model `sees` them. It is
+    /// the caller's until given back.
     pub(crate) async fn take_transcript(
         &self,
         home: &dyn Home,
         session: SessionId,
         through: Seq,
+        sees: bool,
     ) -> Result<Transcript, HomeError> {
         let mut transcript = self.sessions().transcripts.remove(&session).unwrap_or_default();
         if transcript.head() > through {
@@ -89,7 +91,8 @@ impl Known {
             if records.is_empty() {
                 return Err(HomeError::Unknown { what: format!("entry {} of {session}", through) });
             }
-            records.iter().for_each(|record| transcript.fold(record));
+            let images = if sees { images(home, &records).await? } else { HashMap::new() };
+            records.iter().for_each(|record| transcript.fold(record, &images));
         }
         Ok(transcript)
     }
@@ -106,4 +109,15 @@ impl Known {
         sessions.transcripts.remove(&session);
         sessions.order.retain(|known| *known != session);
     }
+}
+
+/// The images that `records` speak of, as far as they are kept.
+async fn images(home: &dyn Home, records: &[Arc<Record>]) -> Result<HashMap<BlobId, ImageData>, HomeError> {
+    let mut images = HashMap::new();
+    for image in records.iter().flat_map(|record| record.entry.images()) {
+        if let Some(data) = ImageData::read(home, &image.blob).await? {
+            images.insert(image.blob.clone(), data);
+        }
+    }
+    Ok(images)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{DeltaKind, ModelFailure, SessionId, ToolSpec};
+use provost_event::{DeltaKind, Effort, ModelFailure, SessionId, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::Message;
@@ -20,8 +20,6 @@ pub struct ModelRequest<'a> {
     /// Answers committed in this session before this call; compaction doesn't lower it, and a repeated attempt
     /// finds the same number.
     pub answers_before: u32,
-    /// The model, without its provider's name.
-    pub model: &'a str,
     /// The system prompt.
     pub system: &'a str,
     /// The tools on offer, in a stable order.
@@ -30,6 +28,22 @@ pub struct ModelRequest<'a> {
     pub messages: &'a [Arc<Message>],
     /// The cap on the answer.
     pub output_tokens_max: u32,
+    /// How much it shall think first; as its provider has it if `None`.
+    pub effort: Option<Effort>,
+    /// Whether it may, must or must not call tools in this answer.
+    pub tool_choice: ToolChoice,
+}
+
+/// Whether an answer calls tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As the model sees fit.
+    #[default]
+    Auto,
+    /// At least one of them.
+    Required,
+    /// None, though they stay described, so that the request's beginning stays the same.
+    None,
 }
 
 /// Takes the pieces of an answer while it is being written. Must return quickly.

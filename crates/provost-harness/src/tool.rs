@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use provost_event::{EffectId, Json, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
-use crate::Blobs;
+use crate::{Blobs, ImageData};
 
 /// What a tool may know of the call it serves.
 #[derive(Clone)]
@@ -35,6 +35,8 @@ pub struct ToolOutput {
     pub status: ToolStatus,
     /// What the model shall read: the result, or what went wrong and how to do better.
     pub text: String,
+    /// Pictures that the model shall see besides; one that can't see is told that there are some.
+    pub images: Vec<ImageData>,
     /// What to be told at the next call in this session; `None` leaves that as it was.
     pub memory: Option<Json>,
 }
@@ -42,17 +44,17 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// A result.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Ok, text: text.into(), memory: None }
+        Self { status: ToolStatus::Ok, text: text.into(), images: Vec::new(), memory: None }
     }
 
     /// A failure, in words that help the model.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Error, text: text.into(), memory: None }
+        Self { status: ToolStatus::Error, text: text.into(), images: Vec::new(), memory: None }
     }
 
     /// Arguments that don't fit; nothing was done.
     pub fn rejected(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Rejected, text: text.into(), memory: None }
+        Self { status: ToolStatus::Rejected, text: text.into(), images: Vec::new(), memory: None }
     }
 }
 

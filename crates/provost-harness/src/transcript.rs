@@ -1,9 +1,14 @@
 //! The conversation as a model sees it: a fold of the session's log that only grows.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use provost_event::{Block, CallId, CompactionKind, Entry, Record, Seq, SystemItem, ToolFinished};
+use provost_event::{
+    BlobId, Block, CallId, CompactionKind, Entry, Image, Record, Seq, SystemItem, ToolFinished,
+};
+
+use crate::ImageData;
 
 /// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +22,10 @@ pub enum Role {
 /// One piece of what a model is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// A block as it is.
+    /// A block as it is; never [`Block::Image`].
     Block(Block),
+    /// A picture.
+    Image(ImageData),
     /// A tool's result.
     ToolResult {
         /// The call.
@@ -27,18 +34,27 @@ pub enum Part {
         tool: String,
         /// What came of it.
         output: String,
+        /// Pictures that came with it.
+        images: Vec<ImageData>,
         /// Whether it failed.
         is_error: bool,
     },
 }
 
-/// A message's serialized form for one wire format, made once.
+/// A wire format, and which of its dialects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect {
+    /// The format.
+    pub wire: &'static str,
+    /// What tells the format's dialects apart; its own numbering.
+    pub variant: u32,
+}
+
+/// A message's serialized form, made once.
 #[derive(Debug, Clone)]
-pub(crate) struct WireForm {
-    /// The wire format.
-    pub(crate) wire: &'static str,
-    /// The message in it.
-    pub(crate) bytes: Bytes,
+struct WireForm {
+    dialect: Dialect,
+    bytes: Bytes,
 }
 
 /// One message of a conversation; never changes, so that its serialized form is made once and sent each turn.
@@ -58,11 +74,11 @@ impl Message {
         Self { role, parts, wire: OnceLock::new() }
     }
 
-    /// The message in the wire format `wire`, made by `serialize` when it isn't there yet.
-    /// Only the first format asked for is kept.
-    pub fn wire(&self, wire: &'static str, serialize: impl Fn(&Self) -> Bytes) -> Bytes {
-        let form = self.wire.get_or_init(|| WireForm { wire, bytes: serialize(self) });
-        if form.wire == wire { form.bytes.clone() } else { serialize(self) }
+    /// The message in `dialect`, made by `serialize` when it isn't there yet. Only the first dialect asked for
+    /// is kept.
+    pub fn wire(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Bytes {
+        let form = self.wire.get_or_init(|| WireForm { dialect, bytes: serialize(self) });
+        if form.dialect == dialect { form.bytes.clone() } else { serialize(self) }
     }
 }
 
@@ -96,22 +112,26 @@ impl Transcript {
         &self.messages
     }
 
-    /// Folds in the next entry of the log. Entries at or before [`Transcript::head`] are passed over.
-    pub fn fold(&mut self, record: &Record) {
+    /// Folds in the next entry of the log. Entries at or before [`Transcript::head`] are passed over. For an
+    /// image that is not among `images` there will be a line of text that says so.
+    pub fn fold(&mut self, record: &Record, images: &HashMap<BlobId, ImageData>) {
         if record.seq <= self.head {
             return;
         }
         self.head = record.seq;
         match &record.entry {
-            Entry::SessionStarted(started) => self.say(&started.goal),
+            Entry::SessionStarted(started) => {
+                self.say(&started.goal);
+                self.waiting.extend(started.images.iter().map(|image| shown(image, images)));
+            }
             Entry::UserMessage(message) => {
-                self.waiting.extend(message.content.iter().cloned().map(Part::Block))
+                self.waiting.extend(message.content.iter().map(|block| part_of(block, images)));
             }
             Entry::SystemItem(item) => self.say(&reminder(item)),
-            Entry::ToolFinished(finished) => self.waiting.push(result_of(finished)),
+            Entry::ToolFinished(finished) => self.waiting.push(result_of(finished, images)),
             Entry::ModelCalled(_) => self.close_waiting(record.seq),
             Entry::AssistantMessage(answer) => {
-                let parts = answer.content.iter().cloned().map(Part::Block).collect::<Vec<_>>();
+                let parts = answer.content.iter().map(|block| part_of(block, images)).collect::<Vec<_>>();
                 self.push(Role::Assistant, parts, record.seq);
             }
             Entry::Compacted(compacted) => self.compact(compacted),
@@ -162,11 +182,40 @@ fn reminder(item: &SystemItem) -> String {
     format!("<system-reminder>\n{}\n</system-reminder>", item.body)
 }
 
-fn result_of(finished: &ToolFinished) -> Part {
+fn part_of(block: &Block, images: &HashMap<BlobId, ImageData>) -> Part {
+    match block {
+        Block::Image(image) => shown(image, images),
+        block => Part::Block(block.clone()),
+    }
+}
+
+fn shown(image: &Image, images: &HashMap<BlobId, ImageData>) -> Part {
+    match images.get(&image.blob) {
+        Some(data) => Part::Image(data.clone()),
+        None => Part::Block(Block::Text(stand_in(image))),
+    }
+}
+
+fn stand_in(image: &Image) -> String {
+    format!("[{} of {} bytes, which can't be shown to you]", image.kind.media_type(), image.bytes)
+}
+
+fn result_of(finished: &ToolFinished, images: &HashMap<BlobId, ImageData>) -> Part {
+    let (mut output, mut shown) = (finished.output.clone(), Vec::new());
+    for image in &finished.images {
+        match images.get(&image.blob) {
+            Some(data) => shown.push(data.clone()),
+            None => {
+                output.push('\n');
+                output.push_str(&stand_in(image));
+            }
+        }
+    }
     Part::ToolResult {
         call: finished.call.clone(),
         tool: finished.tool.clone(),
-        output: finished.output.clone(),
+        output,
+        images: shown,
         is_error: finished.status.is_error(),
     }
 }

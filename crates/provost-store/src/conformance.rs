@@ -14,7 +14,7 @@ use provost_event::{
 use provost_harness::HomeError;
 
 use crate::home::blob_id;
-use crate::{NewEntry, OpenEffect, SessionStore, StoredRun};
+use crate::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
 /// Checks what one store does. `make` makes an empty one, each time another.
 ///
@@ -23,6 +23,7 @@ use crate::{NewEntry, OpenEffect, SessionStore, StoredRun};
 pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     an_empty_store_has_nothing(make());
     a_log_is_read_as_it_was_appended(make());
+    logs_written_in_turn_are_read_each_by_itself(make());
     a_stale_append_is_refused_and_leaves_nothing(make());
     what_is_rolled_back_never_was(make());
     readers_see_commits_only(make());
@@ -48,6 +49,7 @@ pub fn check_shared_store<P, S: SessionStore>(place: impl Fn() -> P, open: impl 
         store
     });
     what_is_committed_is_there_when_opened_again(&place(), &open);
+    logs_written_in_turn_are_there_when_opened_again(&place(), &open);
     what_is_not_committed_is_gone_when_opened_again(&place(), &open);
     two_writers_take_turns(&place(), &open);
     a_run_is_claimed_once(&place(), &open);
@@ -80,6 +82,34 @@ fn a_log_is_read_as_it_was_appended(mut store: impl SessionStore) {
     assert_eq!(read(&mut store, 5, 10), [], "nothing after the end");
     assert_eq!(read(&mut store, 0, usize::MAX).len(), 5, "without a limit");
     assert_eq!(ok(store.actors(self::run(1))), [run, session], "only this run's");
+}
+
+fn logs_written_in_turn_are_read_each_by_itself(mut store: impl SessionStore) {
+    write_in_turn(&mut store);
+    check_written_in_turn(&mut store);
+    check_written_in_turn(&mut *ok(store.reader()));
+}
+
+/// Writes 100 records to each of nine logs, two to each in one transaction.
+fn write_in_turn(store: &mut impl SessionStore) {
+    for first in (1..100).step_by(2) {
+        within(store, |store| {
+            for actor in (1..=9).map(session) {
+                ok(store.append(actor, Seq(first - 1), &entries(actor, first..=first + 1)));
+            }
+        });
+    }
+}
+
+fn check_written_in_turn(store: &mut (impl StoreReader + ?Sized)) {
+    for actor in (1..=9).map(session) {
+        assert_eq!(ok(store.head(actor)), Seq(100));
+        let mut found = Vec::new();
+        for after in (0..100).step_by(7) {
+            found.extend(ok(store.read(actor, Seq(after), 7)).iter().map(|record| (**record).clone()));
+        }
+        assert_eq!(found, records(actor, 1..=100), "its own, in order");
+    }
 }
 
 fn a_stale_append_is_refused_and_leaves_nothing(mut store: impl SessionStore) {
@@ -247,6 +277,15 @@ fn what_is_committed_is_there_when_opened_again<P, S: SessionStore>(place: &P, o
     assert!(ok(store.has_post(actor, "a")));
     assert_eq!(ok(store.runs(9)), [listed(1, 10)]);
     assert_eq!((ok(store.get_blob(&blob_id(b"a"))), ok(store.owner_epoch(run(1)))), (Some(b"a".to_vec()), 1));
+}
+
+fn logs_written_in_turn_are_there_when_opened_again<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
+    write_in_turn(&mut open(place));
+    let mut store = open(place);
+    check_written_in_turn(&mut store);
+    let actor = session(5);
+    within(&mut store, |store| ok(store.append(actor, Seq(100), &entries(actor, 101..=101))));
+    assert_eq!(ok(store.head(actor)), Seq(101), "it goes on");
 }
 
 fn what_is_not_committed_is_gone_when_opened_again<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {

@@ -12,7 +12,7 @@ use crate::transfer::{BlobLine, LineProblem, TransferError};
 const AT_ONCE: usize = 256;
 
 /// Writes `run` to `out`, a line for each record (the run's own log first, then its sessions'), then one for each
-/// output that tools left beside them; outputs that are gone are left out. Returns the number of lines.
+/// output and picture that is kept beside them; those that are gone are left out. Returns the number of lines.
 ///
 /// What is still being written to may come out a little newer at its end than at its beginning.
 ///
@@ -55,6 +55,7 @@ impl Exporting<'_> {
                 if let Entry::ToolFinished(finished) = &record.entry {
                     self.blobs.extend(finished.whole.clone());
                 }
+                self.blobs.extend(record.entry.images().into_iter().map(|image| image.blob.clone()));
             }
         }
     }

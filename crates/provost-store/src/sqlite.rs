@@ -48,7 +48,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`HomeError::Storage`], with a hint: when the place can't be written, isn't a database of Provost's, or
-    /// is of a newer version.
+    /// is of another version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HomeError> {
         let path = path.as_ref().to_owned();
         let connection = open::for_writing(&path)?;

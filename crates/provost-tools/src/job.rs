@@ -38,13 +38,24 @@ impl Job {
     }
 }
 
+/// Runs `work`, whose result is text, on a thread that may block.
+///
+/// # Cancellation
+/// As [`run_to_output`].
+pub(crate) async fn run<W>(context: &ToolContext, work: W) -> ToolOutput
+where
+    W: FnOnce(&Job) -> Result<String, Failure> + Send + 'static,
+{
+    run_to_output(context, |job| work(job).map(ToolOutput::ok)).await
+}
+
 /// Runs `work` on a thread that may block.
 ///
 /// # Cancellation
 /// Dropping the future or cancelling the call stops the work at its next piece.
-pub(crate) async fn run<W>(context: &ToolContext, work: W) -> ToolOutput
+pub(crate) async fn run_to_output<W>(context: &ToolContext, work: W) -> ToolOutput
 where
-    W: FnOnce(&Job) -> Result<String, Failure> + Send + 'static,
+    W: FnOnce(&Job) -> Result<ToolOutput, Failure> + Send + 'static,
 {
     let stop = context.cancel.child_token();
     let _stop_when_dropped = stop.clone().drop_guard();
@@ -61,13 +72,14 @@ where
     tokio::select! {
         biased;
         done = working => match done {
-            Ok(Ok(text)) => ToolOutput::ok(text),
+            Ok(Ok(output)) => output,
             Ok(Err(failure)) => failure.into_output(),
             Err(died) => ToolOutput::error(format!("the tool itself failed: {}", chain(&died))),
         },
         () = out_of_patience => ToolOutput {
             status: ToolStatus::Cancelled,
             text: "cancelled; the file system doesn't answer, so the call may still take effect".to_owned(),
+            images: Vec::new(),
             memory: None,
         },
     }

@@ -13,6 +13,7 @@
 //! | `failure.rs` | why a tool couldn't, in words for the model |
 //! | `workspace.rs`, `workspace/` | paths that stay in the workspace, opening, replacing, nearest names |
 //! | `text.rs`, `window.rs`, `sniff.rs` | cutting text, reading a few lines of a long stream, binary files |
+//! | `picture.rs` | how large a picture is, and whether it is all there |
 //! | `walk.rs` | walking folders, honouring ignore files |
 //! | `read_file.rs` … `update_plan.rs` | one tool each, with its parts in a folder of its name |
 //!
@@ -31,6 +32,7 @@ mod edit_file;
 mod failure;
 mod job;
 mod list_dir;
+mod picture;
 mod read_file;
 mod search;
 mod shell;

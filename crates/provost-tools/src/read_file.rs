@@ -1,18 +1,19 @@
-//! `read_file`: some lines of a file, or of a tool output that was kept whole.
+//! `read_file`: some lines of a file, or of a tool output that was kept whole; or a picture.
 
 use std::fmt::Write as _;
 use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
 use async_trait::async_trait;
-use provost_event::{Access, BlobId, Json, ToolSpec};
-use provost_harness::{BLOB_URI, Tool, ToolContext, ToolOutput};
+use provost_event::{Access, BlobId, ImageKind, Json, ToolSpec};
+use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::arguments;
 use crate::failure::{Failure, chain};
 use crate::job::{self, Job};
+use crate::picture::{SIDE_MAX, sides};
 use crate::sniff::{SNIFF_BYTES, not_text};
 use crate::spec::{About, FILE_TIMEOUT, PAGE_BYTES_MAX};
 use crate::text::{count, size};
@@ -21,11 +22,12 @@ use crate::window::{Wanted, Window};
 /// Lines shown unless told otherwise.
 const LINES_DEFAULT: usize = 2000;
 
-const DESCRIPTION: &str = "Reads a text file. Each line comes with its number and a tab in front, which are not part \
-of the file. A long file comes in pages: the last line of the answer says which lines were shown and with which \
+const DESCRIPTION: &str = "Reads a text file, or shows an image (PNG, JPEG, GIF or WebP). Each line of text comes with \
+its number and a tab in front, which are not part of the file. A long file comes in pages: the last line of the answer says which lines were shown and with which \
 `offset` to read on. Also reads tool outputs that were cut, by the `output:…` name given with them.";
 
-/// Reads some lines of a file, with their numbers. Binary files are described instead.
+/// Reads some lines of a file, with their numbers. Pictures that models read are shown whole, whatever lines are asked
+/// for; other binary files are described.
 #[derive(Debug, Clone)]
 pub struct ReadFile {
     spec: ToolSpec,
@@ -75,10 +77,10 @@ impl Tool for ReadFile {
             Err(misfit) => return misfit,
         };
         let Some(name) = arguments.path.strip_prefix(BLOB_URI) else {
-            return job::run(context, move |job| read_path(&arguments, job)).await;
+            return job::run_to_output(context, move |job| read_path(&arguments, job)).await;
         };
         match blob(name, context).await {
-            Ok(body) => job::run(context, move |job| read_body(body, &arguments, job)).await,
+            Ok(body) => job::run_to_output(context, move |job| read_body(body, &arguments, job)).await,
             Err(failure) => failure.into_output(),
         }
     }
@@ -97,34 +99,75 @@ async fn blob(name: &str, context: &ToolContext) -> Result<Vec<u8>, Failure> {
     }
 }
 
-fn read_path(arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+fn read_path(arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {
     let place = job.workspace.locate(&arguments.path)?;
     let (file, metadata) = job.workspace.open_file(&place).map_err(|failure| match failure {
         Failure::IsFolder { path, .. } => Failure::IsFolder { path, hint: ": list_dir shows what is in it" },
         other => other,
     })?;
-    page(file, metadata.len(), arguments, job)
+    show(file, metadata.len(), arguments, job)
 }
 
-fn read_body(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+fn read_body(body: Vec<u8>, arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {
     let bytes = body.len() as u64;
-    page(Cursor::new(body), bytes, arguments, job)
+    show(Cursor::new(body), bytes, arguments, job)
 }
 
-/// The lines asked for, and a last line that says where they stand.
-fn page(stream: impl Read, bytes: u64, arguments: &Arguments, job: &Job) -> Result<String, Failure> {
+/// The lines asked for, a picture, or what it is instead.
+fn show(stream: impl Read, bytes: u64, arguments: &Arguments, job: &Job) -> Result<ToolOutput, Failure> {
     let path = &arguments.path;
     let failed = |error| job.read_failure(path, error);
     let mut stream = job.stoppable(stream);
     let mut head = Vec::new();
     stream.by_ref().take(SNIFF_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
-    if let Some(kind) = not_text(&head) {
-        return Ok(format!("[`{path}` isn't text: {kind}, {}]", size(bytes)));
+    let kind = not_text(&head);
+    let image = kind.and_then(|_| ImageKind::of(&head));
+    let whole = Cursor::new(head).chain(stream);
+    match (image, kind) {
+        (Some(kind), _) => {
+            let mut body = Vec::new();
+            whole.take(IMAGE_BYTES_MAX as u64 + 1).read_to_end(&mut body).map_err(failed)?;
+            picture(kind, body, bytes, path)
+        }
+        (None, Some(kind)) => Ok(ToolOutput::ok(format!("[`{path}` isn't text: {kind}, {}]", size(bytes)))),
+        (None, None) => page(whole, bytes, arguments, failed).map(ToolOutput::ok),
     }
+}
+
+/// The picture, and a line that describes it. `body` may break off behind what models take; `bytes` says how much
+/// there is.
+fn picture(kind: ImageKind, body: Vec<u8>, bytes: u64, path: &str) -> Result<ToolOutput, Failure> {
+    let (media_type, size) = (kind.media_type(), size(bytes));
+    let refused = |why: String| Failure::Said(format!("`{path}` can't be shown: {why}"));
+    let most = usize::try_from(bytes).unwrap_or(usize::MAX).max(body.len());
+    if most > IMAGE_BYTES_MAX {
+        return Err(refused(ImageError::TooLarge { bytes: most }.to_string()));
+    }
+    let Some((width, height)) = sides(kind, &body) else {
+        return Err(refused(format!("it is damaged, or not all of it is there ({media_type}, {size})")));
+    };
+    if width.max(height) > SIDE_MAX {
+        return Err(refused(format!(
+            "it has {width}×{height} pixels, and models take at most {SIDE_MAX} a side; scale it down"
+        )));
+    }
+    let image = ImageData::new(body).map_err(|error| refused(error.to_string()))?;
+    let text = format!("{media_type}, {width}×{height}, {size}");
+    Ok(ToolOutput { images: vec![image], ..ToolOutput::ok(text) })
+}
+
+/// The lines asked for, and a last line that says where they stand.
+fn page(
+    stream: impl Read,
+    bytes: u64,
+    arguments: &Arguments,
+    failed: impl Fn(std::io::Error) -> Failure,
+) -> Result<String, Failure> {
+    let path = &arguments.path;
     let first = arguments.offset.map_or(1, NonZeroUsize::get);
     let lines_max = arguments.limit.map_or(LINES_DEFAULT, NonZeroUsize::get);
     let wanted = Wanted { first, lines_max, bytes_max: PAGE_BYTES_MAX };
-    let window = Window::read(Cursor::new(head).chain(stream), wanted).map_err(failed)?;
+    let window = Window::read(stream, wanted).map_err(failed)?;
     if window.shown == 0 && first > 1 {
         let total = count(window.counted, "line");
         return Err(Failure::Said(format!("`{path}` has only {total}: `offset` {first} is behind its end")));

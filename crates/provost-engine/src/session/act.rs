@@ -58,6 +58,7 @@ impl Deciding<'_> {
             tool: call.tool,
             status: result.status,
             output: result.output,
+            images: result.images,
             whole: result.whole,
             duration_ms: result.duration_ms,
             memory: result.memory,

@@ -109,7 +109,8 @@ impl Deciding<'_> {
     }
 
     fn fail(&mut self, failure: ModelFailure, note: &str) {
-        let message = format!("{}{note}", failure.message);
+        let request = failure.request_id.map(|id| format!(" [request {id}]")).unwrap_or_default();
+        let message = format!("{}{note}{request}", failure.message);
         self.rest(Outcome::Failed { class: failure.class, message });
     }
 
@@ -125,9 +126,9 @@ impl Deciding<'_> {
                 format!(" (the provider asks to wait {} s, longer than the run has left)", delay_ms / 1000);
             return self.fail(failure, &note);
         }
-        let cause =
-            RetryCause::Failed { class: failure.class, message: failure.message, status: failure.status };
-        self.commit(Retry { call: self.state.counters.calls, cause, delay_ms, usage: failure.usage });
+        let ModelFailure { class, message, status, request_id, usage, .. } = failure;
+        let cause = RetryCause::Failed { class, message, status, request_id };
+        self.commit(Retry { call: self.state.counters.calls, cause, delay_ms, usage });
         self.open(Effect::Timer { due });
     }
 
@@ -146,7 +147,7 @@ impl Deciding<'_> {
 fn is_empty(content: &[Block]) -> bool {
     content.iter().all(|block| match block {
         Block::Text(text) => text.trim().is_empty(),
-        Block::Thinking { .. } | Block::Opaque { .. } => true,
+        Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_) => true,
         Block::ToolCall(_) => false,
     })
 }

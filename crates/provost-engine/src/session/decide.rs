@@ -119,11 +119,14 @@ impl Deciding<'_> {
 
     /// Pays for the call in flight.
     pub(super) fn settle(&mut self, usage: Usage) {
-        let price = self.state.policy.as_ref().and_then(|policy| policy.model.price);
+        let model = self.state.policy.as_ref().map(|policy| &policy.model);
+        let price = model.and_then(|model| model.price);
+        let model = model.map(|model| model.name.clone()).unwrap_or_default();
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
             call: self.state.counters.calls,
             turn: self.state.next_turn(),
+            model,
             usage,
             cost: price.map(|price| price.cost(usage)),
         }));
@@ -271,6 +274,6 @@ impl ToolResult {
     }
 
     pub(super) fn without_run(status: ToolStatus, output: impl Into<String>) -> Self {
-        Self { status, output: output.into(), whole: None, duration_ms: 0, memory: None }
+        Self { status, output: output.into(), images: Vec::new(), whole: None, duration_ms: 0, memory: None }
     }
 }

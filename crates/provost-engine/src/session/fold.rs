@@ -95,7 +95,7 @@ impl SessionState {
                     malformed: call.malformed.clone(),
                     stage: Stage::Pending,
                 }),
-                Content::Thinking { .. } | Content::Opaque { .. } => {}
+                Content::Thinking { .. } | Content::Opaque { .. } | Content::Image(_) => {}
             }
         }
         self.phase = if self.calls.is_empty() { Phase::Wishing(self.head) } else { Phase::Acting };
@@ -126,6 +126,7 @@ impl SessionState {
         call.stage = Stage::Done;
         let mut hasher = DefaultHasher::new();
         (call.tool.as_str(), call.input.text(), finished.output.as_str()).hash(&mut hasher);
+        finished.images.iter().for_each(|image| image.blob.hash(&mut hasher));
         self.circle = self.circle.after(hasher.finish());
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(memory) = &finished.memory {

@@ -1,6 +1,6 @@
 //! How large the conversation is, in bytes and estimated tokens, and what can be left out of it.
 
-use provost_event::{Block, Compacted, CompactionKind, Entry, Seq, ToolSpec};
+use provost_event::{Block, Compacted, CompactionKind, Entry, Image, Seq, ToolSpec};
 
 use super::SessionState;
 
@@ -8,6 +8,8 @@ use super::SessionState;
 const BYTES_PER_TOKEN: u64 = 3;
 /// What the wire format adds to a block.
 const BLOCK_OVERHEAD_BYTES: u64 = 60;
+/// What a picture counts as: providers take some 1,600 tokens for one of the largest size they don't scale down.
+const IMAGE_BYTES: u64 = 1_600 * BYTES_PER_TOKEN;
 /// After an emergency compaction the conversation is at most this part of what it was, and of the window.
 const EMERGENCY_DIVISOR: u64 = 2;
 
@@ -17,6 +19,8 @@ struct Span {
     /// The model call that it was sent with first.
     through: Seq,
     bytes: u64,
+    /// Pictures in it, or left out with what it stands for.
+    images: usize,
 }
 
 /// The size of the conversation as the model sees it.
@@ -27,6 +31,8 @@ pub(super) struct Size {
     spans: Vec<Span>,
     /// What the next call will send for the first time.
     waiting_bytes: u64,
+    /// Pictures among it.
+    waiting_images: usize,
     /// Tokens of everything up to the last answer, as the provider counted them.
     anchor_tokens: Option<u64>,
     /// What came after that answer.
@@ -37,18 +43,21 @@ pub(super) struct Size {
 
 impl Size {
     pub(super) fn add(&mut self, seq: Seq, entry: &Entry) {
+        self.waiting_images = self.waiting_images.saturating_add(entry.images().len());
         match entry {
             Entry::SessionStarted(started) => {
                 let tools = started.policy.tools.iter().map(tool_bytes).sum::<u64>();
                 self.fixed_bytes = length(&started.policy.system_prompt).saturating_add(tools);
-                self.wait(length(&started.goal));
+                self.wait(length(&started.goal).saturating_add(images_bytes(&started.images)));
             }
             Entry::UserMessage(message) => {
                 self.wait(content_bytes(&message.content));
                 self.said.extend(message.content.iter().filter_map(text_of).map(str::to_owned));
             }
             Entry::SystemItem(item) => self.wait(length(&item.body)),
-            Entry::ToolFinished(finished) => self.wait(length(&finished.output)),
+            Entry::ToolFinished(finished) => {
+                self.wait(length(&finished.output).saturating_add(images_bytes(&finished.images)));
+            }
             Entry::AssistantMessage(answer) => {
                 self.wait(content_bytes(&answer.content));
                 let counted = answer.usage.prompt_tokens();
@@ -56,8 +65,9 @@ impl Size {
                 self.since_anchor_bytes = 0;
             }
             Entry::ModelCalled(_) => {
-                self.spans.push(Span { through: seq, bytes: self.waiting_bytes });
-                self.waiting_bytes = 0;
+                let (bytes, images) = (self.waiting_bytes, self.waiting_images);
+                self.spans.push(Span { through: seq, bytes, images });
+                (self.waiting_bytes, self.waiting_images) = (0, 0);
             }
             _ => {}
         }
@@ -83,10 +93,17 @@ impl Size {
     }
 
     pub(super) fn compact(&mut self, compacted: &Compacted) {
-        let kept = self.spans.partition_point(|span| span.through <= compacted.through);
-        let summary = Span { through: compacted.through, bytes: length(&compacted.summary) };
-        self.spans.splice(..kept, [summary]);
+        let gone = self.spans.partition_point(|span| span.through <= compacted.through);
+        let images = self.images_through(compacted.through);
+        let summary = Span { through: compacted.through, bytes: length(&compacted.summary), images };
+        self.spans.splice(..gone, [summary]);
         self.anchor_tokens = None;
+    }
+
+    /// Pictures up to `through`, those that were left out before included.
+    fn images_through(&self, through: Seq) -> usize {
+        let spans = self.spans.iter().take_while(|span| span.through <= through);
+        spans.map(|span| span.images).fold(0, usize::saturating_add)
     }
 
     /// The end of the smallest range whose leaving out leaves at most `room` bytes of conversation; all of it
@@ -111,11 +128,14 @@ impl SessionState {
         let bytes_before = self.size.bytes();
         // The provider has just said that what it was sent is too long, whatever the estimate says.
         let target = bytes_before.min(window_tokens.saturating_mul(BYTES_PER_TOKEN)) / EMERGENCY_DIVISOR;
-        let summary = self.summary();
-        let room = target.saturating_sub(self.size.fixed_bytes).saturating_sub(length(&summary));
+        let mut summary = self.summary();
+        let note = images_note(self.size.images_through(self.head));
+        let taken = self.size.fixed_bytes.saturating_add(length(&summary)).saturating_add(length(&note));
+        let through = self.size.cut_for(target.saturating_sub(taken))?;
+        summary.push_str(&images_note(self.size.images_through(through)));
         let mut compacted = Compacted {
             how: CompactionKind::Emergency,
-            through: self.size.cut_for(room)?,
+            through,
             summary,
             tokens_before: bytes_before.div_ceil(BYTES_PER_TOKEN),
             tokens_after: 0,
@@ -146,6 +166,14 @@ impl SessionState {
     }
 }
 
+/// What is said of `count` pictures that are left out.
+fn images_note(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("\nPictures left out with it: {count}. Those in files can be read again.\n"),
+    }
+}
+
 fn length(text: &str) -> u64 {
     u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
@@ -156,17 +184,22 @@ fn tool_bytes(tool: &ToolSpec) -> u64 {
         .saturating_add(length(tool.input_schema.text()))
 }
 
+fn images_bytes(images: &[Image]) -> u64 {
+    u64::try_from(images.len()).unwrap_or(u64::MAX).saturating_mul(IMAGE_BYTES)
+}
+
 fn text_of(block: &Block) -> Option<&str> {
     match block {
         Block::Text(text) => Some(text),
-        Block::Thinking { .. } | Block::Opaque { .. } | Block::ToolCall(_) => None,
+        Block::Thinking { .. } | Block::Opaque { .. } | Block::ToolCall(_) | Block::Image(_) => None,
     }
 }
 
 fn content_bytes(content: &[Block]) -> u64 {
     let bytes = |block: &Block| match block {
         Block::Text(text) => length(text),
-        Block::Thinking { text, signature } => {
+        Block::Image(_) => IMAGE_BYTES,
+        Block::Thinking { text, signature, .. } => {
             length(text).saturating_add(signature.as_deref().map_or(0, length))
         }
         Block::Opaque { json, .. } => length(json.text()),

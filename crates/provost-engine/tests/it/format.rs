@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use expect_test::expect_file;
 use provost_engine::{Actor, RunEvent};
 use provost_event::{
-    ActorKey, Block, Budget, Entry, ErrorClass, Outcome, Record, StopHookVerdict, StopReason, ToolStatus,
+    ActorKey, BlobId, Block, Budget, Entry, ErrorClass, Image, ImageKind, Outcome, Record, StopHookVerdict,
+    StopReason, ToolStatus,
 };
 
 use crate::world::{World, policy};
@@ -21,7 +22,8 @@ fn eventful_run() -> World {
     let mut policy = policy();
     policy.budget.tokens = Some(2_000);
     policy.budget.wall_time_ms = Some(60_000);
-    let mut world = World::start(policy);
+    let picture = |blob: &str| Image { kind: ImageKind::Png, blob: BlobId(blob.into()), bytes: 45 };
+    let mut world = World::start_with(vec![picture("a-picture")], policy);
     world.fail(ErrorClass::RateLimited, Some(2_000));
     world.tick();
     world.call(&[("read", "{\"path\":\"a\"}"), ("shell", "{\"command\":\"make\"}")]);
@@ -30,14 +32,15 @@ fn eventful_run() -> World {
     world.run_event(RunEvent::Say { text: "be quick".into(), by: "a person".into() });
     world.fail(ErrorClass::ContextTooLong, None);
     world.answer(vec![], StopReason::EndTurn);
-    let thought = Block::Thinking { text: "hm".into(), signature: Some("sealed".into()) };
+    let seal = Some("sealed".to_owned());
+    let thought = Block::Thinking { text: "hm".into(), signature: seal, wire: Some("script".into()) };
     world.answer(vec![thought, Block::Text("Well, ".into())], StopReason::OutputCap);
     world.say("done. VERDICT: PASS");
     world.hook(StopHookVerdict::Block("a test fails".into()), "0001");
     world.call(&[("shell", "{\"command\":\"make test\"}")]);
     world.run_event(RunEvent::Pause { by: "a person".into() });
     let seq = world.tools()[0].0;
-    world.finish(seq, ToolStatus::Cancelled, "stopped");
+    world.finish_with(seq, ToolStatus::Cancelled, "stopped", vec![picture("another-picture")]);
     let budget = Budget { tokens: Some(1_200), ..Budget::default() };
     world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: Some(20) });
     while world.outcome().is_none() {
@@ -60,7 +63,7 @@ fn formats() -> PathBuf {
 /// write today's examples to a new one.
 #[test]
 fn today_s_format_is_the_stored_one() {
-    expect_file!["../../../provost-event/formats/v1/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
+    expect_file!["../../../provost-event/formats/v2/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
 }
 
 #[test]

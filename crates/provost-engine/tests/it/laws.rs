@@ -77,7 +77,14 @@ fn tool_result(kind: u8) -> ToolResult {
         2 => ToolStatus::Cancelled,
         _ => ToolStatus::Ok,
     };
-    ToolResult { status, output: format!("{}", kind % 4), whole: None, duration_ms: 1, memory: None }
+    ToolResult {
+        status,
+        output: format!("{}", kind % 4),
+        images: Vec::new(),
+        whole: None,
+        duration_ms: 1,
+        memory: None,
+    }
 }
 
 fn stop_result(kind: u8) -> StopCheckResult {

@@ -3,7 +3,8 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    Budget, Entry, ErrorClass, MicroDollars, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus,
+    BlobId, Budget, Entry, ErrorClass, Image, ImageKind, MicroDollars, Outcome, RunPolicy, StopHookVerdict,
+    StopReason, ToolStatus,
 };
 
 use crate::world::{World, policy, without_hooks};
@@ -134,11 +135,11 @@ fn a_failed_call_is_made_again_four_times_in_all() {
             w.fail(ErrorClass::Server, None);
         },
         expect![[r#"
-            retry Failed { class: Overloaded, message: "its message", status: None } in 100 ms
+            retry Failed { class: Overloaded, message: "its message", status: None, request_id: None } in 100 ms
             model_called turn 1 call 2 attempt 2
-            retry Failed { class: RateLimited, message: "its message", status: None } in 7000 ms
+            retry Failed { class: RateLimited, message: "its message", status: None, request_id: None } in 7000 ms
             model_called turn 1 call 3 attempt 3
-            retry Failed { class: Cut, message: "its message", status: None } in 100 ms
+            retry Failed { class: Cut, message: "its message", status: None, request_id: None } in 100 ms
             model_called turn 1 call 4 attempt 4
             ended: the provider failed: its message (after 4 attempts)
         "#]],
@@ -608,6 +609,48 @@ fn a_stepped_session_waits_to_be_asked_for_each_turn() {
             turn_ended
         "#]],
     );
+}
+
+fn picture(name: &str) -> Image {
+    Image { kind: ImageKind::Png, blob: BlobId(name.into()), bytes: 1_000 }
+}
+
+fn last_summary(world: &World) -> String {
+    let summary = world.session_log().iter().rev().find_map(|record| match &record.entry {
+        Entry::Compacted(compacted) => Some(compacted.summary.clone()),
+        _ => None,
+    });
+    summary.expect("it was compacted")
+}
+
+#[test]
+fn a_summary_counts_the_pictures_that_are_left_out_and_those_left_out_before() {
+    let mut world = World::start_with(vec![picture("a"), picture("b")], without_hooks());
+    let look = |world: &mut World, name: &str| {
+        world.call(&[("read", &format!("{{\"of\":\"{name}\"}}"))]);
+        let seq = world.tools()[0].0;
+        world.finish_with(seq, ToolStatus::Ok, "what there is", vec![picture(name)]);
+    };
+    look(&mut world, "c");
+    look(&mut world, "d");
+    world.fail(ErrorClass::ContextTooLong, None);
+    // The newest picture fits: it stays.
+    let first = last_summary(&world);
+    assert!(first.contains("\nPictures left out with it: 3. Those in files can be read again.\n"), "{first}");
+    look(&mut world, "e");
+    world.fail(ErrorClass::ContextTooLong, None);
+    let second = last_summary(&world);
+    assert!(second.contains("\nPictures left out with it: 5."), "{second}");
+}
+
+#[test]
+fn a_summary_without_pictures_left_out_does_not_speak_of_any() {
+    let mut world = World::start(without_hooks());
+    world.call(&[("read", "{}")]);
+    world.finish_first(&"x".repeat(3_000));
+    world.fail(ErrorClass::ContextTooLong, None);
+    let summary = last_summary(&world);
+    assert!(!summary.contains("ictures"), "{summary}");
 }
 
 #[test]

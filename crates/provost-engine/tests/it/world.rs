@@ -8,8 +8,8 @@ use provost_engine::{
     Actor, Answer, Effect, Event, Message, Now, RunEvent, SessionEvent, StopCheckResult, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, Json, Limits, MicroDollars,
-    ModelFailure, ModelPolicy, Outcome, Pace, Price, Record, RunId, RunPolicy, Seq, SessionId,
+    Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, Image, Json, Limits,
+    MicroDollars, ModelFailure, ModelPolicy, Outcome, Pace, Price, Record, RunId, RunPolicy, Seq, SessionId,
     StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus,
     Usage,
 };
@@ -35,15 +35,16 @@ pub(crate) fn policy() -> RunPolicy {
         output: MicroDollars(1_000_000),
         cache_read: MicroDollars(0),
         cache_write: MicroDollars(0),
+        long: None,
     };
     RunPolicy {
         budget: Budget::default(),
+        allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy {
-                name: "script:test".to_owned(),
                 window_tokens: Some(10_000),
-                output_tokens_max: 1_000,
                 price: Some(price),
+                ..ModelPolicy::new("script:test", 1_000)
             },
             system_prompt: "be good".to_owned(),
             tools: vec![
@@ -79,6 +80,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn start(policy: RunPolicy) -> Self {
+        Self::start_with(Vec::new(), policy)
+    }
+
+    /// With pictures that belong to the goal.
+    pub(crate) fn start_with(images: Vec<Image>, policy: RunPolicy) -> Self {
         let mut world = Self {
             actors: HashMap::new(),
             logs: HashMap::new(),
@@ -90,7 +96,7 @@ impl World {
             shown: HashMap::new(),
         };
         let goal = "the goal".to_owned();
-        world.run_event(RunEvent::Start { goal, policy: Box::new(policy) });
+        world.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
         world
     }
 
@@ -217,8 +223,19 @@ impl World {
     }
 
     pub(crate) fn finish(&mut self, seq: Seq, status: ToolStatus, output: &str) {
-        let result =
-            ToolResult { status, output: output.to_owned(), whole: None, duration_ms: 5, memory: None };
+        self.finish_with(seq, status, output, Vec::new());
+    }
+
+    /// With pictures.
+    pub(crate) fn finish_with(&mut self, seq: Seq, status: ToolStatus, output: &str, images: Vec<Image>) {
+        let result = ToolResult {
+            status,
+            output: output.to_owned(),
+            images,
+            whole: None,
+            duration_ms: 5,
+            memory: None,
+        };
         self.session_event(SessionEvent::ToolDone { seq, result });
     }
 

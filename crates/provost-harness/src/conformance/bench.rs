@@ -202,8 +202,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         timeout_ms: 60_000,
         output_bytes_max: 1000,
     };
-    let model =
-        ModelPolicy { name: "by/hand".to_owned(), window_tokens: None, output_tokens_max: 1000, price: None };
+    let model = ModelPolicy::new("by/hand", 1000);
     let agent = AgentPolicy {
         model,
         system_prompt: "Be brief.".to_owned(),
@@ -213,7 +212,11 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         stop_hooks: Vec::new(),
         pace: Pace::Free,
     };
-    RunEvent::Start { goal: "a goal".to_owned(), policy: Box::new(RunPolicy { budget, agent }) }
+    RunEvent::Start {
+        goal: "a goal".to_owned(),
+        images: Vec::new(),
+        policy: Box::new(RunPolicy { budget, allow_unpriced: false, agent }),
+    }
 }
 
 pub(super) fn done(seq: Seq) -> Event {
@@ -239,6 +242,13 @@ fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
 }
 
 pub(super) fn tool_done(seq: Seq, output: String) -> Event {
-    let result = ToolResult { status: ToolStatus::Ok, output, whole: None, duration_ms: 1, memory: None };
+    let result = ToolResult {
+        status: ToolStatus::Ok,
+        output,
+        images: Vec::new(),
+        whole: None,
+        duration_ms: 1,
+        memory: None,
+    };
     SessionEvent::ToolDone { seq, result }.into()
 }

@@ -8,7 +8,7 @@ use provost_event::{Delta, DeltaKind, ErrorClass, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::{DeltaSink, HarnessCallback, HomeError, ModelRequest};
+use crate::{DeltaSink, HarnessCallback, HomeError, ModelRequest, ToolChoice};
 
 impl HarnessExecutor {
     pub(super) async fn think(
@@ -26,18 +26,19 @@ impl HarnessExecutor {
             .map_err(|error| ModelFailure::new(ErrorClass::NotFound, error.to_string()))?;
         let transcript = self
             .known
-            .take_transcript(self.home(), session, think.through)
+            .take_transcript(self.home(), session, think.through, opening.policy.model.images)
             .await
             .map_err(|error| storage(&error))?;
         let request = ModelRequest {
             session,
             turn: think.turn,
             answers_before: think.answers_before,
-            model: name.split_once('/').map_or(name.as_str(), |(_, model)| model),
             system: &opening.policy.system_prompt,
             tools: &opening.tools,
             messages: transcript.messages(),
             output_tokens_max: think.output_tokens_max,
+            effort: opening.policy.model.effort,
+            tool_choice: ToolChoice::Auto,
         };
         let deltas = ToCallback { session, callback: &*self.deps.callback };
         let answer = AssertUnwindSafe(model.answer(request, &deltas, cancel)).catch_unwind().await;

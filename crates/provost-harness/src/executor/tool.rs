@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, EffectId, ToolStatus};
+use provost_event::{BlobId, EffectId, Image, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
 use crate::output::cut_middle;
-use crate::{Tool, ToolContext, ToolOutput};
+use crate::{ImageData, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end what it does after it was told to.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -30,10 +30,16 @@ impl HarnessExecutor {
             },
             Err(message) => ToolOutput::error(message),
         };
-        let (text, whole) = self.cut(output.text, run.output_bytes_max).await;
+        let images = self.keep(&output.images).await;
+        let (mut text, whole) = self.cut(output.text, run.output_bytes_max).await;
+        let lost = output.images.len().saturating_sub(images.len());
+        if lost > 0 {
+            text.push_str(&format!("\n[images that belong to this and couldn't be kept: {lost}]"));
+        }
         ToolResult {
             status: output.status,
             output: text,
+            images,
             whole,
             duration_ms: self.deps.clock.now().since_ms(started),
             memory: output.memory,
@@ -68,7 +74,7 @@ impl HarnessExecutor {
             () = self.deps.clock.sleep(context.timeout) => ToolStatus::TimedOut,
         };
         context.cancel.cancel();
-        let text = tokio::select! {
+        let output = tokio::select! {
             done = &mut call => done.unwrap_or_else(|_| panicked(&run.tool)),
             () = self.deps.clock.sleep(ENDING_MAX) => ToolOutput::error("It didn't end when it was told to."),
         };
@@ -78,8 +84,20 @@ impl HarnessExecutor {
             }
             _ => "Stopped: the agent was told to stop.".to_owned(),
         };
-        let text = if text.text.is_empty() { note } else { format!("{}\n{note}", text.text) };
-        ToolOutput { status: late, text, memory: None }
+        let text = if output.text.is_empty() { note } else { format!("{}\n{note}", output.text) };
+        ToolOutput { status: late, text, images: output.images, memory: None }
+    }
+
+    /// The images, as far as they could be kept beside the log.
+    async fn keep(&self, images: &[ImageData]) -> Vec<Image> {
+        let mut kept = Vec::with_capacity(images.len());
+        for image in images {
+            match image.keep(self.home()).await {
+                Ok(image) => kept.push(image),
+                Err(error) => tracing::warn!(%error, "an image can't be kept"),
+            }
+        }
+        kept
     }
 
     /// The output as the model gets to see it, and where the whole of it is if that is only part.

@@ -132,13 +132,9 @@ impl Scene {
         };
         RunPolicy {
             budget: Budget::default(),
+            allow_unpriced: false,
             agent: AgentPolicy {
-                model: ModelPolicy {
-                    name: "script:test".into(),
-                    window_tokens: None,
-                    output_tokens_max: 1_000,
-                    price: None,
-                },
+                model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: "be good".into(),
                 tools: self.tools.specs(),
                 workspace: self.workspace.path().to_owned(),
@@ -237,7 +233,7 @@ async fn a_tool_is_told_what_it_asked_to_be_told() {
     let scene = Scene::new(script).tool(made("act", Access::Reads, |_, context: ToolContext| async move {
         let before: u32 = context.memory.map_or(0, |memory| memory.read().expect("a number"));
         let memory = Json::of(&(before + 1)).ok();
-        ToolOutput { status: ToolStatus::Ok, text: format!("was {before}"), memory }
+        ToolOutput { memory, ..ToolOutput::ok(format!("was {before}")) }
     }));
     scene.run().await;
     let outputs = scene.finished().await.into_iter().map(|one| one.output).collect::<Vec<_>>();

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod pictures;
+#[cfg(test)]
 mod provider_faults;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ use provost_event::{
 use provost_harness::{
     AgentHarness, HarnessDeps, Home, Models, NoCallback, SimulatedClock, SystemClock, Toolbox,
 };
-use provost_llm::{AnthropicModel, AnthropicOptions, ModelLimits};
+use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use provost_store::{LocalHome, MemoryStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -123,13 +123,15 @@ async fn run(answers: Vec<(String, String)>) -> Told {
             tokio::task::yield_now().await;
         }
     });
-    let options = AnthropicOptions {
-        base_url,
-        key: "a-key".to_owned().into(),
+    let options = ProviderOptions {
+        provider: Provider::new("anthropic", WireFormat::Anthropic, base_url),
+        model: "claude-test".to_owned(),
+        key: Some("a-key".into()),
+        reasoning: None,
         limits: ModelLimits::default(),
         clock: Arc::new(SystemClock),
     };
-    let model = AnthropicModel::new(options).expect("a client");
+    let model = ProviderModel::new(options).expect("a client");
     let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
     let harness = AgentHarness::new(HarnessDeps {
         home: home.clone(),
@@ -157,14 +159,11 @@ async fn run(answers: Vec<(String, String)>) -> Told {
 }
 
 fn policy() -> RunPolicy {
-    let model = ModelPolicy {
-        name: "anthropic/claude-test".to_owned(),
-        window_tokens: Some(200_000),
-        output_tokens_max: 1_000,
-        price: None,
-    };
+    let model =
+        ModelPolicy { window_tokens: Some(200_000), ..ModelPolicy::new("anthropic/claude-test", 1_000) };
     RunPolicy {
         budget: Budget::default(),
+        allow_unpriced: false,
         agent: AgentPolicy {
             model,
             system_prompt: "You are an agent.".to_owned(),
@@ -186,8 +185,12 @@ async fn a_429_is_waited_out_as_long_as_the_provider_asks() {
     let busy = failure("429 Too Many Requests\r\nretry-after: 17", "rate_limit_error", "slow down");
     let told = run(vec![busy, good()]).await;
     assert_eq!(told.outcome, completed());
-    let cause =
-        RetryCause::Failed { class: ErrorClass::RateLimited, message: "slow down".into(), status: Some(429) };
+    let cause = RetryCause::Failed {
+        class: ErrorClass::RateLimited,
+        message: "slow down".into(),
+        status: Some(429),
+        request_id: None,
+    };
     assert_eq!(told.retries(), [(cause, 17_000)]);
 }
 

@@ -12,14 +12,14 @@ use crate::folder;
 
 const ATTEMPT: &str = "open the store";
 /// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 /// How long a statement waits for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's number for "synced at every commit".
 const SYNCHRONOUS_FULL: i64 = 2;
-/// Pages of 4 KiB in the write-ahead log at which it is carried over to the database. Few pages are written again
-/// and again, so a longer log saves writing.
-const LOG_PAGES: i64 = 4000;
+/// Pages of 4 KiB in the write-ahead log at which it is carried over to the database and written over from its
+/// start. Until it is that long each sync must also find room for it on the disk, which costs half as much again.
+const LOG_PAGES: i64 = 1000;
 /// Beyond this the write-ahead log is cut after that.
 const LOG_BYTES_KEPT: i64 = 32 << 20;
 /// Memory for pages, in KiB: the ends of some thousand logs.
@@ -109,11 +109,18 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), HomeError> {
 fn known_version(connection: &Connection) -> Result<i64, HomeError> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     match version.map_err(|error| storage(ATTEMPT, &error))? {
+        version @ (0 | SCHEMA_VERSION) => Ok(version),
         newer if newer > SCHEMA_VERSION => Err(HomeError::Storage {
             attempt: ATTEMPT,
             message: format!("its version is {newer}; this Provost knows up to {SCHEMA_VERSION}"),
             hint: Some("use a newer Provost"),
         }),
-        version => Ok(version),
+        older => Err(HomeError::Storage {
+            attempt: ATTEMPT,
+            message: format!("its version is {older}; this Provost needs {SCHEMA_VERSION}"),
+            hint: Some(
+                "`provost export` its runs with the Provost that made it, move it away, then `provost import` them",
+            ),
+        }),
     }
 }

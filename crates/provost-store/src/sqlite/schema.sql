@@ -4,7 +4,8 @@ CREATE TABLE actors (
     key TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- The logs. body: the entry's own fields as JSON, written in format v.
+-- The logs, in the order in which they were written: what many sessions write at once shares pages. The index
+-- tells whose they are. body: the entry's own fields as JSON, written in format v.
 CREATE TABLE entries (
     actor INTEGER NOT NULL,
     seq   INTEGER NOT NULL,
@@ -12,8 +13,8 @@ CREATE TABLE entries (
     at    INTEGER NOT NULL,
     kind  TEXT NOT NULL,
     body  TEXT NOT NULL,
-    PRIMARY KEY (actor, seq)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (actor, seq)
+) STRICT;
 
 -- Open effects. run: the number of the run's own actor; due_at: only of timers.
 CREATE TABLE effects (

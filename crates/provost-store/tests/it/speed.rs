@@ -1,5 +1,6 @@
 //! How fast it is. Ignored: `cargo test --release -p provost-store -- --ignored --nocapture speed`.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,8 +56,14 @@ impl Executor for Instantly {
             }
             _ => {
                 let output = OUTPUT.repeat(6);
-                let result =
-                    ToolResult { status: ToolStatus::Ok, output, whole: None, duration_ms: 1, memory: None };
+                let result = ToolResult {
+                    status: ToolStatus::Ok,
+                    output,
+                    images: Vec::new(),
+                    whole: None,
+                    duration_ms: 1,
+                    memory: None,
+                };
                 SessionEvent::ToolDone { seq, result }.into()
             }
         }
@@ -112,10 +119,10 @@ async fn speed_of_turns() {
 }
 
 fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
-    let RunEvent::Start { goal, policy } = start(policy(Budget::default(), 1_000_000)) else {
+    let RunEvent::Start { goal, images, policy } = start(policy(Budget::default(), 1_000_000)) else {
         unreachable!()
     };
-    let first = Entry::SessionStarted(SessionStarted { goal, policy: policy.agent, parent: None });
+    let first = Entry::SessionStarted(SessionStarted { goal, images, policy: policy.agent, parent: None });
     let rest = (0..entries).map(|number| {
         let turn = u32::try_from(number / 5 + 1).unwrap();
         let Block::ToolCall(call) = tool_call(u64::from(turn)) else { unreachable!() };
@@ -137,6 +144,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
                 tool: call.name,
                 status: ToolStatus::Ok,
                 output: OUTPUT.repeat(6),
+                images: Vec::new(),
                 whole: None,
                 duration_ms: 3,
                 memory: None,
@@ -154,23 +162,37 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
         .collect()
 }
 
+/// A database with the logs of `sessions` sessions, each `length` entries long, written five at a time in turn.
+fn write_in_turn(path: &Path, sessions: u64, length: u64) {
+    let logs =
+        (1..=sessions).map(|number| long_log(SessionId::root(run(number)), length)).collect::<Vec<_>>();
+    let mut store = SqliteStore::open(path).unwrap();
+    store.begin().unwrap();
+    for from in (0..logs[0].len()).step_by(5) {
+        for log in &logs {
+            let piece = &log[from..log.len().min(from + 5)];
+            let first = &piece[0].record;
+            store.append(first.actor, Seq(first.seq.0 - 1), piece).unwrap();
+        }
+    }
+    store.commit().unwrap();
+}
+
 #[tokio::test]
 #[ignore = "measures"]
 async fn speed_of_folding() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("provost.db");
-    let session = SessionId::root(run(1));
-    let entries = long_log(session, 100_000);
-    let mut store = SqliteStore::open(&path).unwrap();
-    store.begin().unwrap();
-    store.append(session.into(), Seq::START, &entries).unwrap();
-    store.commit().unwrap();
-    drop(store);
-    for _ in 0..3 {
-        let store = SqliteStore::open(&path).unwrap();
-        let home = LocalHome::new(store, Arc::new(SystemClock)).unwrap();
-        let began = Instant::now();
-        let posted = home.post(session.into(), SessionEvent::Proceed { turn: 0 }.into(), None).await.unwrap();
-        println!("{} entries folded in {:?}", posted.head, began.elapsed());
+    for (sessions, length) in [(1, 100_000), (16, 25_000)] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("provost.db");
+        write_in_turn(&path, sessions, length);
+        for number in [1, 1, sessions.div_ceil(2)] {
+            let session = SessionId::root(run(number));
+            let store = SqliteStore::open(&path).unwrap();
+            let home = LocalHome::new(store, Arc::new(SystemClock)).unwrap();
+            let began = Instant::now();
+            let proceed = SessionEvent::Proceed { turn: 0 };
+            let posted = home.post(session.into(), proceed.into(), None).await.unwrap();
+            println!("{} entries of 1 of {sessions} logs folded in {:?}", posted.head, began.elapsed());
+        }
     }
 }

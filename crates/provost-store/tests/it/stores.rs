@@ -41,8 +41,29 @@ fn a_newer_database_is_refused_with_advice() {
     let error = SqliteStore::open(&path).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "can't open the store: its version is 7; this Provost knows up to 1 (use a newer Provost)"
+        "can't open the store: its version is 7; this Provost knows up to 2 (use a newer Provost)"
     );
+}
+
+#[test]
+fn an_older_database_is_refused_with_advice_and_left_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    drop(SqliteStore::open(&path).unwrap());
+    let older = rusqlite::Connection::open(&path).unwrap();
+    older.execute("INSERT INTO actors (key) VALUES ('what it keeps')", []).unwrap();
+    older.pragma_update(None, "user_version", 1).unwrap();
+    let error = SqliteStore::open(&path).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "can't open the store: its version is 1; this Provost needs 2 (`provost export` its runs with the \
+         Provost that made it, move it away, then `provost import` them)"
+    );
+    let count = |table: &str| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        older.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!((count("actors"), count("pragma_user_version WHERE user_version = 1")), (1, 1));
 }
 
 #[test]

@@ -30,12 +30,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         output_bytes_max: 1000,
     };
     let agent = AgentPolicy {
-        model: ModelPolicy {
-            name: "by/hand".to_owned(),
-            window_tokens: None,
-            output_tokens_max: 1000,
-            price: None,
-        },
+        model: ModelPolicy::new("by/hand", 1000),
         system_prompt: "Be brief.".to_owned(),
         tools: vec![look],
         workspace: PathBuf::from("/somewhere"),
@@ -43,11 +38,11 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         stop_hooks: Vec::new(),
         pace: Pace::Free,
     };
-    RunPolicy { budget, agent }
+    RunPolicy { budget, allow_unpriced: false, agent }
 }
 
 pub(crate) fn start(policy: RunPolicy) -> RunEvent {
-    RunEvent::Start { goal: "a goal".to_owned(), policy: Box::new(policy) }
+    RunEvent::Start { goal: "a goal".to_owned(), images: Vec::new(), policy: Box::new(policy) }
 }
 
 /// Waits for what must come soon.
@@ -128,6 +123,13 @@ pub(crate) fn asks_for_tools(seq: Seq, count: usize) -> Event {
 
 pub(crate) fn tool_done(seq: Seq, whole: Option<BlobId>) -> Event {
     let output = format!("seen {seq}");
-    let result = ToolResult { status: ToolStatus::Ok, output, whole, duration_ms: 1, memory: None };
+    let result = ToolResult {
+        status: ToolStatus::Ok,
+        output,
+        images: Vec::new(),
+        whole,
+        duration_ms: 1,
+        memory: None,
+    };
     SessionEvent::ToolDone { seq, result }.into()
 }

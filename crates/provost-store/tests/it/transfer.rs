@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::sync::Arc;
 
-use provost_event::{Budget, Seq};
+use provost_event::{Budget, FORMAT_VERSION, Seq};
 use provost_harness::{Blobs as _, Home, RunQuery, RunStatus, SystemClock};
 use provost_store::{LocalHome, MemoryStore, TransferError, export_run, import_run};
 use tokio_util::sync::CancellationToken;
@@ -98,14 +98,16 @@ async fn a_damaged_file_is_refused_with_its_line_and_leaves_nothing() {
         changed.map(|text| text + "\n").collect::<String>()
     };
     let session = lines.iter().position(|line| line.contains("session_started")).unwrap() + 1;
-    let newer = |line: &str| line.replacen("\"v\":1", "\"v\":9", 1);
+    let newer = |line: &str| line.replacen(&format!("\"v\":{FORMAT_VERSION}"), "\"v\":99", 1);
     let cases = [
         ("cut", text[..text.len() / 2].to_owned(), "not a record of the log"),
         ("gap", without(2), "line 2: entry 3 of"),
         (
             "newer",
             with(3, &newer),
-            "line 3: written in format 9; this Provost reads up to 1: use a newer one",
+            &format!(
+                "line 3: written in format 99; this Provost reads up to {FORMAT_VERSION}: use a newer one"
+            ),
         ),
         ("newer blob", with(lines.len(), &newer), "use a newer one"),
         ("garbage", with(session, &|_| "{}".to_owned()), &format!("line {session}: not a record")),

@@ -79,12 +79,12 @@ async fn a_file_that_is_not_there_brings_similar_names() {
 
 #[tokio::test]
 async fn what_is_no_text_is_described() {
-    let fixture = Fixture::new().file("a.png", b"\x89PNG\r\n\x1a\n\0\0\0").file("b", [0; 2048]);
-    let png = expect![[r#"
+    let fixture = Fixture::new().file("a.gz", b"\x1f\x8b\x08\0\0\0").file("b", [0; 2048]);
+    let gzip = expect![[r#"
         Ok
-        [`a.png` isn't text: a PNG image, 11 B]
+        [`a.gz` isn't text: gzip-compressed data, 6 B]
     "#]];
-    fixture.check("read_file", json!({"path": "a.png"}), png).await;
+    fixture.check("read_file", json!({"path": "a.gz"}), gzip).await;
     let binary = expect![[r#"
         Ok
         [`b` isn't text: binary data, 2.0 KB]

@@ -1,0 +1,86 @@
+//! Pictures that models are shown.
+
+use std::sync::Arc;
+
+use provost_event::{BlobId, Image, ImageKind};
+
+use crate::{Blobs, HomeError};
+
+/// Bytes of a picture: what fits the 5 MiB that providers take once it is written as base64.
+pub const IMAGE_BYTES_MAX: usize = 3_750_000;
+
+/// A picture and its bytes; cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageData {
+    kind: ImageKind,
+    bytes: Arc<[u8]>,
+}
+
+/// Why bytes are no picture for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// It is none, or of a kind that models don't read.
+    #[error("it is no PNG, JPEG, GIF or WebP image")]
+    Unknown,
+    /// Providers would refuse it.
+    #[error("the image has {bytes} bytes, and models take at most {IMAGE_BYTES_MAX}; scale it down")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+}
+
+impl ImageData {
+    /// The picture that `bytes` are; what kind, they say themselves.
+    ///
+    /// Only their beginning and their length are looked at: a damaged picture is refused later, by the provider.
+    ///
+    /// # Errors
+    /// When no provider would take them. Exactly [`IMAGE_BYTES_MAX`] are taken.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Result<Self, ImageError> {
+        let bytes = bytes.into();
+        let kind = ImageKind::of(&bytes).ok_or(ImageError::Unknown)?;
+        if bytes.len() > IMAGE_BYTES_MAX {
+            return Err(ImageError::TooLarge { bytes: bytes.len() });
+        }
+        Ok(Self { kind, bytes })
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> ImageKind {
+        self.kind
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Keeps it beside the log; returns how the log names it.
+    pub(crate) async fn keep(&self, blobs: &dyn Blobs) -> Result<Image, HomeError> {
+        let blob = blobs.put_blob(self.bytes.to_vec()).await?;
+        Ok(Image { kind: self.kind, blob, bytes: u64::try_from(self.bytes.len()).unwrap_or(u64::MAX) })
+    }
+
+    /// Reads one that is kept; `None` if it no longer is.
+    pub(crate) async fn read(blobs: &dyn Blobs, id: &BlobId) -> Result<Option<Self>, HomeError> {
+        Ok(blobs.get_blob(id).await?.and_then(|bytes| Self::new(bytes).ok()))
+    }
+}
+
+/// What an agent is to reach. Any text makes one without pictures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goal {
+    /// In words.
+    pub text: String,
+    /// Pictures that belong to it.
+    pub images: Vec<ImageData>,
+}
+
+impl<T: Into<String>> From<T> for Goal {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), images: Vec::new() }
+    }
+}

@@ -1,0 +1,206 @@
+//! Takes secrets out of texts that are kept or shown.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use regex::Regex;
+use secrecy::{ExposeSecret as _, SecretString};
+
+/// What stands in a text where a secret was.
+const HIDDEN: &str = "[secret]";
+/// A shorter value would also be found where it is none.
+const CHARS_MIN: usize = 8;
+
+/// Well-known shapes of secrets. Where a shape has a group, that is the secret, and else all of it. Word
+/// boundaries are those of ASCII: others would make the search slow on text that isn't.
+const SHAPES: &[&str] = &[
+    // Providers of models.
+    r"(?-u:\b)sk-[A-Za-z0-9]{20,}",
+    r"(?-u:\b)sk-(?:ant|proj|svcacct)-[A-Za-z0-9_-]{16,}",
+    r"(?-u:\b)sk-admin-[A-Za-z0-9_-]{40,}",
+    r"(?-u:\b)sk-or-v1-[0-9a-f]{32,}",
+    r"(?-u:\b)AIza[A-Za-z0-9_-]{35,}",
+    r"(?-u:\b)gsk_[A-Za-z0-9]{32,}",
+    r"(?-u:\b)xai-[A-Za-z0-9]{40,}",
+    r"(?-u:\b)hf_[A-Za-z0-9]{30,}",
+    // Code hosting and package registries.
+    r"(?-u:\b)gh[opsru]_[A-Za-z0-9]{36,}",
+    r"(?-u:\b)github_pat_[A-Za-z0-9_]{36,}",
+    r"(?-u:\b)glpat-[A-Za-z0-9_-]{20,}(?:\.[0-9a-z]{2}\.[0-9a-z]{7,})?",
+    r"(?-u:\b)npm_[A-Za-z0-9]{36,}",
+    // Clouds, chat, payment.
+    r"(?-u:\b)A[KS]IA[A-Z2-7]{16}(?-u:\b)",
+    r"(?-u:\b)xox[a-z]-[A-Za-z0-9-]{10,}",
+    r"(?-u:\b)xapp-[0-9]-[A-Za-z0-9-]{10,}",
+    r"(?-u:\b)(?:sk|rk)_live_[A-Za-z0-9]{16,}",
+    // JSON Web Tokens (RFC 7519): header and payload are objects, so that both begin alike.
+    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    // HTTP's Authorization (RFC 6750, RFC 7617).
+    r"(?:[Bb]earer|BEARER)[ \t]+([A-Za-z0-9._~+/=-]{16,})",
+    r"[Aa]uthorization[ \t:='\x22]{1,6}[Bb]asic[ \t]+([A-Za-z0-9+/=]{8,})",
+    // User and password before a host (RFC 3986, 3.2.1), unless the password is a place holder.
+    r#"://[^\s/?#@:"'<>{}\\`]*:([^\s/?#@"'<>{}\\`$*%][^\s/?#@"'<>{}\\`]*)@"#,
+];
+
+/// Private keys as text (RFC 7468), also cut off, as a literal, or with line ends escaped. The body is what can be
+/// in one, and some of it must be there, so that code that merely speaks of such keys is none.
+const PRIVATE_KEY: [&str; 4] = [
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----",
+    r#"(?:(?:\s|\\+[nrt]|["'+,\\])*[A-Za-z][A-Za-z-]{0,30}: [^\n"\\]{0,200})*"#,
+    r#"(?:(?:\s|\\+[nrt]|["'+,\\])*[A-Za-z0-9+/=]{16,})+"#,
+    r#"(?:(?:(?:\s|\\+[nrt]|["'+,\\])*[A-Za-z0-9+/=]{1,15}){0,3}(?:\s|\\+[nrt]|["'+,\\])*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?"#,
+];
+
+static SHAPE: LazyLock<Regex> =
+    LazyLock::new(|| constant(&format!("{}|{}", PRIVATE_KEY.concat(), SHAPES.join("|"))));
+
+/// Texts and numbers of a JSON text.
+static JSON_TOKEN: LazyLock<Regex> =
+    LazyLock::new(|| constant(r#"(?s)"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*"#));
+
+#[expect(clippy::expect_used, reason = "the pattern is a constant, and every test compiles it")]
+fn constant(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("a pattern")
+}
+
+/// Takes secrets out of texts: the values it was given, and whatever has the shape of a well-known kind of secret
+/// (keys of model providers, tokens of code hosts, clouds and chat, JSON Web Tokens, private keys, `Bearer`
+/// tokens, passwords in URLs). `[secret]` stands where one was.
+///
+/// A secret without a well-known shape that it wasn't given stays, as does one in another encoding.
+pub struct Redactor {
+    exact: AhoCorasick,
+}
+
+impl Redactor {
+    /// One that knows these values, without the white space around them. Values of less than 8 characters are
+    /// ignored: they would be found everywhere. A value is also found as a JSON text has it.
+    #[must_use]
+    pub fn new(exact: impl IntoIterator<Item = SecretString>) -> Self {
+        let values = exact.into_iter().flat_map(|secret| forms(secret.expose_secret().trim()));
+        Self { exact: matcher(values.collect()) }
+    }
+
+    /// `text` without secrets; borrowed when there are none.
+    #[must_use]
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
+        splice(text, self.places(text).into_iter().map(hidden))
+    }
+
+    /// The JSON value in the text `json` without secrets; borrowed when there are none. It stays JSON: secrets are
+    /// taken out of its texts and names, however they are escaped, and a number that holds one becomes a text.
+    #[must_use]
+    pub fn redact_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let tokens = JSON_TOKEN.find_iter(json);
+        splice(json, tokens.filter_map(|token| Some((token.range(), self.without_secret(token.as_str())?))))
+    }
+
+    /// Where secrets are, from the first to the last; none overlaps another.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
+        if self.exact.is_match(text) {
+            places.extend(self.exact.find_overlapping_iter(text).map(|found| found.range()));
+        }
+        if SHAPE.is_match(text) {
+            places.extend(SHAPE.captures_iter(text).filter_map(|shape| secret_of(&shape)));
+        }
+        places.retain(|place| text.get(place.clone()) != Some(HIDDEN));
+        places.sort_by_key(|place| (place.start, place.end));
+        places.dedup_by(|next, last| {
+            let overlaps = next.start < last.end;
+            if overlaps {
+                last.end = last.end.max(next.end);
+            }
+            overlaps
+        });
+        places
+    }
+
+    /// A token of a JSON text without its secrets; `None` if it has none.
+    fn without_secret(&self, token: &str) -> Option<String> {
+        match serde_json::from_str::<String>(token) {
+            Ok(text) => match self.redact(&text) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(redacted) => Some(quoted(&redacted)),
+            },
+            // A number; or half of a surrogate pair, which is JSON by its grammar, but no text.
+            Err(_) => (!self.places(token).is_empty()).then(|| quoted(HIDDEN)),
+        }
+    }
+}
+
+impl Default for Redactor {
+    /// One that knows only shapes.
+    fn default() -> Self {
+        Self::new([])
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+/// A value as it may stand in a text: as it is, and as a JSON text has it.
+fn forms(value: &str) -> Vec<String> {
+    if value.chars().count() < CHARS_MIN {
+        return Vec::new();
+    }
+    let quoted = quoted(value);
+    let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).map(str::to_owned);
+    let mut forms = vec![value.to_owned()];
+    forms.extend(escaped.filter(|escaped| escaped != value));
+    forms
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "it fails at more than two thousand million states; dropping values would leak them"
+)]
+fn matcher(values: Vec<String>) -> AhoCorasick {
+    AhoCorasick::new(values).expect("fewer values")
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Where in a text the secret of a shape is.
+fn secret_of(shape: &regex::Captures<'_>) -> Option<Range<usize>> {
+    let group = shape.iter().skip(1).flatten().next();
+    match group {
+        // What stands behind `Bearer` in prose and templates has no digit; a password may have none.
+        Some(secret) if !secret.as_str().bytes().any(|byte| byte.is_ascii_digit()) && !is_password(shape) => {
+            None
+        }
+        Some(secret) => Some(secret.range()),
+        None => shape.get(0).map(|whole| whole.range()),
+    }
+}
+
+fn is_password(shape: &regex::Captures<'_>) -> bool {
+    shape.get(0).is_some_and(|whole| whole.as_str().starts_with("://"))
+}
+
+/// `text` with other words at these places, which come in order.
+fn splice<'t>(text: &'t str, places: impl Iterator<Item = (Range<usize>, String)>) -> Cow<'t, str> {
+    let (mut out, mut copied) = (String::new(), 0);
+    for (place, words) in places {
+        out.push_str(text.get(copied..place.start).unwrap_or_default());
+        out.push_str(&words);
+        copied = place.end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(text.get(copied..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests;
