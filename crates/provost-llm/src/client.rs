@@ -29,8 +29,6 @@ const FOREIGN_CHARS_MAX: usize = 200;
 /// What an endpoint is made of.
 pub(crate) struct EndpointSpec<'a> {
     pub(crate) base_url: &'a str,
-    /// Below the base, without the leading slash.
-    pub(crate) path: &'a str,
     pub(crate) key: Key,
     /// The headers of every request, the key's included.
     pub(crate) headers: HeaderMap,
@@ -42,7 +40,7 @@ pub(crate) struct EndpointSpec<'a> {
 /// Where requests go.
 pub(crate) struct Endpoint {
     client: Client,
-    url: Url,
+    base: Url,
     key: Key,
     headers: HeaderMap,
     read_error: ReadError,
@@ -52,7 +50,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(spec: EndpointSpec<'_>) -> Result<Self, ResolveError> {
-        let url = address(spec.base_url, spec.path)?;
+        let base = address(spec.base_url)?;
         let mut builder = Client::builder()
             // A redirect would carry the key to another host.
             .redirect(redirect::Policy::none())
@@ -61,26 +59,32 @@ impl Endpoint {
             .tcp_nodelay(true)
             .http2_keep_alive_interval(PING_EVERY)
             .http2_keep_alive_timeout(PING_TIMEOUT);
-        if is_loopback(&url) {
+        if is_loopback(&base) {
             builder = builder.no_proxy();
             // Reading the platform's certificates takes tens of milliseconds.
-            builder = builder.tls_built_in_root_certs(url.scheme() == "https");
+            builder = builder.tls_built_in_root_certs(base.scheme() == "https");
         }
         let client = builder.build().map_err(ResolveError::Client)?;
-        let EndpointSpec { key, headers, read_error, limits, clock, .. } = spec;
-        Ok(Self { client, url, key, headers, read_error, limits, clock })
+        let EndpointSpec { key, mut headers, read_error, limits, clock, .. } = spec;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Ok(Self { client, base, key, headers, read_error, limits, clock })
     }
 
     /// Host and port, for people.
     pub(crate) fn place(&self) -> String {
-        let host = self.url.host_str().unwrap_or_default();
-        self.url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+        let host = self.base.host_str().unwrap_or_default();
+        self.base.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Sends `body` and returns the stream of the answer.
-    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<EventStream, ModelFailure> {
+    /// The address below which requests go.
+    pub(crate) const fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// Sends `body` to `url` and returns the stream of the answer.
+    pub(crate) async fn post(&self, url: Url, body: Vec<u8>) -> Result<EventStream, ModelFailure> {
         let patience = Patience::since(self.clock.now(), self.limits);
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let request = self.client.post(url).headers(self.headers.clone()).body(body);
         let (due, what, after_ms) = patience.due();
         let response = tokio::select! {
             biased;
@@ -116,7 +120,7 @@ impl Endpoint {
             status: Some(status),
             message: said.message,
             request_id: said.request_id.or_else(|| request_id(&headers)),
-            retry_after_ms: retry_after_ms(&headers, self.clock.now()),
+            retry_after_ms: retry_after_ms(&headers, self.clock.now()).or(said.retry_after_ms),
             usage: Usage::default(),
         }
     }
@@ -124,7 +128,7 @@ impl Endpoint {
     fn unreachable(&self, error: &reqwest::Error) -> ModelFailure {
         let place = self.place();
         let cause = cause_of(error);
-        let message = match trouble(error, self.url.scheme() == "https") {
+        let message = match trouble(error, self.base.scheme() == "https") {
             Trouble::Timeout => {
                 let s = self.limits.connect_ms / 1000;
                 format!(
@@ -233,7 +237,18 @@ fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
     Said { message, ..Said::default() }
 }
 
-fn address(base_url: &str, path: &str) -> Result<Url, ResolveError> {
+/// `base` with `segments` behind its path, once `version` is taken from the end of that.
+pub(crate) fn below<'a>(base: &Url, version: &str, segments: impl IntoIterator<Item = &'a str>) -> Url {
+    let mut url = base.clone();
+    let path = base.path().trim_end_matches('/');
+    url.set_path(path.strip_suffix(version).unwrap_or(path));
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().extend(segments);
+    }
+    url
+}
+
+fn address(base_url: &str) -> Result<Url, ResolveError> {
     let bad = |why: &'static str| ResolveError::Address { base_url: without_userinfo(base_url), why };
     let base = Url::parse(base_url.trim()).map_err(|_| bad("it isn't a URL"))?;
     if !matches!(base.scheme(), "http" | "https") {
@@ -242,9 +257,7 @@ fn address(base_url: &str, path: &str) -> Result<Url, ResolveError> {
     if base.query().is_some() || base.fragment().is_some() {
         return Err(bad("it has a query or a fragment"));
     }
-    let before = base.path().trim_end_matches('/');
-    let before = before.strip_suffix("/v1").unwrap_or(before);
-    base.join(&format!("{before}/{path}")).map_err(|_| bad("it isn't a URL"))
+    Ok(base)
 }
 
 /// The address as it may be shown: a user and a password may stand before its host.

@@ -12,20 +12,32 @@ pub(crate) struct Said {
     pub(crate) class: Option<ErrorClass>,
     pub(crate) message: String,
     pub(crate) request_id: Option<String>,
+    /// How long it asks to wait, in milliseconds, where that stands in the body.
+    pub(crate) retry_after_ms: Option<u64>,
 }
 
 /// Reads an error's body; `None` if it isn't in the provider's format.
 pub(crate) type ReadError = fn(&str) -> Option<Said>;
 
 /// Words that providers use when a request is longer than the model's window.
-const TOO_LONG: [&str; 7] = [
+const TOO_LONG: &[&str] = &[
     "prompt is too long",
+    "prompt too long",
+    "input is too long",
     "context length",
     "context limit",
+    "context size",
     "context window",
+    "contextwindowexceeded",
     "maximum context",
+    "maximum prompt length",
+    "model token limit",
     "too many input tokens",
+    "exceeds max length",
     "exceeds the maximum number of tokens",
+    "but model only supports up to",
+    "request payload size exceeds the limit",
+    "reduce the length of the messages",
 ];
 
 /// Whether a refusal of the request means that the conversation no longer fits.

@@ -9,18 +9,21 @@ const HIDDEN: &str = "[key]";
 pub(crate) struct Key(SecretString);
 
 impl Key {
-    /// Takes `secret` without the white space around it, which files of keys tend to end with.
-    pub(crate) fn new(secret: &SecretString) -> Self {
-        Self(secret.expose_secret().trim().into())
+    /// Takes `secret` without the white space around it, which files of keys tend to end with. No secret is an
+    /// empty key.
+    pub(crate) fn new(secret: Option<&SecretString>) -> Self {
+        Self(secret.map(|secret| secret.expose_secret().trim()).unwrap_or_default().into())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.expose_secret().is_empty()
     }
 
-    /// The key as a header's value, marked so that no HTTP library shows it; `None` if it can't be one.
-    pub(crate) fn header(&self) -> Option<HeaderValue> {
-        let mut value = HeaderValue::from_str(self.0.expose_secret()).ok()?;
+    /// The key as a header's value behind `scheme`, marked so that no HTTP library shows it; `None` if it can't be
+    /// one.
+    pub(crate) fn header(&self, scheme: &str) -> Option<HeaderValue> {
+        let value = SecretString::from(format!("{scheme}{}", self.0.expose_secret()));
+        let mut value = HeaderValue::from_str(value.expose_secret()).ok()?;
         value.set_sensitive(true);
         Some(value)
     }

@@ -10,19 +10,34 @@
 //! What is one provider's own stands in its folder.
 
 mod anthropic;
-pub mod catalog;
+mod catalog;
 mod client;
+mod deviations;
+mod estimate;
 mod failure;
+mod gemini;
+mod json;
 mod key;
 mod limits;
+mod openai_chat;
+mod openai_responses;
 mod patience;
+mod piece;
+mod provider;
+mod providers;
 mod resolve;
 mod script;
 mod sse;
 mod stream;
+mod tape;
+mod wire;
 
-pub use anthropic::{AnthropicModel, AnthropicOptions};
-pub use catalog::ModelFacts;
+pub use catalog::{Catalog, ModelFacts, Reasoning};
+pub use deviations::{Deviations, EffortField, LeastEffort, OutputCapField, ReasoningBack};
 pub use limits::ModelLimits;
-pub use resolve::{AnthropicSettings, ProviderSettings, ResolveError, resolve};
+pub use provider::{ProviderModel, ProviderOptions};
+pub use providers::{Provider, Providers};
+pub use resolve::{ProviderSettings, ResolveError, resolve};
 pub use script::{ScriptError, ScriptedModel};
+pub use tape::{RecordingModel, ReplayModel, TapeError};
+pub use wire::WireFormat;

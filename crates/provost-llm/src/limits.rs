@@ -12,6 +12,9 @@ pub struct ModelLimits {
     /// With nothing but pings, once the answer's first block is there: a model that thinks without showing it.
     /// Then it fails as `stalled`. Default 10 min.
     pub quiet_ms: u64,
+    /// From an answer's last word until what it took is told, in formats that tell it after; then the answer
+    /// counts without. Default 2 s.
+    pub trailer_ms: u64,
     /// Until the stream's end, after the answer's: what it takes to use the connection again. A connection that
     /// takes longer is closed; the answer counts. Default 0.5 s.
     pub drain_ms: u64,
@@ -32,6 +35,7 @@ impl Default for ModelLimits {
             first_token_ms: 60_000,
             gap_ms: 60_000,
             quiet_ms: 600_000,
+            trailer_ms: 2_000,
             drain_ms: 500,
             answer_bytes_max: 16 * 1024 * 1024,
             event_bytes_max: 4 * 1024 * 1024,

@@ -11,11 +11,12 @@ pub(crate) struct Patience {
     asked_at: Timestamp,
     bytes_at: Option<Timestamp>,
     token_at: Option<Timestamp>,
+    said_at: Option<Timestamp>,
 }
 
 impl Patience {
     pub(crate) const fn since(asked_at: Timestamp, limits: ModelLimits) -> Self {
-        Self { limits, asked_at, bytes_at: None, token_at: None }
+        Self { limits, asked_at, bytes_at: None, token_at: None, said_at: None }
     }
 
     /// Something came, if only a ping.
@@ -28,9 +29,19 @@ impl Patience {
         self.token_at = Some(at);
     }
 
+    /// All was said but what it took.
+    pub(crate) const fn said(&mut self, at: Timestamp) {
+        if self.said_at.is_none() {
+            self.said_at = Some(at);
+        }
+    }
+
     /// When the call counts as stalled, and in which words.
     pub(crate) fn due(&self) -> (Timestamp, &'static str, u64) {
-        let ModelLimits { first_token_ms, gap_ms, quiet_ms, .. } = self.limits;
+        let ModelLimits { first_token_ms, gap_ms, quiet_ms, trailer_ms, .. } = self.limits;
+        if let Some(said) = self.said_at {
+            return (said.plus_ms(trailer_ms), "the answer's end didn't come", trailer_ms);
+        }
         match (self.token_at, self.bytes_at) {
             (None, _) => (self.asked_at.plus_ms(first_token_ms), "no answer began", first_token_ms),
             (Some(token), bytes) => {

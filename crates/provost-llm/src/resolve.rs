@@ -1,28 +1,37 @@
 //! From a model's name in the settings to the model, and to what a policy says of it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use provost_event::ModelPolicy;
-use provost_harness::{Clock, Model, SystemClock};
+use provost_harness::{Clock, Model, Redactor, SystemClock};
 use secrecy::SecretString;
 
+use crate::catalog::FREE;
 use crate::key::Key;
-use crate::{AnthropicModel, AnthropicOptions, ModelLimits, ScriptError, ScriptedModel, catalog};
+use crate::{
+    Catalog, ModelFacts, ModelLimits, Provider, ProviderModel, ProviderOptions, Providers, RecordingModel,
+    ReplayModel, ScriptError, ScriptedModel, TapeError,
+};
 
 const SCRIPT: &str = "script:";
-const ANTHROPIC: &str = "anthropic";
-const PROVIDERS: [&str; 1] = [ANTHROPIC];
-/// The cap on answers of a model that isn't in the table: what every current model allows.
-const OUTPUT_TOKENS_MAX: u32 = 8192;
+const RECORD: &str = "record:";
+const REPLAY: &str = "replay:";
 
-/// What the settings and the environment say of providers.
+/// What the settings and the environment say of providers and their models.
 #[derive(Clone)]
 pub struct ProviderSettings {
-    /// The folder that a script's path is relative to.
+    /// The folder that a script's or recording's path is relative to.
     pub base_dir: PathBuf,
-    /// Anthropic's.
-    pub anthropic: AnthropicSettings,
+    /// The providers.
+    pub providers: Providers,
+    /// Their keys, by the provider's name.
+    pub keys: BTreeMap<String, SecretString>,
+    /// What is known of models.
+    pub catalog: Catalog,
+    /// Values that must not get into a recording, the providers' keys aside.
+    pub secrets: Vec<SecretString>,
     /// How long and how large answers may be.
     pub limits: ModelLimits,
     /// The clock that models wait by.
@@ -30,32 +39,42 @@ pub struct ProviderSettings {
 }
 
 impl ProviderSettings {
-    /// No keys, the providers' own addresses, default limits, the machine's clock.
+    /// The built-in providers and models, no keys, default limits, the machine's clock.
     #[must_use]
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         Self {
             base_dir: base_dir.into(),
-            anthropic: AnthropicSettings::default(),
+            providers: Providers::built_in(),
+            keys: BTreeMap::new(),
+            catalog: Catalog::built_in(),
+            secrets: Vec::new(),
             limits: ModelLimits::default(),
             clock: Arc::new(SystemClock),
         }
     }
-}
 
-/// What the settings and the environment say of Anthropic.
-#[derive(Debug, Clone)]
-pub struct AnthropicSettings {
-    /// Another address than the provider's own.
-    pub base_url: Option<String>,
-    /// The key, if there is one.
-    pub key: Option<SecretString>,
-    /// The variable that the key was looked for in; for the message when it is missing.
-    pub key_env: String,
-}
+    /// The facts of `provider/model`. A model of a provider on one's own machine is free.
+    #[must_use]
+    pub fn facts(&self, name: &str) -> Option<ModelFacts> {
+        let (of, model) = name.split_once('/')?;
+        let provider = self.providers.get(of);
+        let like = provider.and_then(|provider| provider.models_of.as_deref());
+        let known = self.catalog.find(name);
+        let known = known.or_else(|| self.catalog.find(&format!("{}/{model}", like?))).cloned();
+        match provider {
+            Some(provider) if provider.free => {
+                let known =
+                    known.unwrap_or_else(|| ModelFacts { name: name.to_owned(), ..ModelFacts::default() });
+                Some(ModelFacts { price: known.price.or(Some(FREE)), ..known })
+            }
+            _ => known,
+        }
+    }
 
-impl Default for AnthropicSettings {
-    fn default() -> Self {
-        Self { base_url: None, key: None, key_env: "ANTHROPIC_API_KEY".to_owned() }
+    /// The provider's key; `None` if there is none, or nothing in it.
+    #[must_use]
+    pub fn key(&self, provider: &str) -> Option<&SecretString> {
+        self.keys.get(provider).filter(|key| !Key::new(Some(key)).is_empty())
     }
 }
 
@@ -92,7 +111,7 @@ pub enum ResolveError {
     )]
     BadKey {
         /// Whose key.
-        provider: &'static str,
+        provider: String,
     },
     /// The provider's address can't be one.
     #[error("`{base_url}` is no address of a provider: {why}; write one such as https://api.example.com")]
@@ -108,13 +127,22 @@ pub enum ResolveError {
     /// The script can't be used.
     #[error(transparent)]
     Script(#[from] ScriptError),
+    /// It isn't said what to record.
+    #[error("`{name}` says not what to record: write {RECORD}FILE=PROVIDER/MODEL")]
+    NothingToRecord {
+        /// The name.
+        name: String,
+    },
+    /// The recording can't be played again.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
 }
 
-/// Finds the model called `name` (`provider/model`, or `script:FILE`), and what a policy says of it. Reads a
-/// script's file, and connects to nothing.
+/// Finds the model called `name` (`provider/model`, `script:FILE`, `record:FILE=MODEL` or `replay:FILE`), and what a
+/// policy says of it. Reads a script's or a recording's file, and connects to nothing.
 ///
-/// A provider's model that isn't in the [`catalog`] has unknown window and price, and answers of at most 8192
-/// tokens. A scripted model is free.
+/// A provider's model of which nothing is known has unknown window and price, and answers of at most 8192 tokens.
+/// Scripts and replays are free.
 ///
 /// # Errors
 /// Why there is no such model here, and what to do about it.
@@ -125,13 +153,20 @@ pub fn resolve(
     if let Some(file) = name.strip_prefix(SCRIPT) {
         return scripted(name, file, settings);
     }
-    match name.split_once('/') {
-        Some((ANTHROPIC, "")) => {
-            Err(ResolveError::NoModel { name: name.to_owned(), example: example_of(ANTHROPIC) })
-        }
-        Some((ANTHROPIC, _)) => Ok((anthropic(name, settings)?, policy(name))),
-        _ => Err(ResolveError::UnknownProvider { name: name.to_owned(), hint: hint(name) }),
+    if let Some(recorded) = name.strip_prefix(RECORD) {
+        return recording(name, recorded, settings);
     }
+    if let Some(file) = name.strip_prefix(REPLAY) {
+        return replayed(name, file, settings);
+    }
+    let unknown = || ResolveError::UnknownProvider { name: name.to_owned(), hint: hint(name, settings) };
+    let (of, model) = name.split_once('/').ok_or_else(unknown)?;
+    let provider = settings.providers.get(of).ok_or_else(unknown)?;
+    if model.is_empty() {
+        return Err(ResolveError::NoModel { name: name.to_owned(), example: example_of(of, settings) });
+    }
+    let facts = settings.facts(name).unwrap_or_default();
+    Ok((provided(name, model, provider, &facts, settings)?, facts.policy(name)))
 }
 
 fn scripted(
@@ -141,52 +176,79 @@ fn scripted(
 ) -> Result<(Arc<dyn Model>, ModelPolicy), ResolveError> {
     let model = ScriptedModel::load(settings.base_dir.join(file))?.with_clock(Arc::clone(&settings.clock));
     let policy = ModelPolicy {
-        name: name.to_owned(),
         window_tokens: Some(model.window_tokens()),
-        output_tokens_max: model.output_tokens_max(),
-        price: Some(catalog::FREE),
+        price: Some(FREE),
+        images: true,
+        ..ModelPolicy::new(name, model.output_tokens_max())
     };
     Ok((Arc::new(model), policy))
 }
 
-fn anthropic(name: &str, settings: &ProviderSettings) -> Result<Arc<dyn Model>, ResolveError> {
-    let given = &settings.anthropic;
-    let key =
-        given.key.clone().filter(|key| !Key::new(key).is_empty()).ok_or_else(|| {
-            ResolveError::MissingKey { name: name.to_owned(), key_env: given.key_env.clone() }
-        })?;
-    let base_url = given.base_url.as_deref().map(str::trim).filter(|url| !url.is_empty());
-    let model = AnthropicModel::new(AnthropicOptions {
-        base_url: base_url.unwrap_or("https://api.anthropic.com").to_owned(),
+fn recording(
+    name: &str,
+    recorded: &str,
+    settings: &ProviderSettings,
+) -> Result<(Arc<dyn Model>, ModelPolicy), ResolveError> {
+    let pair = recorded.split_once('=').filter(|(file, model)| !file.is_empty() && !model.is_empty());
+    let (file, model) = pair.ok_or_else(|| ResolveError::NothingToRecord { name: name.to_owned() })?;
+    let (inner, policy) = resolve(model, settings)?;
+    let redactor = Redactor::new(settings.keys.values().chain(&settings.secrets).cloned());
+    let model = RecordingModel::new(settings.base_dir.join(file), inner, &policy, Arc::new(redactor));
+    Ok((Arc::new(model), ModelPolicy { name: name.to_owned(), ..policy }))
+}
+
+fn replayed(
+    name: &str,
+    file: &str,
+    settings: &ProviderSettings,
+) -> Result<(Arc<dyn Model>, ModelPolicy), ResolveError> {
+    let model = ReplayModel::open(settings.base_dir.join(file))?;
+    let policy = ModelPolicy {
+        window_tokens: model.window_tokens(),
+        price: Some(FREE),
+        images: model.images(),
+        ..ModelPolicy::new(name, model.output_tokens_max())
+    };
+    Ok((Arc::new(model), policy))
+}
+
+fn provided(
+    name: &str,
+    model: &str,
+    provider: &Provider,
+    facts: &ModelFacts,
+    settings: &ProviderSettings,
+) -> Result<Arc<dyn Model>, ResolveError> {
+    let key = settings.key(&provider.name).cloned();
+    if key.is_none() && provider.key_required {
+        let key_env = provider.key_env.clone().unwrap_or_default();
+        return Err(ResolveError::MissingKey { name: name.to_owned(), key_env });
+    }
+    Ok(Arc::new(ProviderModel::new(ProviderOptions {
+        provider: provider.clone(),
+        model: model.to_owned(),
         key,
+        reasoning: facts.reasoning,
         limits: settings.limits,
         clock: Arc::clone(&settings.clock),
-    })?;
-    Ok(Arc::new(model))
+    })?))
 }
 
-fn policy(name: &str) -> ModelPolicy {
-    let facts = catalog::find(name);
-    ModelPolicy {
-        name: name.to_owned(),
-        window_tokens: facts.map(|facts| facts.window_tokens),
-        output_tokens_max: facts.map_or(OUTPUT_TOKENS_MAX, |facts| facts.output_tokens_max),
-        price: facts.map(|facts| facts.price),
-    }
-}
-
-fn example_of(provider: &str) -> String {
-    let model = catalog::of_provider(provider).next().map_or("MODEL", |facts| facts.name.as_str());
-    format!("{provider}/{model}")
+fn example_of(provider: &str, settings: &ProviderSettings) -> String {
+    let known = settings.catalog.of_provider(provider).next();
+    known.map_or_else(|| format!("{provider}/MODEL"), |facts| facts.name.clone())
 }
 
 /// What was probably meant by a name without a provider or with a wrong one, and what there is.
-fn hint(name: &str) -> String {
+fn hint(name: &str, settings: &ProviderSettings) -> String {
     let (provider, model) = name.split_once('/').unwrap_or(("", name));
-    let known = format!("write one of {}/MODEL, {SCRIPT}FILE", PROVIDERS.join("/MODEL, "));
-    let owner = PROVIDERS.into_iter().find(|owner| catalog::find(&format!("{owner}/{model}")).is_some());
-    let near = |known: &&str| strsim::damerau_levenshtein(&provider.to_lowercase(), known) <= 3;
-    match owner.or_else(|| PROVIDERS.into_iter().find(near).filter(|_| !model.is_empty())) {
+    let providers = settings.providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>();
+    let known = format!("write {SCRIPT}FILE, or PROVIDER/MODEL with one of {}", providers.join(", "));
+    let owner = providers.iter().find(|owner| settings.catalog.find(&format!("{owner}/{model}")).is_some());
+    let distance = |known: &str| strsim::damerau_levenshtein(&provider.to_lowercase(), known);
+    let nearest = providers.iter().min_by_key(|known| distance(known));
+    match owner.or(nearest.filter(|known| distance(known) <= 2 && !provider.is_empty() && !model.is_empty()))
+    {
         Some(owner) => format!("did you mean `{owner}/{model}`? Else {known}"),
         None if name.ends_with(".yaml") || name.ends_with(".yml") => {
             format!("did you mean `{SCRIPT}{name}`? Else {known}")

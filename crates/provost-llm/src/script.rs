@@ -17,14 +17,12 @@ use provost_engine::Answer;
 use provost_event::{
     Block, CallId, DeltaKind, ErrorClass, ModelFailure, SessionId, StopReason, ToolCall, Usage,
 };
-use provost_harness::{Clock, DeltaSink, Model, ModelRequest, Part, SystemClock};
+use provost_harness::{Clock, DeltaSink, Model, ModelRequest, SystemClock};
 use tokio_util::sync::CancellationToken;
 
+use crate::estimate::{block_bytes, request_bytes, tokens};
 pub use complaint::ScriptError;
 use load::{Fault, Reply, Script, Slot};
-
-/// Bytes of text that count as one token where a script says nothing of usage.
-const BYTES_PER_TOKEN: usize = 4;
 
 /// A model that answers by a script.
 ///
@@ -156,7 +154,7 @@ impl ScriptedModel {
     fn answer_of(&self, reply: &Reply, request: &ModelRequest<'_>) -> Answer {
         let mut content = Vec::new();
         if !reply.thinking.is_empty() {
-            content.push(Block::Thinking { text: reply.thinking.concat(), signature: None });
+            content.push(Block::Thinking { text: reply.thinking.concat(), signature: None, wire: None });
         }
         if !reply.text.is_empty() {
             content.push(Block::Text(reply.text.concat()));
@@ -204,33 +202,7 @@ fn usage_of(reply: &Reply, content: &[Block], request: &ModelRequest<'_>) -> Usa
         output_tokens: said.output.unwrap_or_else(|| tokens(content.iter().map(block_bytes).sum())),
         cache_read_tokens: said.cache_read.unwrap_or(0),
         cache_write_tokens: said.cache_write.unwrap_or(0),
-    }
-}
-
-fn tokens(bytes: usize) -> u64 {
-    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
-}
-
-fn request_bytes(request: &ModelRequest<'_>) -> usize {
-    let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let tools = request.tools.iter();
-    request.system.len()
-        + parts.map(part_bytes).sum::<usize>()
-        + tools.map(|tool| tool.description.len() + tool.input_schema.text().len()).sum::<usize>()
-}
-
-fn part_bytes(part: &Part) -> usize {
-    match part {
-        Part::Block(block) => block_bytes(block),
-        Part::ToolResult { output, .. } => output.len(),
-    }
-}
-
-fn block_bytes(block: &Block) -> usize {
-    match block {
-        Block::Text(text) | Block::Thinking { text, .. } => text.len(),
-        Block::Opaque { json, .. } => json.text().len(),
-        Block::ToolCall(call) => call.name.len() + call.input.text().len(),
+        reasoning_tokens: 0,
     }
 }
 

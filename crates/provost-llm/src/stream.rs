@@ -68,6 +68,11 @@ impl EventStream {
         self.patience.token(self.clock.now());
     }
 
+    /// The answer is complete but for what it took.
+    pub(crate) fn said(&mut self) {
+        self.patience.said(self.clock.now());
+    }
+
     /// Reads what follows the answer, so that the connection can be used again; gives up after a while.
     pub(crate) async fn drain(mut self) {
         let limit = Duration::from_millis(self.limits.drain_ms);

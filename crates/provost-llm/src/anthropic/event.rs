@@ -109,7 +109,7 @@ impl WireError {
             "api_error" | "timeout_error" => Some(ErrorClass::Server),
             _ => None,
         };
-        Said { class, message, request_id }
+        Said { class, message, request_id, ..Said::default() }
     }
 }
 

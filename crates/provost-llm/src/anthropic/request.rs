@@ -1,11 +1,18 @@
 //! A request's bytes: the same from turn to turn, but for what is new.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
-use provost_event::{Block, Json, ToolCall, ToolSpec};
-use provost_harness::{Message, ModelRequest, Part, Role};
+use provost_event::{Block, Effort, Json, ToolCall, ToolSpec};
+use provost_harness::{Dialect, ImageData, Message, ModelRequest, Part, Role, ToolChoice};
 use serde::Serialize;
 
 use super::WIRE;
+use crate::Reasoning;
+use crate::json::{is_blank, list, put};
+
+const DIALECT: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
+/// The least that the provider lets a model think for.
+const THINKING_TOKENS_MIN: u32 = 1024;
 
 /// Ends the prefix that the provider keeps for the next request.
 #[derive(Clone, Copy, Serialize)]
@@ -22,6 +29,9 @@ enum WireBlock<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+    Image {
+        source: Source,
+    },
     Thinking {
         thinking: &'a str,
         signature: &'a str,
@@ -33,11 +43,59 @@ enum WireBlock<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        content: &'a str,
+        #[serde(skip_serializing_if = "Content::is_empty")]
+        content: Content<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// What a tool's result says: words, or words and pictures.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<WireBlock<'a>>),
+}
+
+impl Content<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+}
+
+/// A picture's bytes.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source {
+    Base64 { media_type: &'static str, data: String },
+}
+
+impl Source {
+    fn of(image: &ImageData) -> Self {
+        Self::Base64 { media_type: image.kind().media_type(), data: BASE64_STANDARD.encode(image.bytes()) }
+    }
+}
+
+/// How the model is told to think.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Enabled { budget_tokens: u32 },
+    Adaptive,
+    Disabled,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: Effort,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireToolChoice {
+    Any,
+    None,
 }
 
 #[derive(Serialize)]
@@ -50,27 +108,65 @@ struct WireTool<'a> {
 }
 
 /// The whole request. What changes from turn to turn comes last.
-pub(super) fn body(request: &ModelRequest<'_>) -> Vec<u8> {
-    let messages = request.messages.iter().map(|message| message.wire(WIRE, fragment)).collect::<Vec<_>>();
+pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Vec<u8> {
+    let messages = request.messages.iter().map(|message| message.wire(DIALECT, fragment)).collect::<Vec<_>>();
     let size = messages.iter().map(|message| message.len() + 1).sum::<usize>();
     let mut out = Vec::with_capacity(size + request.system.len() * 2 + 4096);
     out.extend_from_slice(b"{\"model\":");
-    put(&mut out, request.model);
+    put(&mut out, model);
     put_system(&mut out, request.system);
     put_tools(&mut out, request.tools);
     out.extend_from_slice(b",\"stream\":true,\"messages\":[");
-    for (place, message) in messages.iter().filter(|message| !message.is_empty()).enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(message);
-    }
+    list(&mut out, &messages);
     out.extend_from_slice(b"],\"max_tokens\":");
     put(&mut out, &request.output_tokens_max);
     out.extend_from_slice(b",\"cache_control\":");
     put(&mut out, &CacheControl::Ephemeral);
+    put_thinking(&mut out, request, reasoning);
+    put_tool_choice(&mut out, request);
     out.push(b'}');
     out
+}
+
+/// A model that must call a tool isn't let think: the provider refuses that.
+fn put_thinking(out: &mut Vec<u8>, request: &ModelRequest<'_>, reasoning: Option<Reasoning>) {
+    let Some(effort) = request.effort.filter(|_| request.tool_choice != ToolChoice::Required) else { return };
+    let thinking = match (reasoning.unwrap_or(Reasoning::Effort), effort) {
+        (_, Effort::Minimal) => Thinking::Disabled,
+        (Reasoning::Budget, effort) => match thinking_tokens(effort, request.output_tokens_max) {
+            Some(budget_tokens) => Thinking::Enabled { budget_tokens },
+            None => return,
+        },
+        (Reasoning::Effort, effort) => {
+            out.extend_from_slice(b",\"output_config\":");
+            put(out, &OutputConfig { effort });
+            Thinking::Adaptive
+        }
+    };
+    out.extend_from_slice(b",\"thinking\":");
+    put(out, &thinking);
+}
+
+/// Tokens to think for, at most half of the answer's; `None` where that is less than the provider's least.
+fn thinking_tokens(effort: Effort, output_tokens_max: u32) -> Option<u32> {
+    let wanted = match effort {
+        Effort::Minimal => return None,
+        Effort::Low => 4 * 1024,
+        Effort::Medium => 16 * 1024,
+        Effort::High => 32 * 1024,
+    };
+    Some(wanted.min(output_tokens_max / 2)).filter(|tokens| *tokens >= THINKING_TOKENS_MIN)
+}
+
+fn put_tool_choice(out: &mut Vec<u8>, request: &ModelRequest<'_>) {
+    let choice = match request.tool_choice {
+        _ if request.tools.is_empty() => return,
+        ToolChoice::Auto => return,
+        ToolChoice::Required => WireToolChoice::Any,
+        ToolChoice::None => WireToolChoice::None,
+    };
+    out.extend_from_slice(b",\"tool_choice\":");
+    put(out, &choice);
 }
 
 fn put_system(out: &mut Vec<u8>, system: &str) {
@@ -124,31 +220,34 @@ fn part(part: &Part) -> Option<Vec<u8>> {
     match part {
         Part::Block(Block::Text(text)) if is_blank(text) => return None,
         Part::Block(Block::Text(text)) => put(&mut out, &WireBlock::Text { text, cache_control: None }),
-        Part::Block(Block::Thinking { text, signature }) => {
+        Part::Image(image) => put(&mut out, &WireBlock::Image { source: Source::of(image) }),
+        Part::Block(Block::Thinking { text, signature, wire }) if is_own(wire.as_deref()) => {
             put(&mut out, &WireBlock::Thinking { thinking: text, signature: signature.as_ref()? });
         }
-        Part::Block(Block::Opaque { wire, json }) if wire == WIRE => {
+        Part::Block(Block::Opaque { wire, json }) if wire == WIRE.name() => {
             out.extend_from_slice(json.text().as_bytes())
         }
-        Part::Block(Block::Opaque { .. }) => return None,
+        Part::Block(Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_)) => return None,
         Part::Block(Block::ToolCall(ToolCall { id, name, input, .. })) => {
             put(&mut out, &WireBlock::ToolUse { id: &id.0, name, input });
         }
-        Part::ToolResult { call, output, is_error, .. } => {
+        Part::ToolResult { call, output, images, is_error, .. } => {
             // An error without words is refused.
-            let content =
-                if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
+            let text = if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
+            let content = if images.is_empty() { Content::Text(text) } else { with_images(text, images) };
             put(&mut out, &WireBlock::ToolResult { tool_use_id: &call.0, content, is_error: *is_error });
         }
     }
     Some(out)
 }
 
-fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
+/// Seals of format 1, which knew no other provider, name none.
+fn is_own(wire: Option<&str>) -> bool {
+    wire.is_none_or(|wire| wire == WIRE.name())
 }
 
-fn put<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    // Texts, numbers and JSON that already is JSON always have a JSON form, and a Vec takes every byte.
-    let _ = serde_json::to_writer(out, value);
+fn with_images<'a>(text: &'a str, images: &[ImageData]) -> Content<'a> {
+    let text = (!is_blank(text)).then_some(WireBlock::Text { text, cache_control: None });
+    let images = images.iter().map(|image| WireBlock::Image { source: Source::of(image) });
+    Content::Blocks(text.into_iter().chain(images).collect())
 }

@@ -97,7 +97,7 @@ fn last_words<'a>(request: &ModelRequest<'a>) -> &'a [Part] {
 fn text_of(parts: &[Part]) -> String {
     let text = |part: &Part| match part {
         Part::Block(Block::Text(text)) => Some(text.clone()),
-        Part::Block(_) | Part::ToolResult { .. } => None,
+        Part::Block(_) | Part::Image(_) | Part::ToolResult { .. } => None,
     };
     parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }

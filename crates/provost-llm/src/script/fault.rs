@@ -57,6 +57,7 @@ fn reported(usage: RawUsage) -> Usage {
         output_tokens: usage.output.unwrap_or(0),
         cache_read_tokens: usage.cache_read.unwrap_or(0),
         cache_write_tokens: usage.cache_write.unwrap_or(0),
+        reasoning_tokens: 0,
     }
 }
 

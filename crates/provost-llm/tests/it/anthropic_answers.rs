@@ -1,14 +1,13 @@
-//! Every kind of answer, and that it doesn't matter how its bytes come.
+//! What is particular to Anthropic in answers.
 
 use expect_test::{Expect, expect};
 use provost_engine::Answer;
-use provost_event::{Block, DeltaKind, Usage};
+use provost_event::{Block, Usage};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
+use crate::anthropic_support::*;
 use crate::server::{Reply, Server, streamed};
-use crate::support::*;
-use provost_harness::Model as _;
+use crate::support::Conversation;
 
 async fn answer_to(stream: &str) -> Answer {
     let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
@@ -27,23 +26,15 @@ async fn check_stream(stream: &str, expected: Expect) {
 }
 
 #[tokio::test]
-async fn text_comes_in_pieces_and_as_a_whole() {
-    let stream = stream(&[text_block(0, &["Hel", "lo, ", "wörld"])], "end_turn");
-    let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
-    let (heard, conversation) = (Heard::default(), Conversation::new("go"));
-    let answer =
-        model(&server).answer(conversation.request(), &heard, &CancellationToken::new()).await.unwrap();
-    assert_eq!(answer.content, [Block::Text("Hello, wörld".to_owned())]);
-    assert_eq!(answer.model, "claude-test-20250101");
-    let text = |text: &str| (DeltaKind::Text, text.to_owned());
-    assert_eq!(heard.pieces(), [text("Hel"), text("lo, "), text("wörld")]);
-}
-
-#[tokio::test]
 async fn usage_is_the_last_word_on_each_count() {
     let answer = answer_to(&stream(&[text_block(0, &["a"])], "end_turn")).await;
-    let expected =
-        Usage { input_tokens: 25, output_tokens: 40, cache_read_tokens: 2000, cache_write_tokens: 100 };
+    let expected = Usage {
+        input_tokens: 25,
+        output_tokens: 40,
+        cache_read_tokens: 2000,
+        cache_write_tokens: 100,
+        reasoning_tokens: 0,
+    };
     assert_eq!(answer.usage, expected);
     let late = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {
         "input_tokens": 30, "output_tokens": 7, "cache_read_input_tokens": null, "cache_creation_input_tokens": 0,
@@ -141,9 +132,9 @@ async fn reasoning_keeps_its_seal_and_unknown_blocks_their_json() {
     check_stream(
         &stream,
         expect![[r#"
-            {"thinking":{"text":"Let me think.","signature":"EqQB+/="}}
+            {"thinking":{"text":"Let me think.","signature":"EqQB+/=","wire":"anthropic"}}
             {"opaque":{"wire":"anthropic","json":{"data":"Emwk/+=","type":"redacted_thinking"}}}
-            {"thinking":{"text":"","signature":"EqQB+/="}}
+            {"thinking":{"text":"","signature":"EqQB+/=","wire":"anthropic"}}
             {"opaque":{"wire":"anthropic","json":{"z" : 1, "type":"new", "a":{"b":[1.50]}}}}
             {"text":"Done."}
             EndTurn
@@ -170,12 +161,6 @@ async fn every_reason_to_stop_is_understood() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_an_answer() {
-    check(&[], "end_turn", expect!["EndTurn\n"]).await;
-    check(&[text_block(0, &[])], "end_turn", expect!["EndTurn\n"]).await;
-}
-
-#[tokio::test]
 async fn unknown_events_fields_and_deltas_are_passed_over() {
     let mut events = vec![start(), json!({"type": "new_event", "delta": 7, "index": "x"})];
     events.extend(block(
@@ -188,47 +173,4 @@ async fn unknown_events_fields_and_deltas_are_passed_over() {
     ));
     events.extend(end("end_turn"));
     assert_eq!(answer_to(&sse(&events)).await.content, [Block::Text("a".to_owned())]);
-}
-
-fn recorded() -> String {
-    let blocks = [
-        block(
-            0,
-            json!({"type": "thinking", "thinking": "", "signature": ""}),
-            &[
-                json!({"type": "thinking_delta", "thinking": "Hm…"}),
-                json!({"type": "signature_delta", "signature": "sig="}),
-            ],
-        ),
-        text_block(1, &["grüße ", "an alle 🦀"]),
-        tool_block(2, "toolu_1", "search", &["{\"pattern\":\"fn ", "add\"}"]),
-    ];
-    stream(&blocks, "tool_use").replacen("\n\n", "\r\n\r\n: comment\n\n", 3)
-}
-
-#[tokio::test]
-async fn it_doesnt_matter_where_the_stream_is_cut_into_chunks() {
-    let recorded = recorded();
-    let bytes = recorded.as_bytes();
-    let mut replies = (0..=bytes.len())
-        .map(|at| {
-            if at == 0 {
-                vec![bytes]
-            } else if at == bytes.len() {
-                bytes.chunks(1).collect()
-            } else {
-                vec![&bytes[..at], &bytes[at..]]
-            }
-        })
-        .map(|chunks| Reply::Whole(streamed(chunks)))
-        .collect::<Vec<_>>();
-    replies.push(Reply::Reset);
-    let server = Server::start(replies).await;
-    let (model, conversation) = (model(&server), Conversation::new("go"));
-    let whole = conversation.ask(&model).await.unwrap();
-    assert_eq!(whole.content.len(), 3);
-    for at in 1..=bytes.len() {
-        assert_eq!(conversation.ask(&model).await.unwrap(), whole, "cut at {at}");
-    }
-    assert_eq!(server.seen().accepted, 1);
 }

@@ -4,16 +4,24 @@ use std::fs;
 
 use expect_test::{Expect, expect};
 use provost_event::{MicroDollars, ModelPolicy, Price};
-use provost_llm::{ProviderSettings, resolve};
+use provost_llm::{Provider, ProviderSettings, resolve};
 use tempfile::TempDir;
 
+use crate::anthropic_support::{stream, text_block};
 use crate::server::{Reply, Server, streamed};
-use crate::support::*;
+use crate::support::{Conversation, KEY};
 
 fn settings(folder: &TempDir) -> ProviderSettings {
     let mut settings = ProviderSettings::new(folder.path());
-    settings.anthropic.key = Some(KEY.into());
+    settings.keys.insert("anthropic".to_owned(), KEY.into());
     settings
+}
+
+/// Anthropic at another address.
+fn at(settings: &mut ProviderSettings, base_url: impl Into<String>) {
+    let provider = settings.providers.get("anthropic").unwrap().clone();
+    let provider = Provider { base_url: base_url.into(), ..provider };
+    settings.providers = settings.providers.clone().with(provider);
 }
 
 fn policy(name: &str) -> ModelPolicy {
@@ -40,6 +48,7 @@ fn a_known_model_has_window_cap_and_price() {
         output: MicroDollars(15_000_000),
         cache_read: MicroDollars(300_000),
         cache_write: MicroDollars(3_750_000),
+        long: None,
     };
     assert_eq!(policy.price, Some(price));
 }
@@ -62,7 +71,8 @@ fn a_scripted_model_is_free_and_relative_to_the_folder() {
     assert_eq!(policy.name, "script:a.yaml");
     assert_eq!((policy.window_tokens, policy.output_tokens_max), (Some(5000), 500));
     let nothing = MicroDollars(0);
-    let free = Price { input: nothing, output: nothing, cache_read: nothing, cache_write: nothing };
+    let free =
+        Price { input: nothing, output: nothing, cache_read: nothing, cache_write: nothing, long: None };
     assert_eq!(policy.price, Some(free));
 }
 
@@ -73,8 +83,8 @@ async fn a_resolved_model_asks_the_given_address_with_the_given_key() {
     let folder = TempDir::new().unwrap();
     for base_url in [server.url(), server.url() + "/", server.url() + "/v1/", format!(" {} ", server.url())] {
         let mut settings = settings(&folder);
-        settings.anthropic.base_url = Some(base_url);
-        settings.anthropic.key = Some(format!("{KEY}\n").into());
+        at(&mut settings, base_url);
+        settings.keys.insert("anthropic".to_owned(), format!("{KEY}\n").into());
         let (model, _) = resolve("anthropic/claude-test", &settings).unwrap();
         Conversation::new("go").ask(&*model).await.unwrap();
     }
@@ -135,15 +145,17 @@ fn a_missing_or_wrong_key_is_named_by_its_variable() {
         check_error(
             "anthropic/claude-test",
             |settings| {
-                settings.anthropic.key_env = "MY_KEY".to_owned();
-                settings.anthropic.key = key;
+                let mut provider = settings.providers.get("anthropic").unwrap().clone();
+                provider.key_env = Some("MY_KEY".to_owned());
+                settings.providers = settings.providers.clone().with(provider);
+                settings.keys = key.map(|key| ("anthropic".to_owned(), key)).into_iter().collect();
             },
             expect!["the model `anthropic/claude-test` needs a key: set MY_KEY"],
         );
     }
     check_error(
         "anthropic/claude-test",
-        |settings| settings.anthropic.key = Some("sk-ant\nsecret".into()),
+        |settings| drop(settings.keys.insert("anthropic".to_owned(), "sk-ant\nsecret".into())),
         expect![
             "the key for anthropic can't be one: it holds line ends or other characters a header can't have"
         ],
@@ -160,7 +172,7 @@ fn an_address_that_cant_be_one_says_why_without_its_password() {
     ] {
         let folder = TempDir::new().unwrap();
         let mut settings = settings(&folder);
-        settings.anthropic.base_url = Some(base_url.to_owned());
+        at(&mut settings, base_url);
         let error =
             resolve("anthropic/claude-test", &settings).map(|(_, policy)| policy).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");

@@ -83,7 +83,13 @@ async fn usage_is_as_said_and_else_estimated() {
     let mut conversation = Conversation::new("go");
     let answer = conversation.ask(&model).await.unwrap();
     assert_eq!(answer.model, "demo-1");
-    let said = Usage { input_tokens: 900, output_tokens: 40, cache_read_tokens: 5, cache_write_tokens: 6 };
+    let said = Usage {
+        input_tokens: 900,
+        output_tokens: 40,
+        cache_read_tokens: 5,
+        cache_write_tokens: 6,
+        ..Usage::default()
+    };
     assert_eq!(answer.usage, said);
     conversation.answers_before = 2;
     let usage = conversation.ask(&model).await.unwrap().usage;

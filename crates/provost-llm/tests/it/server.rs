@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 const DEADLINE: Duration = Duration::from_secs(20);
+const FLOOD_BYTES_MAX: usize = 100_000_000;
 pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// What the server does once it has read a request.
@@ -22,6 +23,17 @@ pub(crate) enum Reply {
     Hold(Vec<u8>),
     /// Closes the connection with an error instead of an end.
     Reset,
+    /// Sends some bytes and then others again and again, until the client closes the connection.
+    Flood(Flood),
+}
+
+/// What would never end. The server gives up after a hundred megabytes, so that a client that doesn't only fails.
+#[derive(Clone)]
+pub(crate) struct Flood {
+    pub(crate) begun: Vec<u8>,
+    pub(crate) again: Vec<u8>,
+    /// How long to wait before each repetition.
+    pub(crate) pause: Duration,
 }
 
 /// What was asked.
@@ -42,6 +54,8 @@ pub(crate) struct Seen {
     pub(crate) accepted: usize,
     pub(crate) closed: usize,
     pub(crate) asked: Vec<Asked>,
+    /// Bytes sent in floods.
+    pub(crate) flooded: usize,
 }
 
 pub(crate) struct Server {
@@ -101,11 +115,32 @@ async fn serve(mut stream: TcpStream, replies: &Mutex<VecDeque<Reply>>, tell: &w
             }
             Reply::Hold(bytes) => {
                 stream.write_all(&bytes).await.unwrap();
-                let mut rest = [0; 64];
-                while matches!(stream.read(&mut rest).await, Ok(1..)) {}
-                return;
+                return closed(&mut stream).await;
             }
+            Reply::Flood(flood) => return flooding(stream, &flood, tell).await,
         }
+    }
+}
+
+/// Waits until the client closes the connection.
+async fn closed(stream: &mut (impl AsyncRead + Unpin)) {
+    let mut rest = [0; 64];
+    while matches!(stream.read(&mut rest).await, Ok(1..)) {}
+}
+
+async fn flooding(stream: TcpStream, flood: &Flood, tell: &watch::Sender<Seen>) {
+    let (mut read, mut write) = stream.into_split();
+    let sending = async {
+        let mut sent = write.write_all(&flood.begun).await;
+        while sent.is_ok() && tell.borrow().flooded < FLOOD_BYTES_MAX {
+            tokio::time::sleep(flood.pause).await;
+            sent = write.write_all(&flood.again).await;
+            tell.send_modify(|seen| seen.flooded += flood.again.len());
+        }
+    };
+    tokio::select! {
+        () = sending => {}
+        () = closed(&mut read) => {}
     }
 }
 

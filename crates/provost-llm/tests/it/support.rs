@@ -4,19 +4,21 @@ use std::sync::{Arc, Mutex};
 
 use provost_engine::Answer;
 use provost_event::{
-    Access, Block, CallId, DeltaKind, Json, ModelFailure, RunId, SessionId, Timestamp, ToolSpec,
+    Access, Block, CallId, DeltaKind, Effort, Json, ModelFailure, RunId, SessionId, Timestamp, ToolSpec,
 };
 use provost_harness::{
-    Clock, DeltaSink, Message, Model, ModelRequest, Part, Role, SimulatedClock, SystemClock,
+    Clock, DeltaSink, ImageData, Message, Model, ModelRequest, Part, Role, SimulatedClock, SystemClock,
+    ToolChoice,
 };
-use provost_llm::{AnthropicModel, AnthropicOptions, ModelLimits};
-use serde_json::{Value, json};
+use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{Reply, Server};
+use crate::server::Server;
 
 pub(crate) const KEY: &str = "sk-ant-secret-0123456789";
+/// The model that is asked unless a test says otherwise.
+pub(crate) const MODEL: &str = "a-model";
 
 /// A session's conversation, with everything a request needs.
 pub(crate) struct Conversation {
@@ -27,6 +29,8 @@ pub(crate) struct Conversation {
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) output_tokens_max: u32,
+    pub(crate) effort: Option<Effort>,
+    pub(crate) tool_choice: ToolChoice,
 }
 
 impl Conversation {
@@ -39,6 +43,8 @@ impl Conversation {
             tools: vec![tool("search"), tool("shell")].into(),
             messages: Vec::new(),
             output_tokens_max: 1024,
+            effort: None,
+            tool_choice: ToolChoice::Auto,
         };
         conversation.say(goal);
         conversation
@@ -49,11 +55,12 @@ impl Conversation {
             session: self.session,
             turn: self.turn,
             answers_before: self.answers_before,
-            model: "claude-test",
             system: &self.system,
             tools: &self.tools,
             messages: &self.messages,
             output_tokens_max: self.output_tokens_max,
+            effort: self.effort,
+            tool_choice: self.tool_choice,
         }
     }
 
@@ -88,7 +95,18 @@ impl Conversation {
 }
 
 pub(crate) fn result(call: &CallId, tool: &str, output: &str, is_error: bool) -> Part {
-    Part::ToolResult { call: call.clone(), tool: tool.to_owned(), output: output.to_owned(), is_error }
+    Part::ToolResult {
+        call: call.clone(),
+        tool: tool.to_owned(),
+        output: output.to_owned(),
+        images: Vec::new(),
+        is_error,
+    }
+}
+
+/// A picture, as far as a signature tells.
+pub(crate) fn image() -> ImageData {
+    ImageData::new(b"GIF89a.".as_slice()).unwrap()
 }
 
 pub(crate) fn tool(name: &str) -> ToolSpec {
@@ -137,91 +155,36 @@ impl Heard {
     }
 }
 
-pub(crate) fn options(server: &Server) -> AnthropicOptions {
-    AnthropicOptions {
-        base_url: server.url(),
-        key: KEY.into(),
+/// Whom to ask at `base_url`, which speaks `wire`.
+pub(crate) fn options(wire: WireFormat, base_url: impl Into<String>) -> ProviderOptions {
+    ProviderOptions {
+        provider: Provider::new(wire.name(), wire, base_url),
+        model: MODEL.to_owned(),
+        key: Some(KEY.into()),
+        reasoning: None,
         limits: ModelLimits::default(),
         clock: Arc::new(SystemClock),
     }
 }
 
-pub(crate) fn model(server: &Server) -> AnthropicModel {
-    AnthropicModel::new(options(server)).unwrap()
+pub(crate) fn model(wire: WireFormat, server: &Server) -> ProviderModel {
+    ProviderModel::new(options(wire, server.url())).unwrap()
 }
 
-pub(crate) fn limited(server: &Server, limits: ModelLimits) -> AnthropicModel {
-    AnthropicModel::new(AnthropicOptions { limits, ..options(server) }).unwrap()
+pub(crate) fn limited(wire: WireFormat, server: &Server, limits: ModelLimits) -> ProviderModel {
+    ProviderModel::new(ProviderOptions { limits, ..options(wire, server.url()) }).unwrap()
+}
+
+/// A clock that stands still, for whoever moves it and for whoever goes by it.
+pub(crate) fn still_clock() -> (Arc<SimulatedClock>, Arc<dyn Clock>) {
+    // Sun, 06 Nov 1994 08:49:37 GMT
+    let clock = Arc::new(SimulatedClock::at(Timestamp(784_111_777_000)));
+    (Arc::clone(&clock), clock)
 }
 
 /// A model by a clock that stands still, and the clock.
-pub(crate) fn timed(server: &Server) -> (AnthropicModel, Arc<SimulatedClock>) {
-    // Sun, 06 Nov 1994 08:49:37 GMT
-    let clock = Arc::new(SimulatedClock::at(Timestamp(784_111_777_000)));
-    let by_clock = Arc::clone(&clock) as Arc<dyn Clock>;
-    (AnthropicModel::new(AnthropicOptions { clock: by_clock, ..options(server) }).unwrap(), clock)
-}
-
-/// Events as they stand in a stream.
-pub(crate) fn sse(events: &[Value]) -> String {
-    let event = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
-    events.iter().map(event).collect()
-}
-
-pub(crate) fn start() -> Value {
-    json!({"type": "message_start", "message": {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test-20250101", "content": [],
-        "stop_reason": null,
-        "usage": {"input_tokens": 25, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 2000, "output_tokens": 1},
-    }})
-}
-
-pub(crate) fn block(index: u32, block: Value, deltas: &[Value]) -> Vec<Value> {
-    let mut events = vec![json!({"type": "content_block_start", "index": index, "content_block": block})];
-    events.extend(
-        deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta})),
-    );
-    events.push(json!({"type": "content_block_stop", "index": index}));
-    events
-}
-
-pub(crate) fn text_block(index: u32, pieces: &[&str]) -> Vec<Value> {
-    let deltas = pieces.iter().map(|text| json!({"type": "text_delta", "text": text})).collect::<Vec<_>>();
-    block(index, json!({"type": "text", "text": ""}), &deltas)
-}
-
-pub(crate) fn tool_block(index: u32, id: &str, name: &str, pieces: &[&str]) -> Vec<Value> {
-    let deltas = pieces.iter().map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
-    block(
-        index,
-        json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
-        &deltas.collect::<Vec<_>>(),
-    )
-}
-
-pub(crate) fn end(stop: &str) -> Vec<Value> {
-    vec![
-        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 40}}),
-        json!({"type": "message_stop"}),
-    ]
-}
-
-/// A whole stream around these blocks.
-pub(crate) fn stream(blocks: &[Vec<Value>], stop: &str) -> String {
-    let mut events = vec![start(), json!({"type": "ping"})];
-    events.extend(blocks.iter().flatten().cloned());
-    events.extend(end(stop));
-    sse(&events)
-}
-
-/// How the only call to a server with this reply fails.
-pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
-    let server = Server::start([reply]).await;
-    Conversation::new("go").ask(&model(&server)).await.unwrap_err()
-}
-
-/// The body of an error.
-pub(crate) fn refusal(kind: &str, message: &str) -> String {
-    json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_body"})
-        .to_string()
+pub(crate) fn timed(wire: WireFormat, server: &Server) -> (ProviderModel, Arc<SimulatedClock>) {
+    let (clock, by_clock) = still_clock();
+    let options = ProviderOptions { clock: by_clock, ..options(wire, server.url()) };
+    (ProviderModel::new(options).unwrap(), clock)
 }

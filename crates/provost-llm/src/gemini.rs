@@ -1,0 +1,73 @@
+//! Google's Gemini API, streaming (`POST /v1beta/models/MODEL:streamGenerateContent`).
+
+mod answer;
+mod error;
+mod event;
+mod message;
+mod request;
+mod thinking;
+mod usage;
+
+use provost_harness::{DeltaSink, ModelRequest};
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+
+use crate::client::below;
+use crate::failure::ReadError;
+use crate::key::Key;
+use crate::wire::{Reader, Wire};
+use crate::{Reasoning, WireFormat};
+use answer::Reading;
+
+/// The wire format, which marks the blocks that only it understands.
+const WIRE: WireFormat = WireFormat::Gemini;
+/// The version that has thinking, and schemas as they are.
+const VERSION: &str = "v1beta";
+/// What the provider itself puts before a model's name in lists.
+const COLLECTION: &str = "models/";
+/// Begins the ids of calls that came without one; the provider never gets to see them.
+const UNNAMED: &str = "unnamed_";
+
+/// The format as one model speaks it.
+pub(crate) struct Gemini {
+    model: String,
+    reasoning: Option<Reasoning>,
+}
+
+impl Gemini {
+    pub(crate) const fn new(model: String, reasoning: Option<Reasoning>) -> Self {
+        Self { model, reasoning }
+    }
+}
+
+impl Wire for Gemini {
+    fn headers(&self, key: &Key) -> Option<HeaderMap> {
+        let mut headers = HeaderMap::new();
+        if !key.is_empty() {
+            headers.insert("x-goog-api-key", key.header("")?);
+        }
+        Some(headers)
+    }
+
+    fn url(&self, base: &Url) -> Url {
+        let model = self.model.strip_prefix(COLLECTION).unwrap_or(&self.model);
+        let method = format!("{model}:streamGenerateContent");
+        let is_old = base.path().trim_end_matches('/').ends_with("/v1");
+        let version = if is_old { "/v1" } else { "/v1beta" };
+        let mut url = below(base, version, [VERSION, "models", &method]);
+        url.set_query(Some("alt=sse"));
+        url
+    }
+
+    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
+        request::body(request, &self.model, self.reasoning)
+    }
+
+    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
+        Box::new(Reading::new(deltas, request.answers_before))
+    }
+
+    fn read_error(&self) -> ReadError {
+        error::read_error
+    }
+}

@@ -1,0 +1,51 @@
+//! What the provider counts.
+
+use provost_event::Usage;
+use serde::Deserialize;
+
+/// Counts so far. Some servers repeat them in every chunk, some leave out those they don't know yet.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireUsage {
+    prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
+    tool_use_prompt_token_count: Option<u64>,
+    candidates_token_count: Option<u64>,
+    thoughts_token_count: Option<u64>,
+    total_token_count: Option<u64>,
+}
+
+impl WireUsage {
+    /// Takes over later counts, which are never lower.
+    pub(super) fn add(&mut self, later: Self) {
+        // An unknown count is lower than any.
+        self.prompt_token_count = self.prompt_token_count.max(later.prompt_token_count);
+        self.cached_content_token_count =
+            self.cached_content_token_count.max(later.cached_content_token_count);
+        self.tool_use_prompt_token_count =
+            self.tool_use_prompt_token_count.max(later.tool_use_prompt_token_count);
+        self.candidates_token_count = self.candidates_token_count.max(later.candidates_token_count);
+        self.thoughts_token_count = self.thoughts_token_count.max(later.thoughts_token_count);
+        self.total_token_count = self.total_token_count.max(later.total_token_count);
+    }
+
+    /// The counts without overlaps: the prompt's include what came from the cache.
+    pub(super) fn usage(self) -> Usage {
+        let cached = self.cached_content_token_count.unwrap_or(0);
+        let prompt = self
+            .prompt_token_count
+            .unwrap_or(0)
+            .saturating_add(self.tool_use_prompt_token_count.unwrap_or(0));
+        let thoughts = self.thoughts_token_count.unwrap_or(0);
+        let written = self.candidates_token_count.unwrap_or(0);
+        // Vertex AI has models whose answer's count includes the thoughts; only the total tells.
+        let is_inclusive = written >= thoughts && self.total_token_count == prompt.checked_add(written);
+        Usage {
+            input_tokens: prompt.saturating_sub(cached),
+            output_tokens: if is_inclusive { written } else { written.saturating_add(thoughts) },
+            cache_read_tokens: cached,
+            cache_write_tokens: 0,
+            reasoning_tokens: thoughts,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Writing requests: JSON put together from pieces that mostly are JSON already.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+/// Puts `value` behind `out`.
+pub(crate) fn put<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // Texts, numbers and JSON that already is JSON always have a JSON form, and a Vec takes every byte.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// Puts `fragments` behind `out` with commas between them; empty ones are none.
+pub(crate) fn list(out: &mut Vec<u8>, fragments: &[Bytes]) {
+    for (place, fragment) in fragments.iter().filter(|fragment| !fragment.is_empty()).enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(fragment);
+    }
+}
+
+/// Whether nothing can be seen of `text`; providers refuse such blocks.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}

@@ -1,0 +1,136 @@
+//! A request's bytes: the same from turn to turn, but for what is new.
+
+use std::sync::Arc;
+
+use provost_event::{Effort, Json, SessionId, ToolSpec};
+use provost_harness::{Dialect, Message, ModelRequest, ToolChoice};
+use serde::Serialize;
+
+use super::WIRE;
+use super::message::{CacheControl, fragment, system, variant};
+use crate::json::{list, put};
+use crate::{Deviations, EffortField, LeastEffort, OutputCapField};
+
+/// OpenRouter lets a request say that of the models that cache only where they are told
+/// (openrouter.ai/docs, "Prompt caching").
+const CACHED_WHERE_TOLD: &str = "anthropic/";
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireTool<'a> {
+    Function { function: WireToolSpec<'a> },
+}
+
+#[derive(Serialize)]
+struct WireToolSpec<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Json,
+}
+
+/// The whole request. What changes from turn to turn comes last.
+pub(super) fn body(request: &ModelRequest<'_>, model: &str, deviations: Deviations) -> Vec<u8> {
+    let back = deviations.reasoning_back;
+    let dialect = Dialect { wire: WIRE.name(), variant: variant(back) };
+    let wire = |message: &Arc<Message>| message.wire(dialect, |message| fragment(message, back));
+    let is_cached = deviations.cache_control && model.starts_with(CACHED_WHERE_TOLD);
+    let system = system(request.system, is_cached);
+    let messages = std::iter::once(system).chain(request.messages.iter().map(wire)).collect::<Vec<_>>();
+    let size = messages.iter().map(|message| message.len() + 1).sum::<usize>();
+    let mut out = Vec::with_capacity(size + 16 * 1024);
+    out.extend_from_slice(b"{\"model\":");
+    put(&mut out, model);
+    put_tools(&mut out, request.tools);
+    put_stream(&mut out, request.session, deviations);
+    out.extend_from_slice(b",\"messages\":[");
+    list(&mut out, &messages);
+    out.extend_from_slice(match deviations.output_cap {
+        OutputCapField::MaxTokens => b"],\"max_tokens\":".as_slice(),
+        OutputCapField::MaxCompletionTokens => b"],\"max_completion_tokens\":",
+    });
+    put(&mut out, &request.output_tokens_max);
+    put_effort(&mut out, request, deviations);
+    put_tool_choice(&mut out, request);
+    if is_cached {
+        out.extend_from_slice(b",\"cache_control\":");
+        put(&mut out, &CacheControl::Ephemeral);
+    }
+    out.push(b'}');
+    out
+}
+
+fn put_stream(out: &mut Vec<u8>, session: SessionId, deviations: Deviations) {
+    out.extend_from_slice(b",\"stream\":true");
+    if !deviations.no_stream_options {
+        out.extend_from_slice(b",\"stream_options\":{\"include_usage\":true}");
+    }
+    if deviations.cache_key {
+        out.extend_from_slice(b",\"prompt_cache_key\":");
+        put(out, &session.to_string());
+    }
+}
+
+fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, deviations: Deviations) {
+    let is_forced = request.tool_choice == ToolChoice::Required && !request.tools.is_empty();
+    let thinks = match request.effort {
+        // DeepSeek and Moonshot refuse to make a model that thinks call a tool.
+        _ if is_forced => Some(false),
+        effort => effort.map(|effort| effort != Effort::Minimal),
+    };
+    match (deviations.effort, thinks) {
+        (EffortField::Thinking | EffortField::ThinkingAndEffort, Some(false)) => {
+            out.extend_from_slice(b",\"thinking\":{\"type\":\"disabled\"}");
+        }
+        (EffortField::Thinking | EffortField::ThinkingAndEffort, Some(true)) => {
+            out.extend_from_slice(b",\"thinking\":{\"type\":\"enabled\"}");
+        }
+        _ => {}
+    }
+    let Some(effort) = request.effort.map(|effort| word(effort, deviations.least_effort)) else { return };
+    match deviations.effort {
+        EffortField::ThinkingAndEffort if thinks != Some(true) => {}
+        EffortField::ReasoningEffort | EffortField::ThinkingAndEffort => {
+            out.extend_from_slice(b",\"reasoning_effort\":");
+            put(out, effort);
+        }
+        EffortField::Reasoning => {
+            out.extend_from_slice(b",\"reasoning\":{\"effort\":");
+            put(out, effort);
+            out.push(b'}');
+        }
+        EffortField::Thinking | EffortField::None => {}
+    }
+}
+
+const fn word(effort: Effort, least: LeastEffort) -> &'static str {
+    match (effort, least) {
+        (Effort::Minimal, LeastEffort::Minimal) => "minimal",
+        (Effort::Minimal, LeastEffort::None) => "none",
+        (Effort::Minimal, LeastEffort::Low) | (Effort::Low, _) => "low",
+        (Effort::Medium, _) => "medium",
+        (Effort::High, _) => "high",
+    }
+}
+
+fn put_tool_choice(out: &mut Vec<u8>, request: &ModelRequest<'_>) {
+    let choice = match request.tool_choice {
+        _ if request.tools.is_empty() => return,
+        ToolChoice::Auto => return,
+        ToolChoice::Required => "required",
+        ToolChoice::None => "none",
+    };
+    out.extend_from_slice(b",\"tool_choice\":");
+    put(out, choice);
+}
+
+fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
+    if !tools.is_empty() {
+        out.extend_from_slice(b",\"tools\":");
+        put(out, &tools.iter().map(wire_tool).collect::<Vec<_>>());
+    }
+}
+
+fn wire_tool(tool: &ToolSpec) -> WireTool<'_> {
+    let ToolSpec { name, description, input_schema: parameters, .. } = tool;
+    WireTool::Function { function: WireToolSpec { name, description, parameters } }
+}

@@ -1,0 +1,62 @@
+//! OpenAI's Responses API, streaming (`POST /v1/responses`), without state at the provider.
+
+mod answer;
+mod error;
+mod event;
+mod item;
+mod request;
+
+use provost_harness::{DeltaSink, ModelRequest};
+use reqwest::Url;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+
+use crate::client::below;
+use crate::failure::ReadError;
+use crate::key::Key;
+use crate::wire::{Reader, Wire};
+use crate::{Reasoning, WireFormat};
+use answer::Reading;
+
+/// The wire format, which marks the blocks that only it understands.
+const WIRE: WireFormat = WireFormat::OpenaiResponses;
+/// The type of our own block that keeps a message's phase, which stands before its text. It is never sent as it is.
+const PHASE: &str = "provost_message_phase";
+
+/// The format as one model speaks it.
+pub(crate) struct OpenaiResponses {
+    model: String,
+    reasoning: Option<Reasoning>,
+}
+
+impl OpenaiResponses {
+    pub(crate) const fn new(model: String, reasoning: Option<Reasoning>) -> Self {
+        Self { model, reasoning }
+    }
+}
+
+impl Wire for OpenaiResponses {
+    fn headers(&self, key: &Key) -> Option<HeaderMap> {
+        let mut headers = HeaderMap::new();
+        if !key.is_empty() {
+            headers.insert(AUTHORIZATION, key.header("Bearer ")?);
+        }
+        Some(headers)
+    }
+
+    fn url(&self, base: &Url) -> Url {
+        let is_host_only = base.path().trim_matches('/').is_empty();
+        below(base, "", is_host_only.then_some("v1").into_iter().chain(["responses"]))
+    }
+
+    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
+        request::body(request, &self.model, self.reasoning)
+    }
+
+    fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {
+        Box::new(Reading::new(deltas, request.answers_before))
+    }
+
+    fn read_error(&self) -> ReadError {
+        error::read_error
+    }
+}

@@ -1,0 +1,304 @@
+//! The items of an answer while they are being written, and which of them an event is about.
+
+use std::borrow::Cow;
+
+use provost_event::{DeltaKind, ModelFailure};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::PHASE;
+use super::event::{WireCall, WireItemHead, WireMessage, WirePart, WireReasoning, read};
+use crate::piece::{Piece, without_line_ends};
+
+pub(super) const MESSAGE: &str = "message";
+pub(super) const REASONING: &str = "reasoning";
+pub(super) const CALL: &str = "function_call";
+/// Stands between the parts of reasoning.
+const BREAK: &str = "\n\n";
+
+/// What a part of a message or of reasoning is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartKind {
+    Text,
+    Refusal,
+    Summary,
+    Thought,
+}
+
+impl PartKind {
+    const fn delta(self) -> DeltaKind {
+        match self {
+            Self::Text | Self::Refusal => DeltaKind::Text,
+            Self::Summary | Self::Thought => DeltaKind::Thinking,
+        }
+    }
+}
+
+/// A part of a message or of reasoning.
+pub(super) struct Part {
+    kind: PartKind,
+    index: Option<i64>,
+    text: String,
+}
+
+/// What an item is made of.
+pub(super) enum Body {
+    Message {
+        phase: Option<String>,
+        parts: Vec<Part>,
+    },
+    /// `sealed` is the whole item as it goes back, if it can.
+    Reasoning {
+        parts: Vec<Part>,
+        sealed: Option<String>,
+    },
+    Call {
+        id: String,
+        name: String,
+        written: String,
+        is_final: bool,
+    },
+    Other {
+        kind: String,
+        json: String,
+    },
+}
+
+/// An item while it is being written.
+pub(super) struct Item {
+    pub(super) id: Option<String>,
+    pub(super) index: Option<i64>,
+    /// More of it may come.
+    pub(super) is_open: bool,
+    /// Its beginning was told.
+    pub(super) is_announced: bool,
+    /// The response's last event lists it.
+    pub(super) is_listed: bool,
+    pub(super) body: Body,
+}
+
+/// An item as an event holds it, with its JSON.
+pub(super) struct Told<'a> {
+    pub(super) kind: Cow<'a, str>,
+    pub(super) id: Option<String>,
+    raw: &'a RawValue,
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn read(raw: &'a RawValue) -> Result<Self, ModelFailure> {
+        let WireItemHead { r#type, id } = read("an item of the answer", raw)?;
+        Ok(Self { kind: r#type, id: id.filter(|id| !id.is_empty()), raw })
+    }
+
+    /// How the call is named in the conversation.
+    pub(super) fn call_id(&self) -> Option<String> {
+        let call: WireCall<'_> =
+            if self.kind == CALL { read("a call", self.raw).ok()? } else { return None };
+        call.call_id.filter(|id| !id.is_empty())
+    }
+}
+
+impl Item {
+    /// One of which nothing is known yet.
+    pub(super) fn new(kind: &str, id: Option<&str>, index: Option<i64>) -> Self {
+        let body = match kind {
+            MESSAGE => Body::Message { phase: None, parts: Vec::new() },
+            REASONING => Body::Reasoning { parts: Vec::new(), sealed: None },
+            CALL => {
+                Body::Call { id: String::new(), name: String::new(), written: String::new(), is_final: false }
+            }
+            kind => Body::Other { kind: kind.to_owned(), json: String::new() },
+        };
+        let id = id.map(str::to_owned);
+        Self { id, index, is_open: true, is_announced: false, is_listed: false, body }
+    }
+
+    /// Its type on the wire.
+    pub(super) fn kind(&self) -> &str {
+        match &self.body {
+            Body::Message { .. } => MESSAGE,
+            Body::Reasoning { .. } => REASONING,
+            Body::Call { .. } => CALL,
+            Body::Other { kind, .. } => kind,
+        }
+    }
+
+    /// Whether it is a call that can't be the one with this id.
+    pub(super) fn is_other_call(&self, wanted: Option<&str>) -> bool {
+        matches!((&self.body, wanted), (Body::Call { id, .. }, Some(wanted)) if !id.is_empty() && id != wanted)
+    }
+
+    /// Adds the next piece of a part; tells it. A part without an index is the last of its kind.
+    pub(super) fn grow(
+        &mut self,
+        kind: PartKind,
+        index: Option<i64>,
+        text: &str,
+        tell: &dyn Fn(DeltaKind, &str),
+    ) {
+        let (Body::Message { parts, .. } | Body::Reasoning { parts, .. }) = &mut self.body else { return };
+        let known =
+            parts.iter().rposition(|part| part.kind == kind && (index.is_none() || part.index == index));
+        let at = known.unwrap_or_else(|| {
+            parts.push(Part { kind, index, text: String::new() });
+            parts.len() - 1
+        });
+        add(parts, at, text, tell);
+    }
+
+    /// Adds to a call's arguments.
+    pub(super) fn write(&mut self, more: &str) {
+        if let Body::Call { written, .. } = &mut self.body {
+            written.push_str(more);
+        }
+    }
+
+    /// Puts a call's whole arguments in place of what came of them in pieces. None at all don't count: some
+    /// servers leave them out where they repeat the call.
+    pub(super) fn set_arguments(&mut self, arguments: String) {
+        if let Body::Call { written, is_final, .. } = &mut self.body
+            && !arguments.trim().is_empty()
+        {
+            *written = arguments;
+            *is_final = true;
+        }
+    }
+
+    /// Takes over what the item's first event says of it. Its words aren't: they all come again.
+    pub(super) fn announce(&mut self, told: &Told<'_>) -> Result<(), ModelFailure> {
+        self.is_announced = true;
+        match &mut self.body {
+            Body::Message { phase, .. } => {
+                *phase = read::<WireMessage>("a message of the answer", told.raw)?.phase;
+            }
+            Body::Call { id, name, .. } => {
+                let wire: WireCall<'_> = read("a call of the answer", told.raw)?;
+                *id = wire.call_id.unwrap_or_default();
+                *name = wire.name.unwrap_or_default();
+            }
+            Body::Reasoning { .. } => {}
+            Body::Other { json, .. } => *json = told.raw.get().to_owned(),
+        }
+        Ok(())
+    }
+
+    /// Takes over what an event says of the item as far as it isn't known. Words that came otherwise in pieces stay
+    /// as they came.
+    pub(super) fn settle(
+        &mut self,
+        told: &Told<'_>,
+        tell: &dyn Fn(DeltaKind, &str),
+    ) -> Result<(), ModelFailure> {
+        let is_open = self.is_open;
+        match &mut self.body {
+            Body::Message { phase, parts } => {
+                let wire: WireMessage = read("a message of the answer", told.raw)?;
+                *phase = wire.phase.or_else(|| phase.take());
+                let content = wire.content.unwrap_or_default();
+                fill(parts, PartKind::Text, content.iter().filter_map(|part| part.text.as_deref()), tell);
+                fill(
+                    parts,
+                    PartKind::Refusal,
+                    content.iter().filter_map(|part| part.refusal.as_deref()),
+                    tell,
+                );
+            }
+            Body::Reasoning { parts, sealed } => {
+                let wire: WireReasoning = read("reasoning of the answer", told.raw)?;
+                let texts = |parts: Option<Vec<WirePart>>| {
+                    parts.into_iter().flatten().filter_map(|part| part.text).collect::<Vec<_>>()
+                };
+                fill(parts, PartKind::Summary, texts(wire.summary).iter().map(String::as_str), tell);
+                fill(parts, PartKind::Thought, texts(wire.content).iter().map(String::as_str), tell);
+                // Without its seal it can't go back to a provider that keeps nothing.
+                if (is_open || sealed.is_none())
+                    && wire.encrypted_content.is_some_and(|seal| !seal.is_empty())
+                {
+                    *sealed = Some(without_line_ends(told.raw.get()));
+                }
+            }
+            Body::Call { id, name, .. } => {
+                let wire: WireCall<'_> = read("a call of the answer", told.raw)?;
+                let newer = |known: &mut String, told: Option<String>| {
+                    *known = told.filter(|told| !told.is_empty()).unwrap_or_else(|| std::mem::take(known));
+                };
+                let arguments = wire.arguments();
+                newer(id, wire.call_id);
+                newer(name, wire.name);
+                self.set_arguments(arguments);
+            }
+            Body::Other { json, .. } if is_open => *json = told.raw.get().to_owned(),
+            Body::Other { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Bytes that the model wrote for it.
+    pub(super) fn written_bytes(&self) -> usize {
+        match &self.body {
+            Body::Message { parts, .. } | Body::Reasoning { parts, .. } => {
+                parts.iter().map(|part| part.text.len()).sum()
+            }
+            Body::Call { name, written, .. } => name.len().saturating_add(written.len()),
+            Body::Other { json, .. } => json.len(),
+        }
+    }
+
+    /// Whether the model declines in it.
+    pub(super) fn declines(&self) -> bool {
+        matches!(&self.body, Body::Message { parts, .. }
+            if parts.iter().any(|part| part.kind == PartKind::Refusal && !part.text.is_empty()))
+    }
+
+    /// The pieces of the answer that it comes to.
+    pub(super) fn pieces(self) -> Vec<Piece> {
+        match self.body {
+            Body::Message { phase, parts } => {
+                let phase = phase.filter(|_| parts.iter().any(|part| !part.text.trim().is_empty()));
+                let phase = phase.map(|phase| json!({"type": PHASE, "phase": phase}).to_string());
+                let phase = phase.map(|json| Piece::Opaque { json });
+                phase.into_iter().chain(parts.into_iter().map(|part| Piece::Text(part.text))).collect()
+            }
+            Body::Reasoning { parts, sealed } => {
+                let texts = parts.iter().map(|part| part.text.as_str()).filter(|text| !text.is_empty());
+                let text = texts.collect::<Vec<_>>().join(BREAK);
+                vec![Piece::Thinking { text, signature: sealed.unwrap_or_default() }]
+            }
+            Body::Call { id, name, written, .. } => vec![Piece::Call { id, name, given: None, written }],
+            Body::Other { json, .. } => vec![Piece::Opaque { json }],
+        }
+    }
+}
+
+/// Adds to a part and tells it, with what stands between it and the part before.
+fn add(parts: &mut [Part], at: usize, text: &str, tell: &dyn Fn(DeltaKind, &str)) {
+    let has_earlier = parts.iter().take(at).any(|part| !part.text.is_empty());
+    let Some(part) = parts.get_mut(at).filter(|_| !text.is_empty()) else { return };
+    let delta = part.kind.delta();
+    if has_earlier && part.text.is_empty() && delta == DeltaKind::Thinking {
+        tell(delta, &format!("{BREAK}{text}"));
+    } else {
+        tell(delta, text);
+    }
+    part.text.push_str(text);
+}
+
+/// Adds what parts of one kind lack of their whole texts. A part whose text isn't the beginning of the whole one stays
+/// as it was told.
+fn fill<'a>(
+    parts: &mut Vec<Part>,
+    kind: PartKind,
+    whole: impl Iterator<Item = &'a str>,
+    tell: &dyn Fn(DeltaKind, &str),
+) {
+    for (place, text) in whole.enumerate() {
+        let known = parts.iter().enumerate().filter(|(_, part)| part.kind == kind).nth(place);
+        let at = known.map(|(at, _)| at).unwrap_or_else(|| {
+            parts.push(Part { kind, index: None, text: String::new() });
+            parts.len() - 1
+        });
+        let have = parts.get(at).map_or("", |part| part.text.as_str());
+        let rest = text.strip_prefix(have).unwrap_or_default().to_owned();
+        add(parts, at, &rest, tell);
+    }
+}

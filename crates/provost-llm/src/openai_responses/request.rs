@@ -1,0 +1,265 @@
+//! A request's bytes: the same from turn to turn, but for what is new.
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use bytes::Bytes;
+use provost_event::{Block, Effort, Json, ToolCall, ToolSpec};
+use provost_harness::{Dialect, ImageData, Message, ModelRequest, Part, Role, ToolChoice};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{PHASE, WIRE};
+use crate::Reasoning;
+use crate::json::{is_blank, list, put};
+
+const DIALECT: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
+/// The least cap on an answer that the provider takes (`integer_below_min_value` below it).
+const OUTPUT_TOKENS_MIN: u32 = 16;
+/// Items that the provider wants an output to, which nobody gave them: tools of kinds that aren't offered.
+const UNANSWERED: [&str; 6] = [
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+    "mcp_approval_request",
+];
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WireItem<'a> {
+    Message {
+        role: &'static str,
+        content: Content<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: Content<'a>,
+    },
+}
+
+/// Words, or words and pictures.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<WirePart<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum WirePart<'a> {
+    InputText { text: &'a str },
+    InputImage { image_url: String, detail: &'static str },
+}
+
+impl WirePart<'_> {
+    fn image(image: &ImageData) -> Self {
+        let (kind, data) = (image.kind().media_type(), BASE64_STANDARD.encode(image.bytes()));
+        // Some servers require a detail.
+        Self::InputImage { image_url: format!("data:{kind};base64,{data}"), detail: "auto" }
+    }
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Json,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct WireReasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    summary: &'static str,
+}
+
+/// The whole request. What changes from turn to turn comes last.
+pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Vec<u8> {
+    let messages = request.messages.iter().map(|message| message.wire(DIALECT, fragment)).collect::<Vec<_>>();
+    let size = messages.iter().map(|message| message.len() + 1).sum::<usize>();
+    let mut out = Vec::with_capacity(size + request.system.len() * 2 + 4096);
+    out.extend_from_slice(b"{\"model\":");
+    put(&mut out, model);
+    if !is_blank(request.system) {
+        out.extend_from_slice(b",\"instructions\":");
+        put(&mut out, request.system);
+    }
+    put_tools(&mut out, request.tools);
+    out.extend_from_slice(b",\"prompt_cache_key\":");
+    put(&mut out, &request.session.to_string());
+    out.extend_from_slice(b",\"store\":false,\"stream\":true,\"input\":[");
+    list(&mut out, &messages);
+    out.extend_from_slice(b"],\"max_output_tokens\":");
+    put(&mut out, &request.output_tokens_max.max(OUTPUT_TOKENS_MIN));
+    put_reasoning(&mut out, request.effort, model, reasoning);
+    put_tool_choice(&mut out, request);
+    out.push(b'}');
+    out
+}
+
+/// A model that doesn't reason refuses to be told how.
+fn put_reasoning(out: &mut Vec<u8>, effort: Option<Effort>, model: &str, reasoning: Option<Reasoning>) {
+    if reasoning.is_some() || effort.is_some() {
+        out.extend_from_slice(b",\"include\":[\"reasoning.encrypted_content\"],\"reasoning\":");
+        let effort = effort.map(|effort| effort_word(effort, model));
+        put(out, &WireReasoning { effort, summary: "auto" });
+    }
+}
+
+/// The provider's word. The least it has differs: the GPT-5 generation's `minimal` became `none` with GPT-5.1, and
+/// models made for code, and others, have neither and refuse what they don't have (the refusals are quoted in
+/// openai/codex#6647 and anomalyco/opencode#4451).
+fn effort_word(effort: Effort, model: &str) -> &'static str {
+    let model = model.rsplit('/').next().unwrap_or_default();
+    let is_made_for = |what: &str| model.split('-').any(|part| part == what);
+    match effort {
+        Effort::Minimal if is_made_for("codex") || is_made_for("pro") || is_made_for("chat") => "low",
+        Effort::Minimal if model.starts_with("gpt-5.") => "none",
+        Effort::Minimal if model == "gpt-5" || model.starts_with("gpt-5-") => "minimal",
+        Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}
+
+fn put_tool_choice(out: &mut Vec<u8>, request: &ModelRequest<'_>) {
+    let choice = match request.tool_choice {
+        _ if request.tools.is_empty() => return,
+        ToolChoice::Auto => return,
+        ToolChoice::Required => "required",
+        ToolChoice::None => "none",
+    };
+    out.extend_from_slice(b",\"tool_choice\":");
+    put(out, choice);
+}
+
+fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
+    let wire_tool = |tool: &ToolSpec| {
+        let mut bytes = Vec::new();
+        let ToolSpec { name, description, input_schema, .. } = tool;
+        put(
+            &mut bytes,
+            &WireTool { r#type: "function", name, description, parameters: input_schema, strict: false },
+        );
+        bytes.into()
+    };
+    if !tools.is_empty() {
+        out.extend_from_slice(b",\"tools\":[");
+        list(out, &tools.iter().map(wire_tool).collect::<Vec<_>>());
+        out.push(b']');
+    }
+}
+
+/// The items of one message; empty if nothing in it can be sent.
+fn fragment(message: &Message) -> Bytes {
+    let items = match message.role {
+        Role::User => said_to_model(&message.parts),
+        Role::Assistant => said_by_model(&message.parts),
+    };
+    let mut out = Vec::new();
+    list(&mut out, &items);
+    out.into()
+}
+
+fn item(item: &WireItem<'_>) -> Bytes {
+    let mut out = Vec::new();
+    put(&mut out, item);
+    out.into()
+}
+
+/// Results of tools as items of their own; texts and pictures beside each other in one message.
+fn said_to_model(parts: &[Part]) -> Vec<Bytes> {
+    let mut items = Vec::new();
+    let mut content = Vec::new();
+    for part in parts {
+        match part {
+            Part::Block(Block::Text(text)) if !is_blank(text) => content.push(WirePart::InputText { text }),
+            Part::Image(image) => content.push(WirePart::image(image)),
+            Part::Block(_) => {}
+            Part::ToolResult { call, output, images, is_error, .. } => {
+                items.extend(user_message(std::mem::take(&mut content)));
+                let text =
+                    if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
+                let output = if images.is_empty() { Content::Text(text) } else { with_images(text, images) };
+                items.push(item(&WireItem::FunctionCallOutput { call_id: &call.0, output }));
+            }
+        }
+    }
+    items.extend(user_message(content));
+    items
+}
+
+fn user_message(content: Vec<WirePart<'_>>) -> Option<Bytes> {
+    let is_empty = content.is_empty();
+    let message = WireItem::Message { role: "user", content: Content::Parts(content), phase: None };
+    (!is_empty).then(|| item(&message))
+}
+
+fn with_images<'a>(text: &'a str, images: &[ImageData]) -> Content<'a> {
+    let text = (!is_blank(text)).then_some(WirePart::InputText { text });
+    Content::Parts(text.into_iter().chain(images.iter().map(WirePart::image)).collect())
+}
+
+/// What the model wrote, without ids of our own making, which the provider would look for. Left out is what it would
+/// refuse: blank text, reasoning without its seal or with nothing behind it, and blocks of other providers.
+fn said_by_model(parts: &[Part]) -> Vec<Bytes> {
+    let mut items = Vec::new();
+    let mut phase = None;
+    // Items up to the last one that isn't reasoning.
+    let mut complete = 0;
+    for part in parts {
+        match part {
+            Part::Block(Block::Text(text)) if !is_blank(text) => {
+                // The form without ids and annotations, which strict servers otherwise require.
+                let phase = phase.take();
+                let content = Content::Text(text);
+                items.push(item(&WireItem::Message { role: "assistant", content, phase: phase.as_deref() }));
+            }
+            Part::Block(Block::ToolCall(ToolCall { id, name, input, .. })) => {
+                items.push(item(&WireItem::FunctionCall { call_id: &id.0, name, arguments: input.text() }));
+            }
+            Part::Block(Block::Thinking { signature: Some(seal), wire, .. })
+                if wire.as_deref() == Some(WIRE.name()) =>
+            {
+                items.extend(serde_json::from_str::<&RawValue>(seal).ok().map(|_| Bytes::from(seal.clone())));
+                continue;
+            }
+            Part::Block(Block::Opaque { wire, json }) if wire == WIRE.name() => {
+                let kind = kind_of(json);
+                if kind.r#type == PHASE {
+                    phase = kind.phase;
+                    continue;
+                }
+                if UNANSWERED.contains(&kind.r#type.as_str()) {
+                    continue;
+                }
+                items.push(Bytes::from(json.text().to_owned()));
+            }
+            Part::Block(_) | Part::Image(_) | Part::ToolResult { .. } => continue,
+        }
+        complete = items.len();
+    }
+    items.truncate(complete);
+    items
+}
+
+#[derive(Deserialize, Default)]
+struct Kind {
+    #[serde(default)]
+    r#type: String,
+    phase: Option<String>,
+}
+
+fn kind_of(json: &Json) -> Kind {
+    json.read().unwrap_or_default()
+}

@@ -1,0 +1,186 @@
+//! A provider's model, whatever wire format it speaks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provost_engine::Answer;
+use provost_event::{ErrorClass, ModelFailure, Usage};
+use provost_harness::{Clock, DeltaSink, Model, ModelRequest};
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+use crate::anthropic::Anthropic;
+use crate::client::{Endpoint, EndpointSpec};
+use crate::estimate::{request_bytes, tokens};
+use crate::gemini::Gemini;
+use crate::key::Key;
+use crate::openai_chat::OpenaiChat;
+use crate::openai_responses::OpenaiResponses;
+use crate::stream::EventStream;
+use crate::wire::{Progress, Reader, Wire};
+use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
+
+/// Whom to ask, and as whom.
+pub struct ProviderOptions {
+    /// Who is asked.
+    pub provider: Provider,
+    /// The model, by the provider's name for it.
+    pub model: String,
+    /// The key, if it wants one. White space around it is ignored.
+    pub key: Option<SecretString>,
+    /// How the model is told to think; `None` if it doesn't, or nobody knows.
+    pub reasoning: Option<Reasoning>,
+    /// How long and how large answers may be.
+    pub limits: ModelLimits,
+    /// Tells when a stream has stalled, and how long a `Retry-After` date is away.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A model of a provider.
+///
+/// Its connections are pooled: turns go over one connection, and many sessions may share it.
+/// Proxies and certificate authorities are those of the environment (`HTTPS_PROXY`, `SSL_CERT_FILE` and their
+/// like), except that addresses of this machine are never asked through a proxy. Redirects aren't followed.
+///
+/// The conversation is sent so that a turn's request begins with the last turn's, byte for byte, up to the end
+/// of its messages, and cache breakpoints stand where the format has them.
+///
+/// What a provider doesn't count is estimated once an answer has begun, so that budgets bind also then.
+pub struct ProviderModel {
+    wire: Box<dyn Wire>,
+    model: String,
+    endpoint: Endpoint,
+}
+
+impl ProviderModel {
+    /// Sets up a client; connects to nothing yet.
+    ///
+    /// # Errors
+    /// When the address or the key can't be ones, or the platform's certificates can't be read.
+    pub fn new(options: ProviderOptions) -> Result<Self, ResolveError> {
+        let wire = speak(&options);
+        let ProviderOptions { provider, model, .. } = options;
+        let key = Key::new(options.key.as_ref());
+        let headers = wire.headers(&key).ok_or(ResolveError::BadKey { provider: provider.name })?;
+        let endpoint = Endpoint::new(EndpointSpec {
+            base_url: &provider.base_url,
+            key,
+            headers,
+            read_error: wire.read_error(),
+            limits: options.limits,
+            clock: options.clock,
+        })?;
+        Ok(Self { wire, model, endpoint })
+    }
+
+    /// Asks, and reads the stream up to the end of the answer.
+    async fn listen(
+        &self,
+        request: &ModelRequest<'_>,
+        reader: &mut dyn Reader,
+    ) -> Result<EventStream, ModelFailure> {
+        let url = self.wire.url(self.endpoint.base());
+        let mut stream = self.endpoint.post(url, self.wire.body(request)).await?;
+        match read(&mut stream, reader).await {
+            Ok(()) => Ok(stream),
+            Err(failure) => Err(stream.named(failure)),
+        }
+    }
+}
+
+fn speak(options: &ProviderOptions) -> Box<dyn Wire> {
+    let (model, reasoning) = (options.model.clone(), options.reasoning);
+    match options.provider.wire {
+        WireFormat::Anthropic => Box::new(Anthropic::new(model, reasoning)),
+        WireFormat::OpenaiResponses => Box::new(OpenaiResponses::new(model, reasoning)),
+        WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, reasoning, options.provider.deviations)),
+        WireFormat::Gemini => Box::new(Gemini::new(model, reasoning)),
+    }
+}
+
+/// Reads the stream up to the end of the answer.
+async fn read(stream: &mut EventStream, reader: &mut dyn Reader) -> Result<(), ModelFailure> {
+    let mut is_said = false;
+    loop {
+        let data = match stream.next().await {
+            Ok(Some(data)) => data,
+            // What it took would have been told; the answer counts without.
+            Ok(None) | Err(_) if is_said => return Ok(()),
+            Ok(None) => {
+                return Err(ModelFailure::new(ErrorClass::Cut, "the stream ended before the answer did"));
+            }
+            Err(failure) => return Err(failure),
+        };
+        match reader.take(&data) {
+            Ok(Progress::Nothing) => {}
+            Ok(Progress::Token) => stream.token(),
+            Ok(Progress::Said) => {
+                is_said = true;
+                stream.said();
+            }
+            Ok(Progress::Done) => return Ok(()),
+            Err(_) if is_said => return Ok(()),
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for ProviderModel {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        deltas: &dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let mut reader = self.wire.reader(&request, deltas);
+        let listened = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ModelFailure::new(ErrorClass::Aborted, "cancelled while the model was answering")),
+            listened = self.listen(&request, &mut *reader) => listened,
+        };
+        let (usage, written) = (counted(&*reader, &request), reader.written_bytes());
+        let answer = match listened {
+            Ok(stream) => {
+                let answer = reader.finish(&self.model).map_err(|failure| stream.named(failure));
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = stream.drain() => {}
+                }
+                answer
+            }
+            Err(failure) => Err(failure),
+        };
+        match answer {
+            Ok(answer) => Ok(Answer { usage, ..answer }),
+            Err(failure) => {
+                // What was written is paid for, also where the provider counts only at the end.
+                let output_tokens = usage.output_tokens.max(tokens(written));
+                Err(self.endpoint.presentable(failure, Usage { output_tokens, ..usage }))
+            }
+        }
+    }
+}
+
+/// What the provider reported; estimated where it has said something and reported nothing.
+fn counted(reader: &dyn Reader, request: &ModelRequest<'_>) -> Usage {
+    let (mut usage, written) = (reader.usage(), reader.written_bytes());
+    if written > 0 && usage.prompt_tokens() == 0 {
+        usage.input_tokens = tokens(request_bytes(request));
+    }
+    if usage.output_tokens == 0 {
+        usage.output_tokens = tokens(written);
+    }
+    usage
+}
+
+impl fmt::Debug for ProviderModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.endpoint.place();
+        f.debug_struct("ProviderModel")
+            .field("model", &self.model)
+            .field("place", &place)
+            .finish_non_exhaustive()
+    }
+}

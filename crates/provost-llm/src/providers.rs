@@ -1,0 +1,121 @@
+//! The providers that are known by name. What is known of them is in `providers.toml`.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::{Deviations, WireFormat};
+
+static BUILT_IN: LazyLock<Vec<Provider>> = LazyLock::new(|| {
+    // A test reads the same file: it can't fail here.
+    toml::from_str::<Table>(include_str!("../providers.toml")).map(|table| table.provider).unwrap_or_default()
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    provider: Vec<Provider>,
+}
+
+/// Where models are reached, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// The part before the slash of its models' names.
+    pub name: String,
+    /// The wire format it speaks.
+    pub wire: WireFormat,
+    /// Its address; the format's own paths stand below it.
+    pub base_url: String,
+    /// The variables that may name another address, the stronger first.
+    #[serde(default)]
+    pub base_url_env: Vec<String>,
+    /// The variable that holds the key; `None` where none is needed.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// Whether nothing works without a key.
+    #[serde(default)]
+    pub key_required: bool,
+    /// Whether its models cost nothing, such as those on one's own machine.
+    #[serde(default)]
+    pub free: bool,
+    /// The provider whose models these are, where that is another: what is known of those holds here.
+    #[serde(default)]
+    pub models_of: Option<String>,
+    /// Its own ways in Chat Completions.
+    #[serde(default)]
+    pub deviations: Deviations,
+}
+
+/// Providers by name: the built-in ones, and those of the user over them.
+#[derive(Debug, Clone)]
+pub struct Providers {
+    all: Vec<Provider>,
+}
+
+impl Providers {
+    /// The built-in ones.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self { all: BUILT_IN.clone() }
+    }
+
+    /// With `provider`, in place of one of the same name.
+    #[must_use]
+    pub fn with(mut self, provider: Provider) -> Self {
+        match self.all.iter_mut().find(|known| known.name == provider.name) {
+            Some(known) => *known = provider,
+            None => self.all.push(provider),
+        }
+        self
+    }
+
+    /// The one called `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Provider> {
+        self.all.iter().find(|provider| provider.name == name)
+    }
+
+    /// All of them: the built-in ones first, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Provider> {
+        self.all.iter()
+    }
+}
+
+impl Provider {
+    /// A provider at `base_url` that needs no key, whose models' cost isn't known.
+    pub fn new(name: impl Into<String>, wire: WireFormat, base_url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            wire,
+            base_url: base_url.into(),
+            base_url_env: Vec::new(),
+            key_env: None,
+            key_required: false,
+            free: false,
+            models_of: None,
+            deviations: Deviations::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_can_be_read_and_contradicts_nothing() {
+        let table = toml::from_str::<Table>(include_str!("../providers.toml")).unwrap();
+        assert_eq!(table.provider, *BUILT_IN);
+        let names = BUILT_IN.iter().map(|provider| &provider.name).collect::<HashSet<_>>();
+        assert_eq!(names.len(), BUILT_IN.len());
+        for provider in &*BUILT_IN {
+            assert!(!provider.key_required || provider.key_env.is_some(), "{}", provider.name);
+            let local = provider.base_url.starts_with("http://127.0.0.1:");
+            assert!(local || provider.base_url.starts_with("https://"), "{}", provider.name);
+            assert_eq!(provider.free, local && provider.name != "litellm", "{}", provider.name);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The lines of a recording.
+
+use std::borrow::Cow;
+
+use provost_engine::Answer;
+use provost_event::{Block, CallId, ErrorClass, Json, ModelFailure, RunId, StopReason, ToolCall};
+use provost_harness::Redactor;
+use serde::{Deserialize, Serialize};
+
+/// The version of the format. It rises when the meaning of what is there changes.
+pub(super) const VERSION: u32 = 1;
+/// The largest recording that is replayed.
+pub(super) const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// The longest line of a recording: more than an answer may have on the wire.
+pub(super) const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// The longest header.
+pub(super) const HEADER_BYTES_MAX: u64 = 64 * 1024;
+/// How a header begins, also one that wasn't written to its end.
+pub(super) const HEADER_BEGINNING: &[u8] = br#"{"provost_recording":"#;
+
+/// The first line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) provost_recording: u32,
+    pub(super) run: RunId,
+    /// The model, by the policy's name.
+    pub(super) model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) window_tokens: Option<u64>,
+    pub(super) output_tokens_max: u32,
+    /// Whether it was shown pictures.
+    #[serde(default)]
+    pub(super) images: bool,
+}
+
+/// Why a line is no header.
+pub(super) enum NoHeader {
+    /// It is something else.
+    Foreign,
+    /// It is one of a later version.
+    Newer { needs: u32 },
+}
+
+impl Header {
+    pub(super) fn read(line: &[u8]) -> Result<Self, NoHeader> {
+        #[derive(Deserialize)]
+        struct Version {
+            provost_recording: u32,
+        }
+        let version = serde_json::from_slice::<Version>(line).map_err(|_| NoHeader::Foreign)?;
+        match version.provost_recording {
+            0 => Err(NoHeader::Foreign),
+            1..=VERSION => serde_json::from_slice(line).map_err(|_| NoHeader::Foreign),
+            needs => Err(NoHeader::Newer { needs }),
+        }
+    }
+}
+
+/// Every other line: a call that came to its end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Call {
+    /// The session's number within the run.
+    pub(super) session: u32,
+    pub(super) answers_before: u32,
+    pub(super) turn: u32,
+    /// How many messages the conversation had.
+    pub(super) messages: usize,
+    /// The conversation's fingerprint.
+    pub(super) digest: String,
+    pub(super) outcome: Outcome,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Answer(Answer),
+    Failure(ModelFailure),
+}
+
+impl Outcome {
+    /// What came of a call, without secrets; `None` for one that was cancelled.
+    pub(super) fn of(outcome: &Result<Answer, ModelFailure>, redactor: &Redactor) -> Option<Self> {
+        match outcome {
+            Ok(answer) => Some(Self::Answer(clean_answer(answer, redactor))),
+            Err(failure) if failure.class == ErrorClass::Aborted => None,
+            Err(failure) => Some(Self::Failure(clean_failure(failure, redactor))),
+        }
+    }
+
+    /// Whether a session goes on with it: an answer that says something. After any other the call is made again.
+    pub(super) fn is_final(&self) -> bool {
+        let Self::Answer(answer) = self else { return false };
+        let says_something = answer.content.iter().any(|block| match block {
+            Block::Text(text) => !text.trim().is_empty(),
+            Block::ToolCall(_) => true,
+            Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_) => false,
+        });
+        says_something || matches!(answer.stop, StopReason::OutputCap | StopReason::Refusal)
+    }
+}
+
+fn clean_answer(answer: &Answer, redactor: &Redactor) -> Answer {
+    let Answer { content, usage, model, stop } = answer;
+    let content = content.iter().map(|block| clean_block(block, redactor)).collect();
+    Answer { content, usage: *usage, model: clean(model, redactor), stop: *stop }
+}
+
+fn clean_failure(failure: &ModelFailure, redactor: &Redactor) -> ModelFailure {
+    let ModelFailure { class, status, message, request_id, retry_after_ms, usage } = failure;
+    ModelFailure {
+        class: *class,
+        status: *status,
+        message: clean(message, redactor),
+        request_id: request_id.as_deref().map(|id| clean(id, redactor)),
+        retry_after_ms: *retry_after_ms,
+        usage: *usage,
+    }
+}
+
+fn clean_block(block: &Block, redactor: &Redactor) -> Block {
+    let each = |text: &Option<String>| text.as_deref().map(|text| clean(text, redactor));
+    match block {
+        Block::Text(text) => Block::Text(clean(text, redactor)),
+        Block::Image(image) => Block::Image(image.clone()),
+        Block::Thinking { text, signature, wire } => {
+            Block::Thinking { text: clean(text, redactor), signature: each(signature), wire: wire.clone() }
+        }
+        Block::Opaque { wire, json } => {
+            Block::Opaque { wire: wire.clone(), json: clean_json(json, redactor) }
+        }
+        Block::ToolCall(ToolCall { id, name, input, malformed }) => Block::ToolCall(ToolCall {
+            id: CallId::from(&*redactor.redact(&id.0)),
+            name: clean(name, redactor),
+            input: clean_json(input, redactor),
+            malformed: each(malformed),
+        }),
+    }
+}
+
+fn clean(text: &str, redactor: &Redactor) -> String {
+    redactor.redact(text).into_owned()
+}
+
+fn clean_json(json: &Json, redactor: &Redactor) -> Json {
+    match redactor.redact_json(json.text()) {
+        Cow::Borrowed(_) => json.clone(),
+        // It is JSON as before; whatever else it were, it couldn't stay.
+        Cow::Owned(text) => Json::parse(text).unwrap_or_else(|_| Json::empty_object()),
+    }
+}

@@ -1,0 +1,184 @@
+//! What every provider is held to, whatever wire format it speaks: the ground of the tests called `matrix_*`.
+
+use std::sync::Arc;
+
+use provost_engine::Answer;
+use provost_event::{Block, ErrorClass, ModelFailure, Usage};
+use provost_harness::{Part, SimulatedClock};
+use provost_llm::{ModelLimits, ProviderModel, ProviderOptions};
+
+use crate::server::{Reply, Server, chunk};
+use crate::speaker::{Event, Neutral, Speaker, stream};
+use crate::support::{self, Conversation};
+
+/// Makes of each function a test for each provider.
+macro_rules! for_every_provider {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            use crate::speaker::{Anthropic, Gemini, OpenaiChat, OpenaiResponses};
+
+            #[tokio::test]
+            async fn anthropic() {
+                super::$name(&Anthropic).await;
+            }
+
+            #[tokio::test]
+            async fn openai_responses() {
+                super::$name(&OpenaiResponses).await;
+            }
+
+            #[tokio::test]
+            async fn openai_chat() {
+                super::$name(&OpenaiChat).await;
+            }
+
+            #[tokio::test]
+            async fn gemini() {
+                super::$name(&Gemini).await;
+            }
+        })+
+    };
+}
+pub(crate) use for_every_provider;
+
+/// A provider behind a server, somebody who asks it, and what is asked.
+pub(crate) struct Scene {
+    pub(crate) server: Server,
+    pub(crate) model: ProviderModel,
+    pub(crate) conversation: Conversation,
+}
+
+impl Scene {
+    pub(crate) async fn new(speaker: &dyn Speaker, replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::limited(speaker, replies, ModelLimits::default()).await
+    }
+
+    pub(crate) async fn limited(
+        speaker: &dyn Speaker,
+        replies: impl IntoIterator<Item = Reply>,
+        limits: ModelLimits,
+    ) -> Self {
+        let server = Server::start(replies.into_iter().collect::<Vec<_>>()).await;
+        let options = ProviderOptions { limits, ..options(speaker, &server.url()) };
+        let model = ProviderModel::new(options).unwrap();
+        Self { server, model, conversation: Conversation::new("go") }
+    }
+
+    /// With a clock that stands still.
+    pub(crate) async fn timed(speaker: &dyn Speaker, reply: Reply) -> (Self, Arc<SimulatedClock>) {
+        let server = Server::start([reply]).await;
+        let (clock, by_clock) = support::still_clock();
+        let options = ProviderOptions { clock: by_clock, ..options(speaker, &server.url()) };
+        let model = ProviderModel::new(options).unwrap();
+        (Self { server, model, conversation: Conversation::new("go") }, clock)
+    }
+
+    pub(crate) async fn ask(&self) -> Result<Answer, ModelFailure> {
+        self.conversation.ask(&self.model).await
+    }
+
+    /// Fails, and the client has closed the connection though the model is still there.
+    pub(crate) async fn fails_and_closes(&self) -> ModelFailure {
+        let failure = self.ask().await.unwrap_err();
+        self.server.until(|seen| seen.closed == seen.accepted).await;
+        failure
+    }
+}
+
+pub(crate) fn options(speaker: &dyn Speaker, base_url: &str) -> ProviderOptions {
+    ProviderOptions { provider: speaker.provider(base_url), ..support::options(speaker.wire(), base_url) }
+}
+
+/// The name that the provider gives the request in its answer's head.
+pub(crate) fn request_id(speaker: &dyn Speaker) -> Option<String> {
+    speaker.request_id_header().map(|_| "req_head".to_owned())
+}
+
+/// The header with that name.
+pub(crate) fn request_id_line(speaker: &dyn Speaker) -> String {
+    speaker.request_id_header().map(|header| format!("{header}: req_head\r\n")).unwrap_or_default()
+}
+
+/// The head of a streamed answer.
+pub(crate) fn head(speaker: &dyn Speaker) -> Vec<u8> {
+    let id = request_id_line(speaker);
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{id}transfer-encoding: chunked\r\n\r\n")
+        .into()
+}
+
+/// The beginning of a streamed answer that isn't over.
+pub(crate) fn begun(speaker: &dyn Speaker, stream: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut out = head(speaker);
+    if !stream.as_ref().is_empty() {
+        out.extend(chunk(stream.as_ref()));
+    }
+    out
+}
+
+/// A streamed answer from beginning to end, in these chunks.
+pub(crate) fn streamed<'a>(speaker: &dyn Speaker, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut out = head(speaker);
+    chunks.into_iter().for_each(|bytes| out.extend(chunk(bytes)));
+    out.extend_from_slice(b"0\r\n\r\n");
+    out
+}
+
+pub(crate) fn whole(speaker: &dyn Speaker, events: &[Event]) -> Reply {
+    Reply::Whole(streamed(speaker, [stream(events).as_bytes()]))
+}
+
+/// What an answer says, but for what only its wire format knows.
+pub(crate) fn said(answer: &Answer) -> Vec<Neutral> {
+    Neutral::of(&answer.content)
+}
+
+/// Tokens of so many bytes where nobody counts.
+pub(crate) fn tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(4) as u64
+}
+
+/// What a call has taken that fails after `event`: what was reported, and never less than what was written.
+pub(crate) fn taken(event: Option<&Event>, conversation: &Conversation) -> Usage {
+    let Some(event) = event else { return Usage::default() };
+    let mut usage = event.usage;
+    if event.written > 0 && usage.prompt_tokens() == 0 {
+        usage.input_tokens = tokens(bytes_of(conversation));
+    }
+    usage.output_tokens = usage.output_tokens.max(tokens(event.written));
+    usage
+}
+
+fn bytes_of(conversation: &Conversation) -> usize {
+    let texts = conversation.messages.iter().flat_map(|message| &message.parts).map(|part| match part {
+        Part::Block(Block::Text(text)) => text.len(),
+        other => panic!("{other:?}"),
+    });
+    let tools = conversation.tools.iter().map(|tool| tool.description.len() + tool.input_schema.text().len());
+    conversation.system.len() + texts.sum::<usize>() + tools.sum::<usize>()
+}
+
+/// Checks that `after` begins with `before` up to the end of its messages, where it goes on with another; returns
+/// what both have, and what only `before` has.
+pub(crate) fn grown<'a>(before: &'a [u8], after: &[u8]) -> (&'a [u8], &'a [u8]) {
+    let common = before.iter().zip(after).take_while(|(a, b)| a == b).count();
+    let (same, rest) = before.split_at(common);
+    let (end, next) = (rest.first(), after.get(common));
+    assert_eq!((end, next), (Some(&b']'), Some(&b',')), "{}", String::from_utf8_lossy(same));
+    (same, rest)
+}
+
+/// The classes that a status alone comes to.
+pub(crate) const fn classes(status: u16) -> &'static [ErrorClass] {
+    match status {
+        401 => &[ErrorClass::Unauthorized],
+        403 => &[ErrorClass::Forbidden],
+        404 => &[ErrorClass::NotFound],
+        408 | 409 | 500 | 502 => &[ErrorClass::Server],
+        413 => &[ErrorClass::ContextTooLong],
+        429 => &[ErrorClass::RateLimited],
+        // Some say so when they are overloaded.
+        503 => &[ErrorClass::Server, ErrorClass::Overloaded],
+        529 => &[ErrorClass::Overloaded],
+        _ => &[ErrorClass::InvalidRequest],
+    }
+}

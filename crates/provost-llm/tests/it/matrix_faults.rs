@@ -1,0 +1,208 @@
+//! Connections and streams that fail: each way has its class, keeps what was taken, and leaves no connection open.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::thread;
+
+use provost_event::{ErrorClass, ModelFailure};
+use provost_harness::{Clock as _, Model as _};
+use provost_llm::ProviderModel;
+use tokio_util::sync::CancellationToken;
+
+use crate::matrix::*;
+use crate::server::{Reply, chunk, plain};
+use crate::speaker::*;
+use crate::support::{Conversation, Heard};
+
+for_every_provider! {
+    a_host_that_isnt_there_is_no_connection,
+    a_connection_that_breaks_before_an_answer_is_no_connection,
+    an_answer_that_is_no_stream_is_nonsense,
+    a_stream_cut_anywhere_is_cut_and_keeps_what_was_taken,
+    a_stream_without_an_event_is_cut,
+    a_server_that_says_nothing_is_a_stall,
+    a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken,
+    an_event_that_makes_no_sense_is_nonsense,
+    an_error_in_the_stream_has_its_class_and_keeps_what_was_taken,
+}
+
+async fn asked_at(speaker: &dyn Speaker, base_url: &str) -> ModelFailure {
+    let model = ProviderModel::new(options(speaker, base_url)).unwrap();
+    let failure = Conversation::new("go").ask(&model).await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::Transport, "{}", failure.message);
+    assert_eq!((failure.status, failure.request_id.as_ref()), (None, None));
+    assert_eq!(failure.usage, taken(None, &Conversation::new("go")));
+    failure
+}
+
+async fn a_host_that_isnt_there_is_no_connection(speaker: &dyn Speaker) {
+    let failure = asked_at(speaker, "http://no-such-host.invalid").await;
+    assert!(failure.message.starts_with("no address is known for"), "{}", failure.message);
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let failure = asked_at(speaker, &format!("http://user:password@127.0.0.1:{port}")).await;
+    assert!(
+        failure.message.starts_with(&format!("127.0.0.1:{port} refuses connections")),
+        "{}",
+        failure.message
+    );
+    assert!(!failure.message.contains("password"), "{}", failure.message);
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let no_tls = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new())
+    });
+    let failure = asked_at(speaker, &format!("https://127.0.0.1:{port}")).await;
+    assert!(failure.message.starts_with("no trusted TLS connection to"), "{}", failure.message);
+    let _ = no_tls.join().unwrap();
+}
+
+async fn a_connection_that_breaks_before_an_answer_is_no_connection(speaker: &dyn Speaker) {
+    for reply in [Reply::Reset, Reply::Cut(Vec::new()), Reply::Cut(b"HTTP/1.1 200 OK\r\ncont".to_vec())] {
+        let failure = Scene::new(speaker, [reply]).await.fails_and_closes().await;
+        assert_eq!(failure.class, ErrorClass::Transport);
+        assert!(failure.message.contains("broke before an answer began"), "{}", failure.message);
+    }
+}
+
+async fn an_answer_that_is_no_stream_is_nonsense(speaker: &dyn Speaker) {
+    for body in ["", "<html>hello</html>", "{\"hello\": 1}"] {
+        let reply = Reply::Whole(plain(200, &request_id_line(speaker), body));
+        let failure = Scene::new(speaker, [reply]).await.ask().await.unwrap_err();
+        assert_eq!((failure.class, failure.status), (ErrorClass::Nonsense, Some(200)), "{body}");
+        assert_eq!(failure.request_id, request_id(speaker));
+    }
+}
+
+/// The stream up to a place, the last whole event before it, and whether that is all the answer.
+struct Piece {
+    stream: String,
+    last: Option<Event>,
+}
+
+/// Streams that end between any two events, and in the middle of each.
+fn pieces(speaker: &dyn Speaker, spoken: &Spoken) -> Vec<Piece> {
+    let events = speaker.events(spoken);
+    let between = (0..=events.len()).map(|end| (end, String::new()));
+    let within = (0..events.len()).map(|end| {
+        let text = &events[end].text;
+        let middle = (text.len() / 2..).find(|&at| text.is_char_boundary(at)).unwrap();
+        (end, text[..middle].to_owned())
+    });
+    let piece = |(end, rest): (usize, String)| Piece {
+        stream: stream(&events[..end]) + &rest,
+        last: end.checked_sub(1).map(|last| events[last].clone()),
+    };
+    between.chain(within).map(piece).collect()
+}
+
+async fn a_stream_cut_anywhere_is_cut_and_keeps_what_was_taken(speaker: &dyn Speaker) {
+    let pieces = pieces(speaker, &Spoken::everything());
+    let ended = pieces.iter().map(|piece| Reply::Whole(streamed(speaker, [piece.stream.as_bytes()])));
+    let broken = pieces.iter().map(|piece| Reply::Cut(begun(speaker, &piece.stream)));
+    let scene = Scene::new(speaker, ended.chain(broken)).await;
+    for piece in pieces.iter().chain(&pieces) {
+        let outcome = scene.ask().await;
+        if piece.last.as_ref().is_some_and(|last| last.is_said) {
+            assert_eq!(said(&outcome.unwrap()), Spoken::everything().blocks(), "{}", piece.stream);
+            continue;
+        }
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Cut, "{failure:?} after {}", piece.stream);
+        assert_eq!(failure.request_id, request_id(speaker));
+        assert_eq!(failure.usage, taken(piece.last.as_ref(), &scene.conversation), "after {}", piece.stream);
+    }
+}
+
+async fn a_stream_without_an_event_is_cut(speaker: &dyn Speaker) {
+    for body in ["", "\n\n", ": nothing\n\n"] {
+        for reply in [Reply::Whole(streamed(speaker, [body.as_bytes()])), Reply::Cut(begun(speaker, body))] {
+            let failure = Scene::new(speaker, [reply]).await.ask().await.unwrap_err();
+            assert_eq!(failure.class, ErrorClass::Cut, "{failure:?}");
+        }
+    }
+}
+
+async fn a_server_that_says_nothing_is_a_stall(speaker: &dyn Speaker) {
+    for bytes in [Vec::new(), head(speaker), begun(speaker, speaker.ping().repeat(3))] {
+        let (scene, clock) = Scene::timed(speaker, Reply::Hold(bytes)).await;
+        let began = clock.now();
+        let (failure, at) = tokio::join!(scene.fails_and_closes(), async {
+            scene.server.until(|seen| seen.asked.len() == 1).await;
+            clock.advance_to_next_sleeper().await
+        });
+        assert_eq!(at, began.plus_ms(60_000));
+        assert_eq!(failure.class, ErrorClass::Stalled);
+        assert_eq!(failure.message, "no answer began for 60 s");
+        assert_eq!(failure.usage, taken(None, &scene.conversation));
+    }
+}
+
+async fn a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken(speaker: &dyn Speaker) {
+    let events = speaker.events(&Spoken::text(&["Hello", "you"]));
+    let first = &events[..=speaker.before_text()];
+    let (scene, clock) = Scene::timed(speaker, Reply::Hold(begun(speaker, stream(first)))).await;
+    let (heard, cancel) = (Heard::default(), CancellationToken::new());
+    let began = clock.now();
+    let (outcome, at) =
+        tokio::join!(scene.model.answer(scene.conversation.request(), &heard, &cancel), async {
+            heard.until_first().await;
+            clock.advance_to_next_sleeper().await
+        });
+    let failure = outcome.unwrap_err();
+    assert_eq!(at, began.plus_ms(60_000));
+    assert_eq!((failure.class, failure.request_id), (ErrorClass::Stalled, request_id(speaker)));
+    assert_eq!(failure.message, "the answer stopped coming for 60 s");
+    assert_eq!(failure.usage, taken(first.last(), &scene.conversation));
+    scene.server.until(|seen| seen.closed == 1).await;
+}
+
+/// After the first events of an answer, and before any.
+fn starts(speaker: &dyn Speaker) -> [Vec<Event>; 2] {
+    let events = speaker.events(&Spoken::text(&["Hello", "you"]));
+    [Vec::new(), events[..=speaker.before_text()].to_vec()]
+}
+
+async fn an_event_that_makes_no_sense_is_nonsense(speaker: &dyn Speaker) {
+    for first in starts(speaker) {
+        for (nonsense, words) in [
+            (b"data: {\"type\":\n\n".as_slice(), "can't be read"),
+            (b"data: {nonsense}\n\n", "can't be read"),
+            (b"data: [1]\n\n", "stream"),
+            (b"data: <html>\n\n", "can't be read"),
+            (b"data: \xff\xfe\n\n", "the stream isn't UTF-8"),
+        ] {
+            let mut bytes = begun(speaker, stream(&first));
+            bytes.extend(chunk(nonsense));
+            let scene = Scene::new(speaker, [Reply::Hold(bytes)]).await;
+            let failure = scene.fails_and_closes().await;
+            let shown = String::from_utf8_lossy(nonsense);
+            assert_eq!(
+                (failure.class, failure.request_id),
+                (ErrorClass::Nonsense, request_id(speaker)),
+                "{shown}"
+            );
+            assert!(failure.message.contains(words), "{shown}: {}", failure.message);
+            assert_eq!(failure.usage, taken(first.last(), &scene.conversation));
+        }
+    }
+}
+
+async fn an_error_in_the_stream_has_its_class_and_keeps_what_was_taken(speaker: &dyn Speaker) {
+    for first in starts(speaker) {
+        for trouble in Trouble::ALL {
+            let stream = stream(&first) + &speaker.trouble(trouble, "Own words.");
+            let scene = Scene::new(speaker, [Reply::Hold(begun(speaker, stream))]).await;
+            let failure = scene.fails_and_closes().await;
+            assert!(trouble.classes().contains(&failure.class), "{trouble:?}: {failure:?}");
+            assert!(failure.message.contains("Own words."), "{}", failure.message);
+            assert_eq!(failure.request_id, request_id(speaker));
+            assert_eq!(failure.usage, taken(first.last(), &scene.conversation));
+        }
+    }
+}

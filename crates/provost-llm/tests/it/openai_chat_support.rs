@@ -1,0 +1,80 @@
+//! Models over Chat Completions, and their events as they are on the wire.
+
+use expect_test::Expect;
+use provost_engine::Answer;
+use provost_event::ModelFailure;
+use provost_llm::{Deviations, Provider, ProviderModel, ProviderOptions, WireFormat};
+
+use crate::server::{Reply, Server, streamed};
+use crate::support::{self, Conversation};
+
+pub(crate) const WIRE: WireFormat = WireFormat::OpenaiChat;
+
+pub(crate) fn model(server: &Server) -> ProviderModel {
+    support::model(WIRE, server)
+}
+
+/// `name` at a server that has these ways.
+pub(crate) fn deviating(server: &Server, name: &str, deviations: Deviations) -> ProviderModel {
+    let provider = Provider { deviations, ..Provider::new("x", WIRE, server.url()) };
+    let options =
+        ProviderOptions { provider, model: name.to_owned(), ..support::options(WIRE, server.url()) };
+    ProviderModel::new(options).unwrap()
+}
+
+/// Events as they stand in a stream.
+pub(crate) fn sse(events: &[&str]) -> String {
+    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+}
+
+/// A whole stream of these events.
+pub(crate) fn ended(events: &[&str]) -> String {
+    sse(events) + "data: [DONE]\n\n"
+}
+
+/// The event that brings `delta`.
+pub(crate) fn delta(delta: &str) -> String {
+    format!(
+        r#"{{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"a-model-1","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#
+    )
+}
+
+/// The event that says why the answer ended.
+pub(crate) fn finish(reason: &str) -> String {
+    delta("{}").replace(r#""finish_reason":null"#, &format!(r#""finish_reason":"{reason}""#))
+}
+
+/// A whole stream with these deltas and this end.
+pub(crate) fn stream(deltas: &[&str], reason: &str) -> String {
+    let mut events = deltas.iter().map(|one| delta(one)).collect::<Vec<_>>();
+    events.push(finish(reason));
+    ended(&events.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The events of a text.
+pub(crate) fn text(words: &str) -> String {
+    stream(&[&format!(r#"{{"role":"assistant","content":{words:?}}}"#)], "stop")
+}
+
+pub(crate) async fn answer_to(stream: &str) -> Answer {
+    let server = Server::start([Reply::Whole(streamed([stream.as_bytes()]))]).await;
+    Conversation::new("go").ask(&model(&server)).await.unwrap()
+}
+
+/// Shows an answer's blocks and why it stopped.
+pub(crate) async fn check(stream: &str, expected: Expect) {
+    let answer = answer_to(stream).await;
+    let blocks = answer.content.iter().map(|block| serde_json::to_string(block).unwrap() + "\n");
+    expected.assert_eq(&format!("{}{:?}\n", blocks.collect::<String>(), answer.stop));
+}
+
+/// How the only call to a server with this reply fails.
+pub(crate) async fn failure_of(reply: Reply) -> ModelFailure {
+    let server = Server::start([reply]).await;
+    Conversation::new("go").ask(&model(&server)).await.unwrap_err()
+}
+
+/// How a stream fails.
+pub(crate) async fn failure_in(stream: &str) -> ModelFailure {
+    failure_of(Reply::Whole(streamed([stream.as_bytes()]))).await
+}

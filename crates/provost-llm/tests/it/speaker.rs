@@ -1,0 +1,327 @@
+//! Providers as they speak: what a model says, in words that no wire format owns, becomes the stream of that
+//! provider; and a request's body becomes who said what.
+//!
+//! Written from the providers' public documentation of their APIs, and not from the code that is tested.
+
+mod anthropic;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
+
+use provost_event::{Block, ErrorClass, StopReason, Usage};
+use provost_llm::{Provider, WireFormat};
+use serde_json::Value;
+
+pub(crate) use anthropic::Anthropic;
+pub(crate) use gemini::Gemini;
+pub(crate) use openai_chat::OpenaiChat;
+pub(crate) use openai_responses::OpenaiResponses;
+
+/// The model's name as every stream says it.
+pub(crate) const SPEAKING: &str = "model-as-released";
+
+/// One for each wire format.
+pub(crate) const SPEAKERS: [&dyn Speaker; 4] = [&Anthropic, &OpenaiResponses, &OpenaiChat, &Gemini];
+
+/// What a model says in one answer: reasoning and its seal, then text, then calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Spoken {
+    pub(crate) thought: Option<Thought>,
+    /// The pieces of the text; no text if there are none.
+    pub(crate) text: Vec<String>,
+    pub(crate) calls: Vec<Called>,
+    pub(crate) usage: Usage,
+    pub(crate) end: End,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Thought {
+    pub(crate) pieces: Vec<String>,
+    pub(crate) seal: String,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Called {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The pieces of the arguments, in all a JSON object.
+    pub(crate) pieces: Vec<String>,
+}
+
+/// Why it stops.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It has said everything; it waits for results if it called tools.
+    #[default]
+    Done,
+    Cap,
+    /// It declines; the text says so.
+    Refused,
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    /// As it stands in the stream.
+    pub(crate) text: String,
+    /// What the provider has reported up to and with this event.
+    pub(crate) usage: Usage,
+    /// Bytes of what the model has said up to and with this event: reasoning, text, tools' names, arguments.
+    pub(crate) written: usize,
+    /// Whether the answer counts if the stream ends behind it.
+    pub(crate) is_said: bool,
+}
+
+/// What can go wrong in the middle of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Overloaded,
+    RateLimited,
+    InvalidRequest,
+    TooLong,
+}
+
+impl Trouble {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Overloaded, Self::RateLimited, Self::InvalidRequest, Self::TooLong];
+
+    /// The classes it may come to: not every provider tells an overload from another failure.
+    pub(crate) const fn classes(self) -> &'static [ErrorClass] {
+        match self {
+            Self::Overloaded => &[ErrorClass::Overloaded, ErrorClass::Server],
+            Self::RateLimited => &[ErrorClass::RateLimited],
+            Self::InvalidRequest => &[ErrorClass::InvalidRequest],
+            Self::TooLong => &[ErrorClass::ContextTooLong],
+        }
+    }
+}
+
+/// What stands in a request, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Line {
+    System(String),
+    Person(String),
+    /// The model's text.
+    Said(String),
+    Call {
+        id: String,
+        name: String,
+        arguments: Value,
+    },
+    Result {
+        id: String,
+        output: String,
+    },
+    /// The seal of reasoning.
+    Seal(String),
+}
+
+/// One provider.
+pub(crate) trait Speaker: Sync {
+    fn wire(&self) -> WireFormat;
+
+    /// The provider at `base_url`.
+    fn provider(&self, base_url: &str) -> Provider {
+        Provider::new(self.wire().name(), self.wire(), base_url)
+    }
+
+    /// The header with the provider's name for the request, if it has one.
+    fn request_id_header(&self) -> Option<&'static str>;
+
+    /// The stream of an answer.
+    fn events(&self, spoken: &Spoken) -> Vec<Event>;
+
+    /// What a stream holds while nothing is said.
+    fn ping(&self) -> &'static str;
+
+    /// An event whose text piece can be said over and over, once the first of `events` were sent.
+    fn more_text(&self, text: &str) -> String;
+
+    /// How many of the first events of an answer that only has text stand before its first piece.
+    fn before_text(&self) -> usize;
+
+    /// An event that ends the stream because of `trouble`.
+    fn trouble(&self, trouble: Trouble, message: &str) -> String;
+
+    /// The body of an error.
+    fn refusal(&self, status: u16, message: &str) -> String;
+
+    /// The body of the error for a request that is longer than the window.
+    fn too_long(&self) -> String;
+
+    /// Who says what in a request.
+    fn read(&self, body: &Value) -> Vec<Line>;
+
+    /// Whether it has models that give calls no ids.
+    fn names_no_calls(&self) -> bool {
+        false
+    }
+
+    /// What of `usage` the provider can tell.
+    fn tells(&self, usage: Usage) -> Usage;
+}
+
+impl Default for Spoken {
+    /// Nothing, which takes something all the same.
+    fn default() -> Self {
+        Self { thought: None, text: Vec::new(), calls: Vec::new(), usage: usage(), end: End::Done }
+    }
+}
+
+impl Spoken {
+    /// A text in these pieces.
+    pub(crate) fn text(pieces: &[&str]) -> Self {
+        Self { text: owned(pieces), ..Self::default() }
+    }
+
+    /// A bit of everything.
+    pub(crate) fn everything() -> Self {
+        let call = |id: &str, name: &str, pieces: &[&str]| Called {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            pieces: owned(pieces),
+        };
+        Self {
+            thought: Some(Thought { pieces: owned(&["Hm… ", "\"so\"\n"]), seal: "c2VhbA+/==".to_owned() }),
+            text: owned(&["grüße ", "an\nalle 🦀"]),
+            calls: vec![
+                call("call_1", "search", &["{\"pattern\":\"fn ", "add\\n\",\"n\":1.50}"]),
+                call("call_2", "shell", &["{\"command\"", ":\"ls\"}"]),
+            ],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn whole_text(&self) -> String {
+        self.text.concat()
+    }
+
+    /// Why an answer like this stops.
+    pub(crate) const fn stop(&self) -> StopReason {
+        match self.end {
+            End::Cap => StopReason::OutputCap,
+            End::Refused => StopReason::Refusal,
+            End::Done if self.calls.is_empty() => StopReason::EndTurn,
+            End::Done => StopReason::ToolUse,
+        }
+    }
+
+    /// What is kept of it in a log, but for seals.
+    pub(crate) fn blocks(&self) -> Vec<Neutral> {
+        let thought = self.thought.as_ref().map(|thought| Neutral::Thought(thought.pieces.concat()));
+        let text = Some(Neutral::Text(self.whole_text()));
+        let calls = self.calls.iter().map(|call| Neutral::Call {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments(),
+        });
+        let blocks = thought.into_iter().chain(text).chain(calls);
+        blocks.filter(|block| !block.is_empty()).collect()
+    }
+
+    /// What of it must stand in the next request.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let text = Some(self.whole_text()).filter(|text| !text.is_empty()).map(Line::Said);
+        let calls = self.calls.iter().map(|call| Line::Call {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: serde_json::from_str(&call.pieces.concat()).unwrap(),
+        });
+        text.into_iter().chain(calls).collect()
+    }
+}
+
+impl Called {
+    /// The arguments as written.
+    pub(crate) fn arguments(&self) -> String {
+        self.pieces.concat()
+    }
+}
+
+/// A block without what only its wire format knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Neutral {
+    Thought(String),
+    Text(String),
+    Call { id: String, name: String, arguments: String },
+}
+
+impl Neutral {
+    /// What `blocks` say; seals aside.
+    pub(crate) fn of(blocks: &[Block]) -> Vec<Self> {
+        let neutral = |block: &Block| match block {
+            Block::Text(text) => Some(Self::Text(text.clone())),
+            Block::Thinking { text, .. } => Some(Self::Thought(text.clone())),
+            Block::ToolCall(call) => Some(Self::Call {
+                id: call.id.0.to_string(),
+                name: call.name.clone(),
+                arguments: call.input.text().to_owned(),
+            }),
+            Block::Opaque { .. } => None,
+            Block::Image(_) => panic!("a picture that nobody sent"),
+        };
+        blocks.iter().filter_map(neutral).filter(|block| !block.is_empty()).collect()
+    }
+
+    const fn is_empty(&self) -> bool {
+        match self {
+            Self::Thought(text) | Self::Text(text) => text.is_empty(),
+            Self::Call { .. } => false,
+        }
+    }
+}
+
+/// Counts that differ in every kind of token.
+pub(crate) const fn usage() -> Usage {
+    Usage {
+        input_tokens: 25,
+        output_tokens: 4_000,
+        cache_read_tokens: 2_000,
+        cache_write_tokens: 100,
+        reasoning_tokens: 300,
+    }
+}
+
+pub(crate) fn owned(pieces: &[&str]) -> Vec<String> {
+    pieces.iter().map(|&piece| piece.to_owned()).collect()
+}
+
+/// The stream that these events are.
+pub(crate) fn stream(events: &[Event]) -> String {
+    events.iter().map(|event| event.text.as_str()).collect()
+}
+
+/// Puts a stream together, and keeps count of what has been said and reported.
+#[derive(Default)]
+struct Stream {
+    events: Vec<Event>,
+    usage: Usage,
+    written: usize,
+    is_said: bool,
+}
+
+impl Stream {
+    /// An event with the given name, if events have names here.
+    fn push(&mut self, name: Option<&str>, data: &Value) {
+        self.push_text(name, &data.to_string());
+    }
+
+    fn push_text(&mut self, name: Option<&str>, data: &str) {
+        let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        let (usage, written, is_said) = (self.usage, self.written, self.is_said);
+        self.events.push(Event { text: format!("{name}data: {data}\n\n"), usage, written, is_said });
+    }
+}
+
+/// A text, wherever formats allow a text or a list of parts with texts.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
