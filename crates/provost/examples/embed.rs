@@ -116,13 +116,9 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
     let hook = StopHookPolicy { name: "odd-number".to_owned(), command: None, timeout_ms: 1_000 };
     RunPolicy {
         budget: Budget { tokens: Some(100_000), ..Budget::default() },
+        allow_unpriced: false,
         agent: AgentPolicy {
-            model: ModelPolicy {
-                name: "demo/scripted".to_owned(),
-                window_tokens: None,
-                output_tokens_max: 1_000,
-                price: None,
-            },
+            model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: system_prompt(workspace, ""),
             tools: tools.specs(),
             workspace: workspace.to_owned(),

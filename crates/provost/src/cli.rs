@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget ends or a hook stops
 /// them, and every step is in a log from which they go on.
@@ -30,12 +30,16 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Prints the log of a run, a line an entry.
     Logs(LogsArgs),
+    /// Says what was spent: calls, tokens and money, by model, agent, run or day.
+    Cost(CostArgs),
     /// Writes a run to a file, to be read by `import`.
     Export(ExportArgs),
     /// Takes in a run that `export` wrote.
     Import(ImportArgs),
     /// Writes a commented provost.toml to the current folder.
     Init(InitArgs),
+    /// Lists providers and models: whether a key is there, window, price. Or asks one whether it answers.
+    Models(ModelsArgs),
     /// Checks the settings and says where each came from.
     Check(CheckArgs),
     /// Prints completions for a shell.
@@ -96,6 +100,9 @@ pub(crate) struct RunArgs {
     /// Read the goal from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "goal")]
     pub(crate) file: Option<PathBuf>,
+    /// Show a picture with the goal: a PNG, JPEG, GIF or WebP; give it again for more.
+    #[arg(long = "image", value_name = "FILE")]
+    pub(crate) images: Vec<PathBuf>,
     /// The model: provider/model, or script:FILE.
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -109,6 +116,9 @@ pub(crate) struct RunArgs {
     pub(crate) shown: ShownArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+    /// Let a model whose price isn't known work although money is limited.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) allow_unpriced: bool,
 }
 
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
@@ -161,6 +171,39 @@ pub(crate) struct LogsArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = COST_HELP)]
+pub(crate) struct CostArgs {
+    /// Only this run: its id, the beginning of one, or `last`.
+    pub(crate) run: Option<String>,
+    /// What to sum up by, several with commas between [default: model; of one run: agent,model].
+    #[arg(long, value_name = "GROUP", value_delimiter = ',')]
+    pub(crate) by: Vec<CostGroup>,
+    /// Only what was spent since: a time back such as 7d or 12h, `today`, or a day such as 2026-11-01.
+    #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Print one JSON object, with exact numbers; money in millionths of a US dollar.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COST_HELP: &str = "INPUT came from no cache, CACHED from the provider's; WRITTEN went into it. OUTPUT includes \
+REASONING, where a provider tells of it. Attempts that failed count as calls; `?` stands for calls whose price isn't \
+known. Days are those of your time zone (TZ).";
+
+/// By what spending is summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CostGroup {
+    /// The model that was asked.
+    Model,
+    /// The agent that asked.
+    Agent,
+    /// The run.
+    Run,
+    /// The day of your time zone.
+    Day,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     #[arg(help = RUN_HELP)]
     pub(crate) run: String,
@@ -183,6 +226,27 @@ pub(crate) struct InitArgs {
     /// Write the user's own file instead, with the settings that a project may not have.
     #[arg(long)]
     pub(crate) user: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+    /// Only this provider's.
+    pub(crate) provider: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Asks a model one short question, and says what is wrong if it doesn't answer. Costs a few tokens.
+    Check {
+        /// The model; the one of the settings if absent.
+        name: Option<String>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use provost_event::{AgentPolicy, ModelPolicy, Pace, RunPolicy, StopHookPolicy};
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Toolbox, system_prompt,
 };
-use provost_llm::{AnthropicSettings, ProviderSettings, ResolveError, catalog, resolve};
+use provost_llm::{Provider, ProviderSettings, ResolveError, resolve};
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
@@ -19,6 +19,8 @@ use crate::settings::{Folders, Problem, Problems, Settings, Settled, Source};
 pub(crate) type Variables = BTreeMap<String, String>;
 
 const SCRIPT: &str = "script:";
+const RECORD: &str = "record:";
+const REPLAY: &str = "replay:";
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
 
@@ -83,28 +85,64 @@ pub(crate) struct Chosen {
 
 /// What the settings say of providers, with the keys from the environment.
 pub(crate) fn providers(settings: &Settings, variables: &Variables) -> ProviderSettings {
-    let key_env = settings.anthropic_key_env.clone();
-    let key = variables.get(&key_env).filter(|key| !key.trim().is_empty());
-    ProviderSettings {
-        anthropic: AnthropicSettings {
-            base_url: settings.anthropic_base_url.clone(),
-            key: key.map(|key| SecretString::from(key.clone())),
-            key_env,
-        },
-        // Scripts have absolute paths by now.
-        ..ProviderSettings::new("/")
+    // Scripts and recordings have absolute paths by now.
+    let mut all = ProviderSettings::new("/");
+    for (name, table) in &settings.named.providers {
+        all.providers = all.providers.with(table.provider(name));
     }
+    for (name, table) in &settings.named.models {
+        all.catalog = all.catalog.with(table.facts(name));
+    }
+    for provider in all.providers.iter() {
+        if let Some(key) = key_of(provider, settings, variables) {
+            all.keys.insert(provider.name.clone(), key);
+        }
+    }
+    all.secrets = secrets(variables);
+    all
 }
 
-/// The model's name with a script's path made absolute: relative to the file that named it, else to `folder`.
+/// The provider's key: from its variable, else from its file. A file that can't be read holds none.
+fn key_of(provider: &Provider, settings: &Settings, variables: &Variables) -> Option<SecretString> {
+    let of_variable = provider.key_env.as_ref().and_then(|name| variables.get(name)).cloned();
+    let file = settings.named.providers.get(&provider.name).and_then(|table| table.key_file.as_ref());
+    let of_file = || std::fs::read_to_string(file?).ok();
+    let key = of_variable.filter(|key| !key.trim().is_empty()).or_else(of_file)?;
+    Some(SecretString::from(key))
+}
+
+/// The values of variables that by their names hold secrets.
+fn secrets(variables: &Variables) -> Vec<SecretString> {
+    const WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    let is_secret = |name: &str| WORDS.iter().any(|word| name.to_uppercase().contains(word));
+    let values = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
+    values.map(SecretString::from).collect()
+}
+
+/// The model's name with the paths in it made absolute: relative to the file that named it, else to the current
+/// folder.
 pub(crate) fn model_name(settings: &Settings, source: &Source, folder: &Path) -> String {
-    let Some(script) = settings.model.strip_prefix(SCRIPT) else { return settings.model.clone() };
     let beside = match source {
         Source::File(spot) => folder.join(&spot.file).parent().map(Path::to_owned),
         Source::Default | Source::Variable(_) | Source::Flag(_) => std::env::current_dir().ok(),
     };
-    let path = beside.unwrap_or_else(|| folder.to_owned()).join(script);
-    format!("{SCRIPT}{}", path.display())
+    with_absolute_paths(&settings.model, &beside.unwrap_or_else(|| folder.to_owned()))
+}
+
+fn with_absolute_paths(model: &str, beside: &Path) -> String {
+    let file = |kind: &str| Some(format!("{kind}{}", beside.join(model.strip_prefix(kind)?).display()));
+    let recorded = || {
+        let (file, recorded) = model.strip_prefix(RECORD)?.split_once('=')?;
+        let file = beside.join(file);
+        Some(format!("{RECORD}{}={}", file.display(), with_absolute_paths(recorded, beside)))
+    };
+    file(SCRIPT).or_else(|| file(REPLAY)).or_else(recorded).unwrap_or_else(|| model.to_owned())
+}
+
+/// The model that is really asked: a recording's is the one that is recorded.
+pub(crate) fn asked(model: &str) -> &str {
+    let recorded = model.strip_prefix(RECORD).and_then(|rest| rest.split_once('='));
+    recorded.map_or(model, |(_, recorded)| asked(recorded))
 }
 
 /// The model that the settings name, with their cap on its answers.
@@ -127,22 +165,38 @@ pub(crate) fn choose_model(
             remedy: remedy.to_owned(),
         }])
     };
-    let resolved = resolve(&name, &providers(settings, variables));
+    if let Some((key, what)) = unreadable_key_file(asked(&name), settings) {
+        return Err(problem(&key, what, "it must be a file that you may read"));
+    }
+    let providers = providers(settings, variables);
+    let resolved = resolve(&name, &providers);
     let (model, mut policy) = resolved.map_err(|error| problem("agent.model", words(&error), ""))?;
     if let Some(cap) = settings.output_tokens_max {
-        if let Some(most) =
-            catalog::find(&name).map(|facts| facts.output_tokens_max).filter(|most| cap > *most)
-        {
+        let most = providers.facts(asked(&name)).and_then(|facts| facts.output_tokens_max);
+        if let Some(most) = most.filter(|most| cap > *most) {
             let what = format!("{name} gives at most {most} (is {cap})");
             return Err(problem("agent.output_tokens_max", what, "lower it, or leave it out"));
         }
         policy.output_tokens_max = cap;
     }
-    if settings.budget.money.is_some() && policy.price.is_none() {
+    if settings.budget.money.is_some() && policy.price.is_none() && !settings.allow_unpriced {
         let what = format!("limits money, but the price of {name} isn't known");
-        return Err(problem("budget.usd", what, "limit tokens instead, e.g. tokens = 2_000_000"));
+        let remedy = format!(
+            "limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models.\"{name}\"] of your own \
+             settings file; or set allow_unpriced"
+        );
+        return Err(problem("budget.usd", what, &remedy));
     }
+    policy.effort = settings.effort;
     Ok(Chosen { model, policy })
+}
+
+/// The setting that names the file with the key of `name`'s provider, and why that can't be read, if so.
+fn unreadable_key_file(name: &str, settings: &Settings) -> Option<(String, String)> {
+    let (provider, _) = name.split_once('/')?;
+    let file = settings.named.providers.get(provider)?.key_file.as_ref()?;
+    let error = std::fs::read_to_string(file).err()?;
+    Some((format!("providers.{provider}.api_key_file"), format!("can't read {}: {error}", file.display())))
 }
 
 /// An error of `resolve` with its causes.
@@ -165,6 +219,7 @@ pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) 
     });
     RunPolicy {
         budget: settings.budget,
+        allow_unpriced: settings.allow_unpriced,
         agent: AgentPolicy {
             model,
             system_prompt: system_prompt(workspace, &settings.instructions),

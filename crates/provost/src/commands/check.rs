@@ -10,7 +10,7 @@ use super::{current_dir, print, shown};
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
 use crate::render::{one_line, safe};
-use crate::settings::{Given, Loading, Problem, Request, Scope, Settled, keys, load, schema};
+use crate::settings::{Given, Loading, Problem, Request, Scope, Settled, keys, load, named_keys, schema};
 use crate::wiring::{Variables, choose_model, model_name, providers, variables};
 
 const VALUE_WIDTH: usize = 60;
@@ -83,10 +83,14 @@ impl Found {
             out.push_str("no settings file; `provost init` writes one\n");
         }
         out.push('\n');
-        let width = keys().map(|(key, _)| key.len()).max().unwrap_or_default();
+        let named = named_keys(&self.given).map(|(key, _)| key.len());
+        let width = keys().map(|(key, _)| key.len()).chain(named).max().unwrap_or_default();
         for (key, unset) in keys() {
             let value = self.given.get(&key).map_or_else(|| format!("not set: {unset}"), shown_value);
             let _ = writeln!(out, "{key:<width$}  {value}");
+        }
+        for (key, given) in named_keys(&self.given) {
+            let _ = writeln!(out, "{key:<width$}  {}", shown_value(given));
         }
         for (name, command, source) in &self.hooks {
             let _ = writeln!(out, "stop hook {name}  {}  ({source})", one_line(command, VALUE_WIDTH));

@@ -2,10 +2,12 @@
 
 mod check;
 mod completions;
+mod cost;
 mod find;
 mod init;
 mod logs;
 mod man;
+mod models;
 mod ps;
 mod resume;
 mod run;
@@ -35,10 +37,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Run(args) => block_on(run::run(args)),
         Command::Resume(args) => block_on(resume::resume(args)),
         Command::Ps(args) => block_on(ps::ps(args)),
+        Command::Cost(args) => block_on(cost::cost(args)),
         Command::Show(args) => block_on(show::show(args)),
         Command::Logs(args) => block_on(logs::logs(args)),
         Command::Export(args) => block_on(transfer::export(args)),
         Command::Import(args) => block_on(transfer::import(args)),
+        Command::Models(args) => block_on(models::models(args)),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),
         Command::Completions { shell } => completions::completions(shell),

@@ -1,8 +1,5 @@
 //! `provost ps`: the runs.
 
-use std::fmt::Write as _;
-
-use console::{Term, pad_str, truncate_str};
 use provost_event::{MicroDollars, Outcome, RunId, Timestamp};
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
@@ -10,10 +7,12 @@ use serde::Serialize;
 use super::{home, print};
 use crate::cli::PsArgs;
 use crate::exit::Exit;
-use crate::render::{age, one_line, tokens};
+use crate::render::{Cells, Table, age, one_line, terminal_width, tokens};
 
 /// Columns of a goal where there is no terminal to measure.
-const GOAL_WIDTH: usize = 200;
+pub(super) const GOAL_WIDTH: usize = 200;
+/// What is said of a store without runs.
+pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
 
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
@@ -23,9 +22,9 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
             print(&format!("{}\n", serde_json::to_string(&Line::of(run))?))?;
         }
     } else if runs.is_empty() {
-        print("no runs yet; start one with `provost run \"GOAL\"`\n")?;
+        print(NO_RUNS)?;
     } else {
-        print(&table(&runs, SystemClock.now(), width()))?;
+        print(&table(&runs, SystemClock.now()).lines(terminal_width()))?;
     }
     Ok(Exit::Done)
 }
@@ -39,44 +38,28 @@ pub(super) fn status(status: &RunStatus) -> &'static str {
     }
 }
 
-fn width() -> Option<usize> {
-    Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
-}
-
-fn table(runs: &[RunSummary], now: Timestamp, width: Option<usize>) -> String {
-    let head = ["RUN", "STATUS", "TURNS", "TOKENS", "COST", "AGE", "GOAL"].map(str::to_owned);
-    let rows = runs.iter().map(|run| {
-        let goal = one_line(&run.goal, GOAL_WIDTH);
-        let (turns, cost) = (run.turns.to_string(), run.cost.to_string());
-        let age = age(now, run.started_at);
-        [run.run.to_string(), status(&run.status).to_owned(), turns, tokens(run.tokens), cost, age, goal]
-    });
-    let rows = std::iter::once(head).chain(rows).collect::<Vec<_>>();
-    let widest = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or_default()
-    };
-    let widths = (0..6).map(widest).collect::<Vec<_>>();
-    let mut out = String::new();
-    for row in &rows {
-        let line = line(row, &widths);
-        let line = width.map_or_else(|| line.clone().into(), |width| truncate_str(&line, width, "…"));
-        // Writing to a String can't fail.
-        let _ = writeln!(out, "{}", line.trim_end());
+fn table(runs: &[RunSummary], now: Timestamp) -> Table {
+    let mut table = Table::new(&[
+        ("RUN", Cells::Text),
+        ("STATUS", Cells::Text),
+        ("TURNS", Cells::Numbers),
+        ("TOKENS", Cells::Numbers),
+        ("COST", Cells::Numbers),
+        ("AGE", Cells::Numbers),
+        ("GOAL", Cells::CutAtEnd),
+    ]);
+    for run in runs {
+        table.row(vec![
+            run.run.to_string(),
+            status(&run.status).to_owned(),
+            run.turns.to_string(),
+            tokens(run.tokens),
+            run.cost.to_string(),
+            age(now, run.started_at),
+            one_line(&run.goal, GOAL_WIDTH),
+        ]);
     }
-    out
-}
-
-/// Numbers stand on the right.
-fn line(row: &[String; 7], widths: &[usize]) -> String {
-    let mut out = String::new();
-    for (column, (text, width)) in row.iter().zip(widths).enumerate() {
-        let side =
-            if (2..6).contains(&column) { console::Alignment::Right } else { console::Alignment::Left };
-        out.push_str(&pad_str(text, *width, side, None));
-        out.push_str("  ");
-    }
-    out.push_str(row.last().map(String::as_str).unwrap_or_default());
-    out
+    table
 }
 
 /// A run for programs.

@@ -141,8 +141,9 @@ fn frozen_model(
     settings: &Settings,
     variables: &Variables,
 ) -> anyhow::Result<Chosen> {
-    let policy = state.policy().context("the run's log doesn't begin with its policy")?.agent.model.clone();
-    if more.budget.money.is_some() && policy.price.is_none() {
+    let run_policy = state.policy().context("the run's log doesn't begin with its policy")?;
+    let policy = run_policy.agent.model.clone();
+    if more.budget.money.is_some() && policy.price.is_none() && !run_policy.allow_unpriced {
         let what = format!("--usd can't bind: the price of {} isn't known", policy.name);
         return Err(Refusal::new(what, "limit tokens instead, with --tokens").into());
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_event::RunId;
+use provost_event::{ModelPolicy, RunId};
+use provost_harness::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 
 use crate::cli::RunArgs;
 use crate::drive::{Wish, Work};
@@ -21,11 +22,12 @@ const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
-    let goal = goal(&args)?;
+    let goal = Goal { text: goal(&args)?, images: images(&args.images)? };
     let folder = folder(args.dir.as_deref())?;
     let variables = variables();
     let (settled, folders) = settings(&args, &folder, &variables)?;
     let model = choose_model(&settled, &folder, &variables)?;
+    can_see(&model.policy, &goal)?;
     let policy = policy(&settled.settings, model.policy.clone(), &folder);
     let place = Place::new(&settled.settings, &folders);
     let home = place.open()?;
@@ -34,7 +36,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let watcher = Arc::new(Watcher::new(progress.view(None), HashMap::new()));
     let harness = place.harness(home.clone(), model, watcher.clone());
     let id = RunId::from_entropy(fastrand::u64(..));
-    let harness = harness.start(id, &goal, policy).await;
+    let harness = harness.start(id, goal, policy).await;
     let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
     Work { home, harness, watcher, signals, shown: args.shown, progress, wish: Wish::None }.finish().await
 }
@@ -74,6 +76,40 @@ fn read(input: impl std::io::Read) -> std::io::Result<String> {
     Ok(text)
 }
 
+fn images(files: &[PathBuf]) -> Result<Vec<ImageData>, Refusal> {
+    let cant = |file: &Path, why: String| Refusal::new(format!("--image {}: {why}", file.display()), "");
+    let image = |file: &PathBuf| match file {
+        file if file == Path::new(STDIN) => Err(cant(file, "a picture comes from a file".to_owned())),
+        file => image(file).map_err(|error| cant(file, error.to_string())),
+    };
+    files.iter().map(image).collect()
+}
+
+fn image(file: &Path) -> anyhow::Result<ImageData> {
+    let mut file = std::fs::File::open(file)?;
+    let (length, mut bytes) = (file.metadata()?.len(), Vec::new());
+    file.by_ref().take(IMAGE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    let image = ImageData::new(bytes);
+    Ok(image.map_err(|error| match error {
+        ImageError::TooLarge { bytes } => {
+            ImageError::TooLarge { bytes: usize::try_from(length).unwrap_or(usize::MAX).max(bytes) }
+        }
+        ImageError::Unknown => error,
+    })?)
+}
+
+/// Refuses pictures for a model that isn't known to see.
+fn can_see(model: &ModelPolicy, goal: &Goal) -> Result<(), Refusal> {
+    if model.images || goal.images.is_empty() {
+        return Ok(());
+    }
+    let name = &model.name;
+    Err(Refusal::new(
+        format!("--image: the model {name} isn't known to see pictures"),
+        format!("if it does, set images = true in [models.\"{name}\"] of your own settings file"),
+    ))
+}
+
 /// The folder to work in, without symlinks: tools compare paths with it.
 fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     let dir = dir.unwrap_or(Path::new("."));
@@ -86,6 +122,7 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
 fn settings(args: &RunArgs, folder: &Path, variables: &Variables) -> anyhow::Result<(Settled, Folders)> {
     let mut flags = args.budget.given();
     flags.extend(args.model.clone().map(|model| ("--model", model)));
+    flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
     let file = args.config.as_deref();
     let (loading, folders) =
         load(&Request { scope: Scope::Project, folder, file, variables, flags: &flags })?;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Budget, Entry, MicroDollars, Outcome, RunId, Seq, SessionId, StopHookVerdict, StopReport, Timestamp,
-    ToolStatus,
+    Budget, Entry, Image, MicroDollars, Outcome, RunId, Seq, SessionId, StopHookVerdict, StopReport,
+    Timestamp, ToolStatus,
 };
 use provost_harness::{Home as _, RunQuery, RunSummary, read_actor};
 use provost_store::LocalHome;
@@ -18,7 +18,7 @@ use super::{home, print};
 use crate::cli::ShowArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
-use crate::render::{amount, duration, hanging, one_line, safe};
+use crate::render::{amount, duration, hanging, one_line, pictures, safe};
 
 const READ_MAX: usize = 1_000;
 const REASON_WIDTH: usize = 100;
@@ -44,6 +44,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
 /// What the root agent's log tells beyond its run's.
 #[derive(Default, Serialize)]
 struct Facts {
+    goal_images: Vec<Image>,
     turns_max: u32,
     last_text: String,
     plan: Vec<Step>,
@@ -95,6 +96,7 @@ impl Facts {
 
     fn count(&mut self, entry: &Entry) {
         match entry {
+            Entry::SessionStarted(started) => self.goal_images.clone_from(&started.images),
             Entry::ToolFinished(finished) => {
                 self.tool_calls += 1;
                 self.failed_tool_calls += u32::from(finished.status.is_error());
@@ -120,6 +122,9 @@ fn page(summary: &RunSummary, state: &RunState, facts: &Facts) -> String {
         row("outcome", &outcome.to_string());
     }
     row("goal", &hanging(&summary.goal, "            "));
+    if !facts.goal_images.is_empty() {
+        row("", &pictures(&facts.goal_images));
+    }
     row("model", &summary.model);
     row("workspace", &super::shown(&summary.workspace));
     row("started", &moment(summary.started_at));

@@ -11,7 +11,7 @@ use provost_event::{
 
 use super::arguments;
 use super::saying::{Saying, Tag};
-use super::words::{amount, duration, one_line, plural, tokens};
+use super::words::{amount, duration, one_line, pictures, plural, tokens};
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
@@ -60,17 +60,22 @@ impl Sayer {
 
     fn tool_finished(&mut self, actor: ActorKey, entry: &ToolFinished) -> Saying {
         let call = self.calls.remove(&(actor, entry.call.clone())).unwrap_or_else(|| entry.tool.clone());
-        let took = duration(entry.duration_ms);
+        let (took, images) = (duration(entry.duration_ms), behind(&pictures(&entry.images)));
         let ended = match entry.status {
-            ToolStatus::Ok => return Saying::kept(Tag::Ok, format!("{call} ({took})")),
+            ToolStatus::Ok => return Saying::kept(Tag::Ok, format!("{call} ({took}){images}")),
             ToolStatus::Error => took,
             ToolStatus::Rejected => "not run".to_owned(),
             ToolStatus::TimedOut => format!("timed out after {took}"),
             ToolStatus::Cancelled => format!("cancelled after {took}"),
             ToolStatus::Unknown => "interrupted, what it did isn't known".to_owned(),
         };
-        Saying::kept(Tag::Failed, format!("{call} ({ended})")).with(complaint(entry))
+        Saying::kept(Tag::Failed, format!("{call} ({ended}){images}")).with(complaint(entry))
     }
+}
+
+/// `words` behind others, if there are any.
+fn behind(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(" {words}") }
 }
 
 /// The line of a failed call's output that tells most: a command ends with its exit status.
@@ -88,7 +93,12 @@ fn run_started(actor: ActorKey, entry: &RunStarted) -> Saying {
 
 fn session_started(entry: &SessionStarted) -> Saying {
     let tools = plural(entry.policy.tools.len() as u64, "tool");
-    Saying::detail(format!("{} with {tools}", entry.policy.model.name))
+    let text = format!("{} with {tools}", entry.policy.model.name);
+    if entry.images.is_empty() {
+        return Saying::detail(text);
+    }
+    // The run's own first entry, which shows the goal, doesn't have its pictures.
+    Saying::kept(Tag::User, format!("{} for {text}", pictures(&entry.images)))
 }
 
 fn user_message(entry: &UserMessage) -> Saying {
@@ -127,7 +137,8 @@ fn assistant_message(entry: &AssistantMessage) -> Saying {
 
 fn text_of(content: &[Block]) -> String {
     let texts = content.iter().filter_map(|block| match block {
-        Block::Text(text) => Some(text.trim()),
+        Block::Text(text) => Some(text.trim().to_owned()),
+        Block::Image(image) => Some(pictures([image])),
         Block::Thinking { .. } | Block::Opaque { .. } | Block::ToolCall(_) => None,
     });
     texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
@@ -135,9 +146,10 @@ fn text_of(content: &[Block]) -> String {
 
 fn retry(entry: &Retry) -> Saying {
     let cause = match &entry.cause {
-        RetryCause::Failed { class, message, status } => {
+        RetryCause::Failed { class, message, status, request_id } => {
             let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-            format!("{}{status}: {}", class.words(), one_line(message, WIDTH_MAX))
+            let request = request_id.as_ref().map(|id| format!(" [request {id}]")).unwrap_or_default();
+            format!("{}{status}: {}{request}", class.words(), one_line(message, WIDTH_MAX))
         }
         RetryCause::EmptyAnswer => "the answer was empty".to_owned(),
         RetryCause::Interrupted => "interrupted before the answer was kept".to_owned(),

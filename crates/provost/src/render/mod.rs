@@ -12,6 +12,7 @@ mod plain;
 mod safe;
 mod saying;
 mod summary;
+mod table;
 mod tracker;
 mod words;
 
@@ -25,7 +26,8 @@ use crate::cli::ShownArgs;
 pub(crate) use entry::Sayer;
 pub(crate) use safe::safe;
 pub(crate) use summary::summary;
-pub(crate) use words::{age, amount, duration, hanging, one_line, tokens};
+pub(crate) use table::{Cells, Table, terminal_width};
+pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, tokens};
 
 /// Shows a run while it goes.
 pub(crate) trait View: Send + Sync {

@@ -1,6 +1,6 @@
 //! Numbers and texts as people read them.
 
-use provost_event::Timestamp;
+use provost_event::{Image, Timestamp};
 
 /// Milliseconds as a short time: `80ms`, `12.3s`, `1m20s`, `2h05m`, `3d04h`.
 pub(crate) fn duration(ms: u64) -> String {
@@ -47,6 +47,26 @@ pub(crate) fn amount(number: u64) -> String {
     out
 }
 
+/// A size in bytes, in units of 1024: `340 B`, `12 KB`, `3.6 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const KB: u64 = 1024;
+    match bytes {
+        0..KB => format!("{bytes} B"),
+        // What would be 1024 KB when rounded is 1.0 MB.
+        KB..1_048_064 => format!("{} KB", (bytes + KB / 2) / KB),
+        _ => {
+            let tenths = bytes.saturating_mul(10).saturating_add(KB * KB / 2) / (KB * KB);
+            format!("{}.{} MB", tenths / 10, tenths % 10)
+        }
+    }
+}
+
+/// What stands where pictures are: `[image/png 12 KB] [image/gif 340 B]`.
+pub(crate) fn pictures<'a>(images: impl IntoIterator<Item = &'a Image>) -> String {
+    let shown = |image: &Image| format!("[{} {}]", image.kind.media_type(), size(image.bytes));
+    images.into_iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
 /// `1 turn`, `2 turns`.
 pub(crate) fn plural(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
@@ -88,6 +108,12 @@ mod tests {
     fn counts_stay_short() {
         assert_eq!([0, 999, 1_000, 12_449, 3_250_000].map(tokens), ["0", "999", "1.0k", "12.4k", "3.2M"]);
         assert_eq!([0, 999, 1_000, 2_000_000].map(amount), ["0", "999", "1 000", "2 000 000"]);
+    }
+
+    #[test]
+    fn sizes_are_rounded() {
+        let shown = [0, 1_023, 1_024, 1_535, 1_536, 1_048_063, 1_048_064, 3_750_000].map(size);
+        assert_eq!(shown, ["0 B", "1023 B", "1 KB", "1 KB", "2 KB", "1023 KB", "1.0 MB", "3.6 MB"]);
     }
 
     #[test]

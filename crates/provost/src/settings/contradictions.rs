@@ -3,11 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::errors::{Problem, Source};
+use super::named::{self, MODELS, PROVIDERS};
 use super::{Loading, StopHook};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
-    let found = [circles(loading), slow_hooks(loading), same_names(&loading.settings.stop_hooks)];
+    let found = [
+        circles(loading),
+        slow_hooks(loading),
+        same_names(&loading.settings.stop_hooks),
+        nowhere(loading),
+        impossible_models(loading),
+    ];
     loading.problems.extend(found.into_iter().flatten());
 }
 
@@ -62,6 +69,36 @@ fn same_names(hooks: &[StopHook]) -> Vec<Problem> {
             });
         } else {
             first.insert(&hook.name, &hook.source);
+        }
+    }
+    problems
+}
+
+/// Providers of the user's own without an address.
+fn nowhere(loading: &Loading) -> Vec<Problem> {
+    let tables = loading.settings.named.providers.iter();
+    let lost = tables.filter(|(name, table)| table.lacks_address(name));
+    let problem = |name: &String| {
+        let key = named::key(PROVIDERS, name, "");
+        let prefix = format!("{key}.");
+        let given = loading.given.iter().find(|(key, _)| key.starts_with(&prefix));
+        Problem {
+            source: given.map_or(Source::Default, |(_, given)| given.source.clone()),
+            key,
+            what: "no provider of this name is built in, and no base_url says where it is".to_owned(),
+            remedy: "e.g. base_url = \"http://127.0.0.1:8080/v1\"; `provost models` lists those that are"
+                .to_owned(),
+        }
+    };
+    lost.map(|(name, _)| problem(name)).collect()
+}
+
+fn impossible_models(loading: &Loading) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, table) in &loading.settings.named.models {
+        if let Some((field, what, remedy)) = table.contradiction() {
+            let key = named::key(MODELS, name, field);
+            problems.push(Problem { source: loading.source(&key), key, what, remedy: remedy.to_owned() });
         }
     }
     problems

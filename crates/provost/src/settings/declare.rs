@@ -6,7 +6,8 @@ use provost_event::MicroDollars;
 
 /// One setting of a `T`. Reader, `provost init`, reference page and JSON Schema all follow from this.
 pub(crate) struct Setting<T: 'static> {
-    /// The table it stands in, such as `providers.anthropic`; empty for the fields of a list's item.
+    /// The table it stands in, such as `agent`; empty for the fields of a list's item or of a table
+    /// with a name of the user's choosing.
     pub(crate) section: &'static str,
     /// Its name in that table.
     pub(crate) name: &'static str,
@@ -49,8 +50,19 @@ pub(crate) enum Kind<T> {
     Address(fn(&mut T, String)),
     /// The name of an environment variable.
     Variable(fn(&mut T, String)),
-    /// A folder, absolute.
+    /// A path, absolute.
     Folder(fn(&mut T, PathBuf)),
+    /// Yes or no.
+    Truth(fn(&mut T, bool)),
+    /// Dollars, or none.
+    Price(fn(&mut T, MicroDollars)),
+    /// One of these words.
+    Choice {
+        /// The words.
+        of: &'static [&'static str],
+        /// Where it goes.
+        put: fn(&mut T, &str),
+    },
 }
 
 /// What a setting is when nobody sets it.
@@ -74,6 +86,21 @@ pub(crate) enum From {
 }
 
 impl<T> Setting<T> {
+    /// A setting with everything that most don't have.
+    pub(crate) const fn declared(section: &'static str, name: &'static str) -> Self {
+        Self {
+            section,
+            name,
+            kind: Kind::Text(|_, _| {}),
+            otherwise: Otherwise::Required,
+            example: "",
+            words: "",
+            flag: None,
+            variables: &[],
+            from: From::Anywhere,
+        }
+    }
+
     /// The key with its section.
     pub(crate) fn key(&self) -> String {
         if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }

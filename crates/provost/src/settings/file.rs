@@ -7,7 +7,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::declare::{From, Otherwise, Setting};
 use super::errors::{Problem, Source, Spot};
-use super::nearest::{advice, fields};
+use super::named::{self, MODELS, ModelTable, PROVIDERS, ProviderTable, Table};
+use super::nearest::{advice, fields, nearest};
 use super::table::{SECTIONS, SETTINGS, STOP_HOOK};
 use super::value::Raw;
 use super::{Loading, StopHook};
@@ -60,7 +61,9 @@ impl File<'_> {
         match value {
             DeValue::Table(table) if is_section => self.table(key, table, loading),
             DeValue::Array(hooks) if key == STOP_HOOKS => self.stop_hooks(hooks, loading),
-            _ if is_section => {
+            DeValue::Table(tables) if key == PROVIDERS => self.named::<ProviderTable>(tables, loading),
+            DeValue::Table(tables) if key == MODELS => self.named::<ModelTable>(tables, loading),
+            _ if is_section || [PROVIDERS, MODELS].contains(&key) => {
                 let problem =
                     self.problem(span, key, format!("must be a table: write [{key}] on a line of its own"));
                 loading.problems.push(problem);
@@ -71,6 +74,39 @@ impl File<'_> {
                 loading.problems.push(self.problem(span, key, what));
             }
             _ => loading.problems.push(Problem { remedy: advice(key), ..self.problem(span, key, unknown()) }),
+        }
+    }
+
+    fn named<T: Table>(&self, tables: &DeTable<'_>, loading: &mut Loading) {
+        for (name, value) in tables {
+            let (span, key) = (name.span(), named::key(T::SECTION, name.get_ref(), ""));
+            match value.get_ref() {
+                _ if let Some(what) = T::objection(name.get_ref()) => {
+                    loading.problems.push(self.problem(&span, &key, what.to_owned()));
+                }
+                DeValue::Table(fields) => self.named_fields::<T>(name.get_ref(), fields, loading),
+                _ => {
+                    let what = format!("must be a table: write [{key}] on a line of its own");
+                    loading.problems.push(self.problem(&span, &key, what));
+                }
+            }
+        }
+    }
+
+    fn named_fields<T: Table>(&self, name: &str, fields: &DeTable<'_>, loading: &mut Loading) {
+        for (field, value) in fields {
+            let (span, key) = (field.span(), named::key(T::SECTION, name, field.get_ref()));
+            let problem = |what: String, remedy| Problem { remedy, ..self.problem(&span, &key, what) };
+            match T::FIELDS.iter().find(|known| known.name == field.get_ref()) {
+                None => loading.problems.push(problem(unknown(), field_advice::<T>(field.get_ref()))),
+                Some(_) if self.from == From::Anywhere => {
+                    let what = "a project's file may not set this".to_owned();
+                    loading.problems.push(problem(what, format!("set it in {}", self.user_file)));
+                }
+                Some(known) => {
+                    loading.take_named(name, known, Raw::Toml(value.get_ref()), self.source(&span));
+                }
+            }
         }
     }
 
@@ -147,6 +183,14 @@ impl File<'_> {
 
     fn problem(&self, span: &Range<usize>, key: &str, what: String) -> Problem {
         Problem { source: self.source(span), key: key.to_owned(), what, remedy: String::new() }
+    }
+}
+
+fn field_advice<T: Table>(name: &str) -> String {
+    let all = T::FIELDS.iter().map(|field| field.name.to_owned());
+    match nearest(name, all.clone()) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => format!("there are {}", all.collect::<Vec<_>>().join(", ")),
     }
 }
 

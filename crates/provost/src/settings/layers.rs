@@ -10,6 +10,7 @@ use etcetera::BaseStrategy as _;
 use super::declare::From;
 use super::errors::{Problem, Source, Spot};
 use super::file::File;
+use super::named::{self, MODELS, PROVIDERS};
 use super::nearest::nearest;
 use super::table::{SECTIONS, SETTINGS};
 use super::value::Raw;
@@ -121,14 +122,30 @@ fn load_variables(loading: &mut Loading, variables: &BTreeMap<String, String>) {
             loading.take(setting, Raw::Text(value), Source::Variable(name));
         }
     }
+    load_provider_variables(loading, variables);
     refuse_unknown(loading, variables);
+}
+
+fn load_provider_variables(loading: &mut Loading, variables: &BTreeMap<String, String>) {
+    let mut taken = Vec::new();
+    for (variable, provider, field) in named::variables(&loading.settings.named) {
+        let place = (provider, field.name);
+        if let Some(value) = variables.get(&variable).filter(|value| !value.is_empty())
+            && !taken.contains(&place)
+        {
+            loading.take_named(&place.0, field, Raw::Text(value), Source::Variable(variable));
+            taken.push(place);
+        }
+    }
 }
 
 /// A misspelt limit in a variable must not be no limit at all.
 fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
-    let known = SETTINGS.iter().flat_map(super::declare::Setting::all_variables).collect::<Vec<_>>();
+    let named = named::variables(&loading.settings.named).into_iter().map(|(variable, ..)| variable);
+    let known =
+        SETTINGS.iter().flat_map(super::declare::Setting::all_variables).chain(named).collect::<Vec<_>>();
     let sections =
-        SECTIONS.iter().map(|(section, _)| section.split('.').next().unwrap_or(section).to_uppercase());
+        SECTIONS.iter().map(|(section, _)| *section).chain([PROVIDERS, MODELS]).map(str::to_uppercase);
     let prefixes = sections.map(|section| format!("PROVOST_{section}_")).collect::<Vec<_>>();
     for name in variables.keys().filter(|name| !known.contains(name)) {
         if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {

@@ -6,6 +6,7 @@ mod document;
 mod errors;
 mod file;
 mod layers;
+mod named;
 mod nearest;
 mod table;
 mod value;
@@ -13,13 +14,16 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use provost_event::{Budget, Limits};
+use provost_event::{Budget, Effort, Limits};
 
 pub(crate) use document::{init_file, schema};
 pub(crate) use errors::{Problem, Problems, Source};
 pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load};
 
+pub(crate) use named::Named;
+
 use declare::{Otherwise, Setting};
+use named::Table;
 use value::Raw;
 
 /// What is set, from wherever.
@@ -35,10 +39,12 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// The run's limits.
     pub(crate) budget: Budget,
-    /// Another address of Anthropic's.
-    pub(crate) anthropic_base_url: Option<String>,
-    /// The variable with Anthropic's key.
-    pub(crate) anthropic_key_env: String,
+    /// How much the model thinks before it answers.
+    pub(crate) effort: Option<Effort>,
+    /// Whether money may be limited though the model's price isn't known.
+    pub(crate) allow_unpriced: bool,
+    /// Providers and models.
+    pub(crate) named: Named,
     /// The folder for runs, where it isn't the platform's.
     pub(crate) state_dir: Option<PathBuf>,
     /// Who must agree before an agent may stop.
@@ -132,6 +138,21 @@ impl Loading {
         }
     }
 
+    /// Takes a value for the field of a named table, or notes what is wrong with it.
+    fn take_named<T: Table>(&mut self, name: &str, field: &Setting<T>, raw: Raw<'_>, source: Source) {
+        let key = named::key(T::SECTION, name, field.name);
+        let table = T::all(&mut self.settings.named).entry(name.to_owned()).or_default();
+        match field.take(table, raw) {
+            Ok(()) => {
+                self.given.insert(key, Given { shown: without_password(&raw.shown()), source });
+            }
+            Err(what) => {
+                let remedy = file::example(field);
+                self.problems.push(Problem { source, key, what, remedy });
+            }
+        }
+    }
+
     /// Where `key` was given.
     pub(crate) fn source(&self, key: &str) -> Source {
         self.given.get(key).map_or(Source::Default, |given| given.source.clone())
@@ -158,6 +179,11 @@ pub(crate) fn keys() -> impl Iterator<Item = (String, &'static str)> {
     })
 }
 
+/// The keys in named tables that are set, with their values.
+pub(crate) fn named_keys(given: &BTreeMap<String, Given>) -> impl Iterator<Item = (&String, &Given)> {
+    named::given(given)
+}
+
 /// Settings that nothing is wrong with.
 pub(crate) struct Settled {
     /// The settings.
@@ -173,7 +199,7 @@ impl Settled {
 }
 
 /// An address without what stands before its host.
-fn without_password(text: &str) -> String {
+pub(crate) fn without_password(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let host_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     match rest.split_at_checked(host_end).and_then(|(host, path)| Some((host.rsplit_once('@')?.1, path))) {

@@ -1,5 +1,6 @@
 //! What was probably meant.
 
+use super::named::{MODELS, PROVIDERS};
 use super::table::{SECTIONS, SETTINGS, STOP_HOOK};
 
 /// Says what could have been meant by the unknown `key`.
@@ -10,7 +11,7 @@ pub(super) fn advice(key: &str) -> String {
     }
     let sections = SECTIONS.iter().map(|(section, _)| (*section).to_owned());
     let keys = SETTINGS.iter().map(super::declare::Setting::key);
-    match nearest(key, keys.chain(sections).chain(["stop_hooks".to_owned()])) {
+    match nearest(key, keys.chain(sections).chain(["stop_hooks", PROVIDERS, MODELS].map(str::to_owned))) {
         Some(known) => format!("did you mean `{known}`?"),
         None => "`provost check` lists what there is".to_owned(),
     }

@@ -1,16 +1,15 @@
 //! All settings of this version. Each is declared here, once.
 
-use provost_event::{Budget, Limits};
+use provost_event::{Budget, Effort, Limits};
 
 use super::declare::{From, Kind, Otherwise, Setting};
-use super::{Settings, StopHook};
+use super::{Named, Settings, StopHook};
 
 /// The tables in the order in which people read them, each with a sentence.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("agent", "Who works."),
     ("budget", "What a run may spend at most, over all its interruptions and resumes. At a limit it rests."),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
-    ("providers.anthropic", "Where Anthropic's models are reached."),
     ("store", "Where Provost keeps its runs."),
 ];
 
@@ -31,8 +30,9 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         kind: Kind::Line(|s, model| s.model = model),
         otherwise: Otherwise::Is(r#""anthropic/claude-sonnet-4-5""#),
         example: r#""anthropic/claude-sonnet-4-5""#,
-        words: "The model: `provider/model`, or `script:FILE` for answers that stand in a file (relative to the \
-                file that names it, or to the current folder).",
+        words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for answers that stand in a \
+                file; `record:FILE=MODEL` to keep a model's answers in a file, and `replay:FILE` to have them given \
+                again. FILE is relative to the file that names it, or to the current folder.",
         flag: Some("--model"),
         ..agent("model")
     },
@@ -60,6 +60,23 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         ..agent("output_tokens_max")
     },
     Setting {
+        kind: Kind::Choice {
+            of: &["minimal", "low", "medium", "high"],
+            put: |s, word| {
+                s.effort = Some(match word {
+                    "minimal" => Effort::Minimal,
+                    "low" => Effort::Low,
+                    "high" => Effort::High,
+                    _ => Effort::Medium,
+                });
+            },
+        },
+        otherwise: Otherwise::Unset("as its provider has it"),
+        example: r#""medium""#,
+        words: "How much the model thinks before it answers.",
+        ..agent("effort")
+    },
+    Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |s, n| s.budget.tokens = Some(n) },
         otherwise: Otherwise::Unset("no limit"),
         example: "2_000_000",
@@ -74,6 +91,14 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         words: "Money in US dollars, with at most six decimals. Needs a model whose price is known.",
         flag: Some("--usd"),
         ..budget("usd")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.allow_unpriced = truth),
+        otherwise: Otherwise::Is("false"),
+        example: "true",
+        words: "Lets a model whose price isn't known work although money is limited: the limit doesn't bind it then.",
+        flag: Some("--allow-unpriced"),
+        ..budget("allow_unpriced")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.budget.wall_time_ms = Some(ms)),
@@ -140,28 +165,13 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         ..limit("stop_blocks")
     },
     Setting {
-        kind: Kind::Address(|s, url| s.anthropic_base_url = Some(url)),
-        otherwise: Otherwise::Unset("Anthropic's own"),
-        example: r#""https://gateway.example.com""#,
-        words: "Another address. A project's file may not set it: it could send your key elsewhere.",
-        variables: &["ANTHROPIC_BASE_URL"],
-        ..anthropic("base_url")
-    },
-    Setting {
-        kind: Kind::Variable(|s, name| s.anthropic_key_env = name),
-        otherwise: Otherwise::Is(r#""ANTHROPIC_API_KEY""#),
-        example: r#""ANTHROPIC_API_KEY""#,
-        words: "The environment variable that holds the key. A project's file may not set it.",
-        ..anthropic("api_key_env")
-    },
-    Setting {
         kind: Kind::Folder(|s, path| s.state_dir = Some(path)),
         otherwise: Otherwise::Unset("`provost` in the platform's folder for state"),
         example: r#""/var/lib/provost""#,
         words: "The folder for the runs' logs. A project's file may not set it.",
         variables: &["PROVOST_STATE_DIR"],
         from: From::User,
-        ..declared("store", "dir")
+        ..Setting::declared("store", "dir")
     },
 ];
 
@@ -191,38 +201,19 @@ pub(crate) const STOP_HOOK: &[Setting<StopHook>] = &[
 ];
 
 const fn agent(name: &'static str) -> Setting<Settings> {
-    declared("agent", name)
+    Setting::declared("agent", name)
 }
 
 const fn budget(name: &'static str) -> Setting<Settings> {
-    declared("budget", name)
+    Setting::declared("budget", name)
 }
 
 const fn limit(name: &'static str) -> Setting<Settings> {
-    declared("limits", name)
-}
-
-const fn anthropic(name: &'static str) -> Setting<Settings> {
-    Setting { from: From::User, ..declared("providers.anthropic", name) }
+    Setting::declared("limits", name)
 }
 
 const fn field(name: &'static str) -> Setting<StopHook> {
-    declared("", name)
-}
-
-/// A setting with everything that most don't have.
-const fn declared<T>(section: &'static str, name: &'static str) -> Setting<T> {
-    Setting {
-        section,
-        name,
-        kind: Kind::Text(|_, _| {}),
-        otherwise: Otherwise::Required,
-        example: "",
-        words: "",
-        flag: None,
-        variables: &[],
-        from: From::Anywhere,
-    }
+    Setting::declared("", name)
 }
 
 /// For numbers that their bounds keep small.
@@ -239,8 +230,9 @@ impl Settings {
             output_tokens_max: None,
             limits: Limits::default(),
             budget: Budget::default(),
-            anthropic_base_url: None,
-            anthropic_key_env: String::new(),
+            effort: None,
+            allow_unpriced: false,
+            named: Named::default(),
             state_dir: None,
             stop_hooks: Vec::new(),
         }

@@ -36,6 +36,9 @@ impl<T> Setting<T> {
             Kind::Address(put) => put(target, address(raw)?),
             Kind::Variable(put) => put(target, variable(raw)?),
             Kind::Folder(put) => put(target, folder(raw)?.into()),
+            Kind::Truth(put) => put(target, truth(raw)?),
+            Kind::Price(put) => put(target, amount(raw)?),
+            Kind::Choice { of, put } => put(target, choice(raw, of)?),
         }
         Ok(())
     }
@@ -114,8 +117,19 @@ fn bounds(min: u64, max: u64) -> String {
     if min == 0 { format!("from 0 to {max}") } else { format!("at least {min}") }
 }
 
-/// Reads the decimal as it is written: no float is ever involved.
+/// An amount that limits something.
 fn money(raw: Raw<'_>) -> Result<MicroDollars, String> {
+    match amount(raw) {
+        Ok(MicroDollars(0)) => Err(format!("must be more than 0 (is {})", raw.shown())),
+        Err(_) if raw.shown().trim().starts_with('-') => {
+            Err(format!("must be more than 0 (is {})", raw.shown()))
+        }
+        money => money,
+    }
+}
+
+/// Reads the decimal as it is written: no float is ever involved.
+fn amount(raw: Raw<'_>) -> Result<MicroDollars, String> {
     let written = match raw {
         Raw::Text(text) => text.trim().trim_start_matches('$').replace('_', ""),
         Raw::Toml(DeValue::Float(number)) => number.as_str().to_owned(),
@@ -136,10 +150,24 @@ fn money(raw: Raw<'_>) -> Result<MicroDollars, String> {
     }
     let digits = format!("{whole}{:0<6.6}", decimals);
     let micros = digits.parse::<u64>().map_err(|_| format!("is more than there is (is {written})"))?;
-    if micros == 0 || written.starts_with('-') {
-        return Err(format!("must be more than 0 (is {written})"));
+    if written.starts_with('-') {
+        return Err(format!("must not be negative (is {written})"));
     }
     Ok(MicroDollars(micros))
+}
+
+fn truth(raw: Raw<'_>) -> Result<bool, String> {
+    match raw {
+        Raw::Text("true") | Raw::Toml(DeValue::Boolean(true)) => Ok(true),
+        Raw::Text("false") | Raw::Toml(DeValue::Boolean(false)) => Ok(false),
+        _ => Err(format!("must be true or false (is {})", raw.misfit())),
+    }
+}
+
+fn choice(raw: Raw<'_>, of: &[&'static str]) -> Result<&'static str, String> {
+    let word = text(raw)?;
+    let found = of.iter().find(|known| **known == word.trim());
+    found.copied().ok_or_else(|| format!("must be one of {} (is `{word}`)", of.join(", ")))
 }
 
 fn time(raw: Raw<'_>) -> Result<u64, String> {

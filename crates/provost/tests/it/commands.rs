@@ -118,7 +118,7 @@ fn init_files_are_right_with_everything_switched_on() {
         let text = std::fs::read_to_string(scene.path(file)).unwrap();
         let on = |line: &str| match line.strip_prefix("# ") {
             Some(rest)
-                if rest.starts_with("[[")
+                if (rest.starts_with('[') && rest.ends_with(']'))
                     || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' ')) =>
             {
                 format!("{rest}\n")
@@ -143,24 +143,24 @@ fn check_says_what_counts_and_where_it_came_from() {
     expect![[r#"
         read /FOLDER/work/provost.toml
 
-        agent.model                      script:agent.yaml  (provost.toml:2:1)
-        agent.max_turns                  40  (default)
-        agent.instructions               ""  (default)
-        agent.output_tokens_max          not set: what the model allows
-        budget.tokens                    50000  (provost.toml:4:1)
-        budget.usd                       not set: no limit
-        budget.wall_time                 not set: no limit
-        limits.model_attempts            4  (default)
-        limits.empty_answers             2  (default)
-        limits.continuations             3  (default)
-        limits.circle_notice             3  (default)
-        limits.circle_pause              5  (default)
-        limits.tool_failures             8  (default)
-        limits.interruptions             3  (default)
-        limits.stop_blocks               8  (default)
-        providers.anthropic.base_url     not set: Anthropic's own
-        providers.anthropic.api_key_env  ANTHROPIC_API_KEY  (default)
-        store.dir                        /FOLDER/state  (PROVOST_STATE_DIR)
+        agent.model              script:agent.yaml  (provost.toml:2:1)
+        agent.max_turns          40  (default)
+        agent.instructions       ""  (default)
+        agent.output_tokens_max  not set: what the model allows
+        agent.effort             not set: as its provider has it
+        budget.tokens            50000  (provost.toml:4:1)
+        budget.usd               not set: no limit
+        budget.allow_unpriced    false  (default)
+        budget.wall_time         not set: no limit
+        limits.model_attempts    4  (default)
+        limits.empty_answers     2  (default)
+        limits.continuations     3  (default)
+        limits.circle_notice     3  (default)
+        limits.circle_pause      5  (default)
+        limits.tool_failures     8  (default)
+        limits.interruptions     3  (default)
+        limits.stop_blocks       8  (default)
+        store.dir                /FOLDER/state  (PROVOST_STATE_DIR)
         stop hook tests  true  (provost.toml:5:1)
 
         all right
@@ -178,7 +178,8 @@ fn completions_and_the_manual_name_every_command() {
         assert!(script.status == 0 && script.stdout.contains("resume"), "{shell}");
     }
     let manual = scene.provost(&["man"]).stdout;
-    for command in ["run", "resume", "ps", "show", "logs", "export", "import", "init", "check", "completions"]
+    for command in
+        ["run", "resume", "ps", "show", "logs", "cost", "export", "import", "init", "check", "completions"]
     {
         assert!(manual.contains(command), "{command}");
     }

@@ -5,17 +5,29 @@
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod cost;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod exit_statuses;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod model_server;
+#[cfg(test)]
+mod models_check;
+#[cfg(test)]
+mod pictures;
+#[cfg(test)]
+mod recording;
+#[cfg(test)]
 mod resuming;
 #[cfg(test)]
 mod settings_errors;
 #[cfg(test)]
 mod settings_layers;
+#[cfg(test)]
+mod settings_named;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]

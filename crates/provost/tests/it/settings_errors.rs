@@ -143,8 +143,8 @@ fn money_that_cant_be() {
     check(
         "[budget]\nusd = -inf\n",
         expect![[r#"
-        provost.toml:2:1: budget.usd: must be a finite amount (is -inf); e.g. usd = 5.00
-    "#]],
+            provost.toml:2:1: budget.usd: must be more than 0 (is -inf); e.g. usd = 5.00
+        "#]],
     );
     check(
         "[budget]\nusd = 0.0000001\n",
@@ -217,14 +217,14 @@ fn texts_that_cant_be() {
     check(
         "[agent]\nmodel = \"gpt\"\n",
         expect![[r#"
-        provost.toml:2:1: agent.model: there is no provider for the model `gpt`: write one of anthropic/MODEL, script:FILE
-    "#]],
+            provost.toml:2:1: agent.model: there is no provider for the model `gpt`: write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm
+        "#]],
     );
     check(
         "[agent]\nmodel = \"anthropik/claude\"\n",
         expect![[r#"
-        provost.toml:2:1: agent.model: there is no provider for the model `anthropik/claude`: did you mean `anthropic/claude`? Else write one of anthropic/MODEL, script:FILE
-    "#]],
+            provost.toml:2:1: agent.model: there is no provider for the model `anthropik/claude`: did you mean `anthropic/claude`? Else write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm
+        "#]],
     );
     check(
         "[agent]\nmodel = \"script:none.yaml\"\n",
@@ -235,14 +235,14 @@ fn texts_that_cant_be() {
     check_user(
         "[providers.anthropic]\nbase_url = \"example.com\"\n",
         expect![[r#"
-        /FOLDER/home/.config/provost/config.toml:2:1: providers.anthropic.base_url: must be an address that begins with http:// or https://; e.g. base_url = "https://gateway.example.com"
-    "#]],
+            /FOLDER/home/.config/provost/config.toml:2:1: providers.anthropic.base_url: must be an address that begins with http:// or https://; e.g. base_url = "http://127.0.0.1:8080/v1"
+        "#]],
     );
     check_user(
         "[providers.anthropic]\napi_key_env = \"sk-ant-secret\"\n",
         expect![[r#"
-        /FOLDER/home/.config/provost/config.toml:2:1: providers.anthropic.api_key_env: must be the name of an environment variable, not a key; e.g. api_key_env = "ANTHROPIC_API_KEY"
-    "#]],
+            /FOLDER/home/.config/provost/config.toml:2:1: providers.anthropic.api_key_env: must be the name of an environment variable, not a key; e.g. api_key_env = "MY_API_KEY"
+        "#]],
     );
     check_user(
         "[store]\ndir = \"runs\"\n",
@@ -387,14 +387,14 @@ fn a_projects_file_may_not_say_where_the_key_goes() {
     check(
         "[providers.anthropic]\nbase_url = \"https://evil.example\"\n",
         expect![[r#"
-        provost.toml:2:1: providers.anthropic.base_url: a project's file may not set this; set it in /FOLDER/home/.config/provost/config.toml, or as PROVOST_PROVIDERS_ANTHROPIC_BASE_URL
-    "#]],
+            provost.toml:2:1: providers.anthropic.base_url: a project's file may not set this; set it in /FOLDER/home/.config/provost/config.toml
+        "#]],
     );
     check(
         "[providers.anthropic]\napi_key_env = \"HOME\"\n",
         expect![[r#"
-        provost.toml:2:1: providers.anthropic.api_key_env: a project's file may not set this; set it in /FOLDER/home/.config/provost/config.toml, or as PROVOST_PROVIDERS_ANTHROPIC_API_KEY_ENV
-    "#]],
+            provost.toml:2:1: providers.anthropic.api_key_env: a project's file may not set this; set it in /FOLDER/home/.config/provost/config.toml
+        "#]],
     );
     check(
         "[store]\ndir = \"/tmp\"\n",
@@ -475,8 +475,8 @@ fn what_doesnt_fit_the_model_is_told() {
     check(
         "[agent]\nmodel = \"anthropic/claude-unheard-of\"\n[budget]\nusd = 5\n",
         expect![[r#"
-        error: provost.toml:4:1: budget.usd: limits money, but the price of anthropic/claude-unheard-of isn't known; limit tokens instead, e.g. tokens = 2_000_000
-    "#]],
+            error: provost.toml:4:1: budget.usd: limits money, but the price of anthropic/claude-unheard-of isn't known; limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models."anthropic/claude-unheard-of"] of your own settings file; or set allow_unpriced
+        "#]],
     );
     check(
         "[agent]\noutput_tokens_max = 900_000\n",

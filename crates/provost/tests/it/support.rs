@@ -52,9 +52,13 @@ impl Scene {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
+        self.write_bytes(name, text.as_bytes());
+    }
+
+    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        fs::write(path, bytes).unwrap();
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {

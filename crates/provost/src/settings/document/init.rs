@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::otherwise;
 use crate::settings::Settings;
 use crate::settings::declare::{From, Setting};
+use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
 
 /// Columns of a comment.
@@ -25,11 +26,23 @@ pub(crate) fn init_file(for_user: bool) -> String {
             let _ = write!(out, "\n{}[{section}]\n{}", comment(words), blocks.join("\n"));
         }
     }
+    if for_user {
+        named(&mut out, PROVIDERS_WORDS, "[providers.mine]", PROVIDER);
+        named(&mut out, MODELS_WORDS, "[models.\"mine/some-model\"]", MODEL);
+    }
     let _ = write!(out, "\n{}# [[stop_hooks]]\n", comment(STOP_HOOKS_WORDS));
     for field in STOP_HOOK {
         let _ = writeln!(out, "# {} = {}", field.name, field.example);
     }
     out
+}
+
+fn named<T>(out: &mut String, words: &str, head: &str, fields: &[Setting<T>]) {
+    let _ = write!(out, "\n{}# {head}\n", comment(words));
+    for field in fields {
+        out.push_str(&comment(&format!("{} {}", field.words, otherwise(field))));
+        let _ = writeln!(out, "# {} = {}", field.name, field.example);
+    }
 }
 
 fn block(setting: &Setting<Settings>) -> String {

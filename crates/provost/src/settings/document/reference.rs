@@ -6,6 +6,7 @@ use expect_test::expect_file;
 
 use super::{init_file, otherwise, schema};
 use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
 
 /// The page as Markdown.
@@ -23,6 +24,16 @@ fn reference() -> String {
                 .join(" or ");
             out.push_str(&entry(setting, &format!(" · variable {variables}{flag}")));
         }
+    }
+    let _ = write!(out, "\n## `[providers.NAME]`\n\n{PROVIDERS_WORDS}\n");
+    for field in PROVIDER {
+        let own = format!("`PROVOST_PROVIDERS_NAME_{}`", field.name.to_uppercase());
+        let theirs = if field.name == "base_url" { " or `NAME_BASE_URL` of built-in ones" } else { "" };
+        out.push_str(&entry(field, &format!(" · variable {own}{theirs}")));
+    }
+    let _ = write!(out, "\n## `[models.\"PROVIDER/MODEL\"]`\n\n{MODELS_WORDS}\n");
+    for field in MODEL {
+        out.push_str(&entry(field, ""));
     }
     let _ = write!(out, "\n## `[[stop_hooks]]`\n\n{STOP_HOOKS_WORDS}\n");
     for field in STOP_HOOK {
@@ -71,6 +82,9 @@ fn kind<T>(kind: &Kind<T>) -> String {
         Kind::Address(_) => "Address with `http://` or `https://`".to_owned(),
         Kind::Variable(_) => "Name of an environment variable".to_owned(),
         Kind::Folder(_) => "Absolute path".to_owned(),
+        Kind::Truth(_) => "`true` or `false`".to_owned(),
+        Kind::Price(_) => "US dollars, 0 included".to_owned(),
+        Kind::Choice { of, .. } => format!("One of `\"{}\"`", of.join("\"`, `\"")),
     }
 }
 

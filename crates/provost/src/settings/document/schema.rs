@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::otherwise;
 use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::named::{MODEL, MODELS, MODELS_WORDS, PROVIDER, PROVIDERS, PROVIDERS_WORDS};
 use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
 
 /// The JSON Schema of a settings file.
@@ -23,6 +24,8 @@ pub(crate) fn schema() -> Value {
             table["properties"][setting.name] = setting_schema(setting);
         }
     }
+    root["properties"][PROVIDERS] = named_schema(PROVIDERS_WORDS, PROVIDER);
+    root["properties"][MODELS] = named_schema(MODELS_WORDS, MODEL);
     root["properties"]["stop_hooks"] = stop_hooks_schema();
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("provost.toml");
@@ -31,6 +34,14 @@ pub(crate) fn schema() -> Value {
 
 fn object() -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": {} })
+}
+
+fn named_schema<T>(words: &str, fields: &[Setting<T>]) -> Value {
+    let mut table = object();
+    for field in fields {
+        table["properties"][field.name] = setting_schema(field);
+    }
+    json!({ "type": "object", "description": words, "additionalProperties": table })
 }
 
 fn stop_hooks_schema() -> Value {
@@ -54,6 +65,9 @@ fn setting_schema<T>(setting: &Setting<T>) -> Value {
         Kind::Address(_) => json!({ "type": "string", "pattern": "^https?://" }),
         Kind::Variable(_) => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
         Kind::Folder(_) => json!({ "type": "string" }),
+        Kind::Truth(_) => json!({ "type": "boolean" }),
+        Kind::Price(_) => json!({ "type": "number", "minimum": 0 }),
+        Kind::Choice { of, .. } => json!({ "enum": of }),
     };
     schema["description"] = json!(format!("{} {}", setting.words, otherwise(setting)));
     if let Otherwise::Is(default) = setting.otherwise

@@ -1,0 +1,109 @@
+//! `provost cost`: what was spent.
+//!
+//! Every call that was paid is an entry of its run's log; they are summed up as they are read, so that only the sums
+//! are held.
+
+mod page;
+mod since;
+mod sums;
+
+use jiff::tz::TimeZone;
+use provost_event::{Entry, Seq, Timestamp};
+use provost_harness::{Clock as _, Home as _, HomeError, RunQuery, RunSummary, SystemClock};
+use provost_store::LocalHome;
+
+use self::page::Page;
+use self::since::moment_of;
+use self::sums::{Paid, Sums};
+use super::find::find;
+use super::ps::NO_RUNS;
+use super::{home, print};
+use crate::cli::{CostArgs, CostGroup};
+use crate::exit::Exit;
+use crate::render::{safe, terminal_width};
+
+const READ_MAX: usize = 1_000;
+
+pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
+    let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
+    let since = args.since.as_deref().map(|when| moment_of(when, SystemClock.now(), &zone)).transpose()?;
+    let home = home()?;
+    let runs = chosen(&home, args.run.as_deref()).await?;
+    if runs.is_empty() && !args.json {
+        print(NO_RUNS)?;
+        return Ok(Exit::Done);
+    }
+    let mut reading = Reading { home: &home, since, sums: Sums::by(groups(&args), zone), unread: Vec::new() };
+    for run in &runs {
+        reading.run(run).await?;
+    }
+    let Reading { sums, unread, .. } = reading;
+    let page = Page { sums: &sums, runs: &runs, one_run: args.run.is_some(), since };
+    print(&if args.json { page.json()? } else { safe(&page.text(terminal_width())) })?;
+    for error in &unread {
+        eprintln!("error: not all that was spent is in it: {}", safe(&error.to_string()));
+    }
+    Ok(if unread.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+async fn chosen(home: &LocalHome, word: Option<&str>) -> anyhow::Result<Vec<RunSummary>> {
+    let one = match word {
+        Some(word) => Some(find(home, word).await?),
+        None => None,
+    };
+    let mut runs = home.list(RunQuery { max: usize::MAX }).await?;
+    runs.retain(|run| one.is_none_or(|one| run.run == one));
+    Ok(runs)
+}
+
+/// What was asked for, each once; else what is asked for most.
+fn groups(args: &CostArgs) -> Vec<CostGroup> {
+    match (args.by.as_slice(), &args.run) {
+        ([], None) => vec![CostGroup::Model],
+        ([], Some(_)) => vec![CostGroup::Agent, CostGroup::Model],
+        (given, _) => given.iter().fold(Vec::new(), |mut groups, group| {
+            if !groups.contains(group) {
+                groups.push(*group);
+            }
+            groups
+        }),
+    }
+}
+
+struct Reading<'a> {
+    home: &'a LocalHome,
+    since: Option<Timestamp>,
+    sums: Sums,
+    /// Logs that are damaged: they don't keep the others from being summed up.
+    unread: Vec<HomeError>,
+}
+
+impl Reading<'_> {
+    async fn run(&mut self, run: &RunSummary) -> Result<(), HomeError> {
+        if self.since.is_some_and(|since| run.updated_at < since) {
+            return Ok(());
+        }
+        match self.log(run).await {
+            Err(error @ HomeError::Unreadable { .. }) => {
+                self.unread.push(error);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    async fn log(&mut self, run: &RunSummary) -> Result<(), HomeError> {
+        let mut after = Seq::START;
+        loop {
+            let records = self.home.read(run.run.into(), after, READ_MAX).await?;
+            let Some(last) = records.last() else { return Ok(()) };
+            after = last.seq;
+            for record in &records {
+                let Entry::BudgetCharged(charged) = &record.entry else { continue };
+                if self.since.is_none_or(|since| record.at >= since) {
+                    self.sums.add(&Paid { charged, at: record.at, root_model: &run.model });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `provost models`: the providers and models that are known, and whether they can be reached.
+
+mod check;
+
+use std::fmt::Write as _;
+
+use provost_event::{MicroDollars, Price};
+use provost_llm::{ModelFacts, Provider, ProviderSettings};
+use serde_json::{Value, json};
+
+use super::{current_dir, print};
+use crate::cli::{ModelsArgs, ModelsCommand};
+use crate::exit::{Exit, Refusal};
+use crate::render::{Cells, Table, safe, terminal_width, tokens};
+use crate::settings::{Request, Scope, Settled, load};
+use crate::wiring::{Variables, asked, providers, variables};
+
+pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<Exit> {
+    let (folder, variables) = (current_dir()?, variables());
+    let request =
+        Request { scope: Scope::Project, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let settled = load(&request)?.0.settled()?;
+    match args.command {
+        Some(ModelsCommand::Check { name }) => check::check(name, settled, &folder, &variables).await,
+        None => list(&args, &settled, &variables),
+    }
+}
+
+fn list(args: &ModelsArgs, settled: &Settled, variables: &Variables) -> anyhow::Result<Exit> {
+    let settings = providers(&settled.settings, variables);
+    let wanted = |provider: &&Provider| args.provider.as_ref().is_none_or(|wanted| *wanted == provider.name);
+    let shown = settings.providers.iter().filter(wanted).collect::<Vec<_>>();
+    if shown.is_empty() {
+        let names = settings.providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>();
+        let what = format!("there is no provider `{}`", args.provider.as_deref().unwrap_or_default());
+        return Err(Refusal::new(what, format!("there are {}", names.join(", "))).into());
+    }
+    let used = asked(&settled.settings.model);
+    if args.json {
+        let all = shown.iter().map(|provider| as_json(provider, &settings)).collect::<Vec<_>>();
+        print(&format!("{}\n", json!({ "model": used, "providers": all })))?;
+    } else {
+        print(&safe(&page(&shown, &settings, used)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether the key that `provider` wants is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyState {
+    There,
+    Missing,
+    /// There is none, and none is needed.
+    NotNeeded,
+}
+
+impl KeyState {
+    fn of(provider: &Provider, settings: &ProviderSettings) -> Self {
+        match settings.key(&provider.name) {
+            Some(_) => Self::There,
+            None if provider.key_required => Self::Missing,
+            None => Self::NotNeeded,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::There => "there",
+            Self::Missing => "missing",
+            Self::NotNeeded => "not_needed",
+        }
+    }
+
+    fn said(self, provider: &Provider) -> String {
+        let variable = provider.key_env.as_deref().unwrap_or_default();
+        match self {
+            Self::There => "there".to_owned(),
+            Self::Missing => format!("missing: set {variable}"),
+            Self::NotNeeded => "not needed".to_owned(),
+        }
+    }
+}
+
+fn page(shown: &[&Provider], settings: &ProviderSettings, used: &str) -> String {
+    let mut table =
+        Table::new(&[("PROVIDER", Cells::Text), ("KEY", Cells::Text), ("ADDRESS", Cells::CutAtEnd)]);
+    for provider in shown {
+        let key = KeyState::of(provider, settings).said(provider);
+        table.row(vec![provider.name.clone(), key, without_userinfo(&provider.base_url)]);
+    }
+    let mut out = table.lines(terminal_width());
+    // Of many providers only those that can be asked now.
+    let is_listed =
+        |provider: &&&Provider| shown.len() == 1 || KeyState::of(provider, settings) != KeyState::Missing;
+    let facts = shown.iter().filter(is_listed).flat_map(|provider| facts_of(provider, settings));
+    let facts = facts.collect::<Vec<_>>();
+    if !facts.is_empty() {
+        // Writing to a String can't fail, here and below.
+        let _ = write!(out, "\n{}", models_table(&facts, used));
+        out.push_str("\nPrices are US dollars for a million tokens.\n");
+    }
+    let hidden = shown.iter().filter(|provider| !is_listed(provider));
+    let hidden = hidden.filter(|provider| facts_of(provider, settings).next().is_some());
+    let hidden = hidden.map(|provider| provider.name.as_str()).collect::<Vec<_>>();
+    if !hidden.is_empty() {
+        let _ = writeln!(out, "\n`provost models PROVIDER` also lists models of {}.", hidden.join(", "));
+    }
+    if settings.facts(used).is_none() && used.contains('/') && !used.contains(':') {
+        let _ = writeln!(
+            out,
+            "\nagent.model is {used}: its window and price aren't known; [models.\"{used}\"] states them."
+        );
+    }
+    out
+}
+
+fn models_table(facts: &[ModelFacts], used: &str) -> String {
+    let mut table = Table::new(&[
+        ("MODEL", Cells::CutAtStart),
+        ("WINDOW", Cells::Numbers),
+        ("ANSWER", Cells::Numbers),
+        ("INPUT", Cells::Numbers),
+        ("CACHED", Cells::Numbers),
+        ("OUTPUT", Cells::Numbers),
+        ("", Cells::Text),
+    ]);
+    facts.iter().for_each(|facts| table.row(row(facts, used)));
+    table.lines(terminal_width())
+}
+
+fn row(facts: &ModelFacts, used: &str) -> Vec<String> {
+    let unknown = || "?".to_owned();
+    let count = |count: Option<u64>| count.map_or_else(unknown, |count| tokens(count).replace(".0", ""));
+    let price =
+        |of: fn(Price) -> MicroDollars| facts.price.map_or_else(unknown, |price| of(price).to_string());
+    let long = facts.price.and_then(|price| price.long);
+    let mark = if facts.name == used { Some("agent.model".to_owned()) } else { None };
+    let long = long.map(|long| format!("more above {}", tokens(long.above_tokens).replace(".0", "")));
+    vec![
+        facts.name.clone(),
+        count(facts.window_tokens),
+        count(facts.output_tokens_max.map(u64::from)),
+        price(|price| price.input),
+        price(|price| price.cache_read),
+        price(|price| price.output),
+        mark.into_iter().chain(long).collect::<Vec<_>>().join(", "),
+    ]
+}
+
+/// The known models of a provider, by the names that they have there.
+fn facts_of<'a>(
+    provider: &'a Provider,
+    settings: &'a ProviderSettings,
+) -> impl Iterator<Item = ModelFacts> + 'a {
+    settings.catalog.of_provider(&provider.name).map(|facts| ModelFacts {
+        price: facts.price.or_else(|| settings.facts(&facts.name)?.price),
+        ..facts.clone()
+    })
+}
+
+fn as_json(provider: &Provider, settings: &ProviderSettings) -> Value {
+    let model = |facts: ModelFacts| {
+        json!({
+            "name": facts.name,
+            "window_tokens": facts.window_tokens,
+            "output_tokens_max": facts.output_tokens_max,
+            "price_micro_usd_per_million_tokens": facts.price,
+            "images": facts.images.unwrap_or(false),
+        })
+    };
+    json!({
+        "name": provider.name,
+        "wire": provider.wire,
+        "base_url": without_userinfo(&provider.base_url),
+        "key": KeyState::of(provider, settings).word(),
+        "key_env": provider.key_env,
+        "models": facts_of(provider, settings).map(model).collect::<Vec<_>>(),
+    })
+}
+
+/// The address without what may stand before its host.
+fn without_userinfo(base_url: &str) -> String {
+    crate::settings::without_password(base_url)
+}

@@ -1,0 +1,147 @@
+//! `provost models check`: one real call.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use provost_engine::Answer;
+use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, ModelPolicy, RunId, SessionId};
+use provost_harness::{DeltaSink, Message, ModelRequest, Part, Role, ToolChoice};
+use provost_llm::Provider;
+use tokio_util::sync::CancellationToken;
+
+use super::KeyState;
+use crate::commands::print;
+use crate::exit::{Exit, Refusal};
+use crate::render::{amount, duration, one_line, safe};
+use crate::settings::Settled;
+use crate::wiring::{Chosen, Variables, asked, choose_model, providers};
+
+const QUESTION: &str = "Answer with the one word: ready";
+/// Enough for a model that thinks before it answers.
+const OUTPUT_TOKENS_MAX: u32 = 2_048;
+const WIDTH: usize = 200;
+
+pub(super) async fn check(
+    name: Option<String>,
+    mut settled: Settled,
+    folder: &Path,
+    variables: &Variables,
+) -> anyhow::Result<Exit> {
+    // What a run may spend is no concern here.
+    settled.settings.budget.money = None;
+    if let Some(name) = name {
+        settled.settings.model = name;
+    }
+    settled.settings.model = asked(&settled.settings.model).to_owned();
+    let all = providers(&settled.settings, variables);
+    let chosen = choose_model(&settled, folder, variables)?;
+    let name = chosen.policy.name.clone();
+    let provider = name.split_once('/').and_then(|(of, _)| all.providers.get(of));
+    let Some(provider) = provider else {
+        return Err(Refusal::new(format!("{name} is a file's: there is nobody to ask"), "").into());
+    };
+    let started = Instant::now();
+    let outcome = ask(&chosen).await;
+    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match outcome {
+        Ok(answer) => {
+            print(&safe(&said(&answer, &chosen.policy, took_ms)))?;
+            Ok(Exit::Done)
+        }
+        Err(failure) => {
+            let key = KeyState::of(provider, &all);
+            print(&safe(&wrong(&failure, &name, provider, key)))?;
+            Ok(Exit::Failed)
+        }
+    }
+}
+
+async fn ask(chosen: &Chosen) -> Result<Answer, ModelFailure> {
+    struct Deaf;
+    impl DeltaSink for Deaf {
+        fn delta(&self, _: DeltaKind, _: &str) {}
+    }
+    let question = Message::new(Role::User, vec![Part::Block(Block::Text(QUESTION.to_owned()))]);
+    let request = ModelRequest {
+        session: SessionId::root(RunId::from_entropy(0)),
+        turn: 1,
+        answers_before: 0,
+        system: "",
+        tools: &Arc::from([]),
+        messages: &[Arc::new(question)],
+        output_tokens_max: chosen.policy.output_tokens_max.min(OUTPUT_TOKENS_MAX),
+        effort: chosen.policy.effort,
+        tool_choice: ToolChoice::Auto,
+    };
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone().drop_guard();
+    let answer = chosen.model.answer(request, &Deaf, &cancel).await;
+    drop(stop);
+    answer
+}
+
+fn said(answer: &Answer, policy: &ModelPolicy, took_ms: u64) -> String {
+    let texts = answer.content.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let text = one_line(&texts.collect::<String>(), WIDTH);
+    let usage = answer.usage;
+    let cost = policy.price.map_or_else(|| "price unknown".to_owned(), |price| price.cost(usage).to_string());
+    format!(
+        "{} works\n  it says    {}\n  model      {}\n  took       {}\n  tokens     {} in, {} out ({cost})\n",
+        policy.name,
+        if text.is_empty() { "(nothing)" } else { &text },
+        answer.model,
+        duration(took_ms),
+        amount(usage.prompt_tokens()),
+        amount(usage.output_tokens),
+    )
+}
+
+fn wrong(failure: &ModelFailure, name: &str, provider: &Provider, key: KeyState) -> String {
+    let mut out = format!("{name} doesn't work: {}\n", failure.class.words());
+    let mut row = |head: &str, text: &str| {
+        if !text.is_empty() {
+            out.push_str(&format!("  {head:<10} {text}\n"));
+        }
+    };
+    row("it says", &one_line(&failure.message, WIDTH));
+    row("status", &failure.status.map(|status| status.to_string()).unwrap_or_default());
+    row("request", failure.request_id.as_deref().unwrap_or_default());
+    row("address", &super::without_userinfo(&provider.base_url));
+    row("try", &advice(failure, provider, key));
+    out
+}
+
+fn advice(failure: &ModelFailure, provider: &Provider, key: KeyState) -> String {
+    let variable = provider.key_env.as_deref().unwrap_or("the key");
+    match failure.class {
+        ErrorClass::Unauthorized if key == KeyState::NotNeeded => {
+            format!("it wants a key after all: set {variable}")
+        }
+        ErrorClass::Unauthorized => format!("look whether {variable} holds the key of {}", provider.name),
+        ErrorClass::Forbidden => "look at the account's rights and credit at the provider".to_owned(),
+        ErrorClass::NotFound => format!(
+            "look at the model's name and at [providers.{}] base_url (the provider may not know either)",
+            provider.name
+        ),
+        ErrorClass::Transport if provider.free => {
+            format!("start {} on this machine, or set [providers.{}] base_url", provider.name, provider.name)
+        }
+        ErrorClass::RateLimited if failure.message.contains("quota") => {
+            "look at the account's credit and limits at the provider".to_owned()
+        }
+        ErrorClass::RateLimited | ErrorClass::Overloaded | ErrorClass::Server => {
+            "try again later; a run tries by itself".to_owned()
+        }
+        ErrorClass::Stalled | ErrorClass::Cut => {
+            "a model that is being loaded may need longer: try again".to_owned()
+        }
+        ErrorClass::Nonsense => {
+            format!("look whether [providers.{}] wire is what that server speaks", provider.name)
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,156 @@
+//! `provost models check`: one real call, over every way there is to a server, and what is wrong in words.
+
+use expect_test::{Expect, expect};
+
+use crate::model_server::{Authority, ModelServer, READY, refusal};
+use crate::support::Scene;
+
+const USER_FILE: &str = "home/.config/provost/config.toml";
+
+/// A scene whose provider `mine` is at `base_url`.
+fn scene(base_url: &str) -> Scene {
+    let scene = Scene::new();
+    let price = "[models.\"mine/big\"]\ninput_usd = 1\noutput_usd = 2\n";
+    scene.write(USER_FILE, &format!("[providers.mine]\nbase_url = \"{base_url}\"\n{price}"));
+    scene
+}
+
+/// What `models check mine/big` prints, and its exit status.
+fn checked(scene: &Scene, env: &[(&str, &str)]) -> (i32, String) {
+    let mut command = scene.command(&["models", "check", "mine/big"]);
+    let output = command.envs(env.iter().copied()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+#[track_caller]
+fn check_refusal(status: u16, body: &str, expected: Expect) {
+    let server = ModelServer::plain(vec![refusal(status, body)]);
+    let scene = scene(&format!("http://127.0.0.1:{}/v1", server.port));
+    let (exit, text) = checked(&scene, &[("MINE_API_KEY", "sk-secret-key")]);
+    assert_eq!(exit, 1, "{text}");
+    assert!(!text.contains("sk-secret"), "{text}");
+    expected.assert_eq(&text.replace(&server.port.to_string(), "PORT"));
+}
+
+#[test]
+fn a_model_that_answers_is_told_with_what_it_took() {
+    let server = ModelServer::plain(vec![READY.to_owned()]);
+    let scene = scene(&format!("http://127.0.0.1:{}", server.port));
+    let (exit, text) = checked(&scene, &[("MINE_API_KEY", " sk-secret-key\n")]);
+    expect![[r#"
+        mine/big works
+          it says    ready
+          model      big-1
+          took       TIME
+          tokens     1 000 000 in, 2 out ($1.00)
+    "#]]
+    .assert_eq(&scene.stable(&text));
+    assert_eq!(exit, 0);
+    let heads = server.heads();
+    assert!(heads[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{heads:?}");
+    assert!(heads[0].contains("authorization: Bearer sk-secret-key\r\n"), "{heads:?}");
+}
+
+#[test]
+fn what_is_wrong_is_told_in_words() {
+    check_refusal(
+        401,
+        r#"{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}"#,
+        expect![[r#"
+            mine/big doesn't work: the provider refused the key
+              it says    Incorrect API key provided
+              status     401
+              request    req_7
+              address    http://127.0.0.1:PORT/v1
+              try        look whether MINE_API_KEY holds the key of mine
+        "#]],
+    );
+    check_refusal(
+        404,
+        r#"{"error":{"message":"The model `big` does not exist","code":"model_not_found"}}"#,
+        expect![[r#"
+            mine/big doesn't work: model or address not found
+              it says    The model `big` does not exist
+              status     404
+              request    req_7
+              address    http://127.0.0.1:PORT/v1
+              try        look at the model's name and at [providers.mine] base_url (the provider may not know either)
+        "#]],
+    );
+    check_refusal(
+        429,
+        r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#,
+        expect![[r#"
+            mine/big doesn't work: rate limited
+              it says    You exceeded your current quota
+              status     429
+              request    req_7
+              address    http://127.0.0.1:PORT/v1
+              try        look at the account's credit and limits at the provider
+        "#]],
+    );
+    check_refusal(
+        500,
+        "<html>Internal</html>",
+        expect![[r#"
+        mine/big doesn't work: the provider failed
+          it says    HTTP 500: <html>Internal</html>
+          status     500
+          request    req_7
+          address    http://127.0.0.1:PORT/v1
+          try        try again later; a run tries by itself
+    "#]],
+    );
+}
+
+#[test]
+fn nobody_there_and_no_key_are_told_apart() {
+    let scene = scene("http://127.0.0.1:9/v1");
+    let (exit, text) = checked(&scene, &[]);
+    assert_eq!(exit, 1);
+    assert!(text.contains("127.0.0.1:9 refuses connections; check that a server listens there"), "{text}");
+    let keyless = scene.provost(&["models", "check", "anthropic/claude-sonnet-4-5"]);
+    assert_eq!(keyless.status, 2);
+    assert!(keyless.stderr.contains("needs a key: set ANTHROPIC_API_KEY"), "{keyless:?}");
+    let unknown = scene.provost(&["models", "check", "nobody/x"]);
+    assert_eq!(unknown.status, 2);
+    let script = scene.provost(&["models", "check", "script:none.yaml"]);
+    assert_eq!(script.status, 2);
+}
+
+#[test]
+fn a_companys_own_authority_is_trusted_when_the_environment_names_it() {
+    let authority = Authority::new();
+    let server = ModelServer::tls(&authority, vec![READY.to_owned()]);
+    let scene = scene(&format!("https://localhost:{}/v1", server.port));
+    scene.write("ca.pem", &authority.pem());
+    let (exit, text) = checked(&scene, &[]);
+    assert_eq!(exit, 1);
+    assert!(text.contains("no trusted TLS connection to localhost:"), "{text}");
+    assert!(text.contains("SSL_CERT_FILE"), "{text}");
+    let (exit, text) = checked(&scene, &[("SSL_CERT_FILE", scene.path("ca.pem").to_str().unwrap())]);
+    assert_eq!(exit, 0, "{text}");
+    assert_eq!(server.heads().len(), 1);
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_used_and_sees_no_key() {
+    let authority = Authority::new();
+    let proxy = ModelServer::proxy(&authority, vec![READY.to_owned()]);
+    let scene = scene("https://models.example.test/v1");
+    scene.write("ca.pem", &authority.pem());
+    let address = format!("http://127.0.0.1:{}", proxy.port);
+    let certificates = scene.path("ca.pem");
+    let env = [
+        ("HTTPS_PROXY", address.as_str()),
+        ("SSL_CERT_FILE", certificates.to_str().unwrap()),
+        ("MINE_API_KEY", "sk-secret-key"),
+    ];
+    let (exit, text) = checked(&scene, &env);
+    assert_eq!(exit, 0, "{text}");
+    let heads = proxy.heads();
+    assert!(heads[0].starts_with("CONNECT models.example.test:443 HTTP/1.1\r\n"), "{heads:?}");
+    assert!(!heads[0].contains("sk-secret"), "{heads:?}");
+    assert!(heads[1].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{heads:?}");
+}
