@@ -83,13 +83,9 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
     Ok(RunPolicy {
         budget: Budget::default(),
+        allow_unpriced: false,
         agent: AgentPolicy {
-            model: ModelPolicy {
-                name: MODEL.to_owned(),
-                window_tokens: None,
-                output_tokens_max: 8192,
-                price: None,
-            },
+            model: ModelPolicy::new(MODEL, 8192),
             system_prompt: system_prompt(workspace, ""),
             tools: vec![noop_spec()?],
             workspace: workspace.to_owned(),

@@ -1,35 +1,44 @@
-//! Answers in Anthropic's streaming format (events of the Messages API, version 2023-06-01).
+//! What the model server answers, in each provider's streaming format.
 
-use std::fmt::Write as _;
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use provost_llm::WireFormat;
 
 /// What the model says before each call, in pieces as a provider streams them.
 const WORDS: [&str; 8] =
     ["I'll call ", "the tool ", "once more ", "and look ", "at what it ", "says ", "before I ", "go on."];
 
 /// An answer that calls the tool for the `number`th time.
-pub(crate) fn tool_call(number: usize) -> String {
-    let mut events = beginning();
-    let stop = r#"{"type":"content_block_stop","index":1}"#;
-    let start = format!(
-        r#"{{"type":"content_block_start","index":1,"content_block":{{"type":"tool_use","id":"toolu_{number:08}","name":"noop","input":{{}}}}}}"#
-    );
-    event(&mut events, "content_block_start", &start);
-    for piece in [r#"{\"n\":"#.to_owned(), format!(" {number}}}")] {
-        let delta = format!(
-            r#"{{"type":"content_block_delta","index":1,"delta":{{"type":"input_json_delta","partial_json":"{piece}"}}}}"#
-        );
-        event(&mut events, "content_block_delta", &delta);
+pub(crate) fn tool_call(wire: WireFormat, number: usize) -> String {
+    match wire {
+        WireFormat::Anthropic => anthropic::tool_call(number),
+        WireFormat::OpenaiResponses => responses::tool_call(number),
+        WireFormat::OpenaiChat => chat::tool_call(number),
+        WireFormat::Gemini => gemini::tool_call(number),
     }
-    event(&mut events, "content_block_stop", stop);
-    end(&mut events, "tool_use");
-    events
 }
 
 /// The last answer.
-pub(crate) fn last_text() -> String {
-    let mut events = beginning();
-    end(&mut events, "end_turn");
-    events
+pub(crate) fn last_text(wire: WireFormat) -> String {
+    match wire {
+        WireFormat::Anthropic => anthropic::last_text(),
+        WireFormat::OpenaiResponses => responses::last_text(),
+        WireFormat::OpenaiChat => chat::last_text(),
+        WireFormat::Gemini => gemini::last_text(),
+    }
+}
+
+/// What stands once in a request for each tool result in it.
+pub(crate) const fn result_mark(wire: WireFormat) -> &'static str {
+    match wire {
+        WireFormat::Anthropic => "\"tool_result\"",
+        WireFormat::OpenaiResponses => "\"function_call_output\"",
+        WireFormat::OpenaiChat => "\"tool_call_id\"",
+        WireFormat::Gemini => "\"functionResponse\"",
+    }
 }
 
 /// The whole response over HTTP/1.1, with `events` as its one chunk.
@@ -40,34 +49,9 @@ pub(crate) fn http(events: &str) -> String {
     )
 }
 
-fn beginning() -> String {
-    let mut events = String::with_capacity(2048);
-    event(
-        &mut events,
-        "message_start",
-        r#"{"type":"message_start","message":{"id":"msg_01","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":1}}}"#,
-    );
-    let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
-    event(&mut events, "content_block_start", start);
-    for words in WORDS {
-        let delta = format!(
-            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{words}"}}}}"#
-        );
-        event(&mut events, "content_block_delta", &delta);
-    }
-    event(&mut events, "content_block_stop", r#"{"type":"content_block_stop","index":0}"#);
-    events
-}
-
-fn end(events: &mut String, stop: &str) {
-    let delta = format!(
-        r#"{{"type":"message_delta","delta":{{"stop_reason":"{stop}","stop_sequence":null}},"usage":{{"output_tokens":40}}}}"#
-    );
-    event(events, "message_delta", &delta);
-    event(events, "message_stop", r#"{"type":"message_stop"}"#);
-}
-
-fn event(events: &mut String, name: &str, data: &str) {
-    // Writing to a String can't fail.
-    let _ = write!(events, "event: {name}\ndata: {data}\n\n");
+/// An event of which only the data matters.
+fn data(events: &mut String, data: &str) {
+    events.push_str("data: ");
+    events.push_str(data);
+    events.push_str("\n\n");
 }

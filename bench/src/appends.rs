@@ -86,7 +86,7 @@ pub(crate) async fn case(store: Store, sessions: usize, seconds: u64, dir: &Path
 
 async fn start(home: &dyn Home, dir: &Path) -> anyhow::Result<SessionId> {
     let (run, policy) = (agent::run_id(), Box::new(agent::policy(dir)?));
-    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), policy };
+    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
     home.post(run.into(), start.into(), None).await?;
     Ok(SessionId::root(run))
 }

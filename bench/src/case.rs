@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use provost_llm::WireFormat;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
@@ -15,7 +16,7 @@ pub(crate) enum Case {
     /// A run of a scripted model.
     Turn { store: Store, turns: usize },
     /// A conversation with a server.
-    Http { client: http::Client, calls: usize, port: u16 },
+    Http { client: http::Client, wire: WireFormat, calls: usize, port: u16 },
     /// Appends of many sessions at once.
     Appends { store: Store, sessions: usize, seconds: u64 },
     /// A log read and folded.
@@ -35,7 +36,9 @@ impl Case {
         builder.enable_all().build()?.block_on(async {
             match self {
                 Self::Turn { store, turns } => turn::case(*store, *turns, dir).await,
-                Self::Http { client, calls, port } => http::case(*client, *calls, *port, dir).await,
+                Self::Http { client, wire, calls, port } => {
+                    http::case(*client, *wire, *calls, *port, dir).await
+                }
                 Self::Appends { store, sessions, seconds } => {
                     appends::case(*store, *sessions, *seconds, dir).await
                 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use provost_event::Outcome;
 use provost_harness::{NoCallback, SystemClock};
-use provost_llm::{AnthropicModel, AnthropicOptions, ModelLimits};
+use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,8 @@ use crate::table::{self, Target};
 
 /// Longer conversations than this are measured fewer times.
 const OFTEN_CALLS_MAX: usize = 200;
+/// Provost's CPU time a turn, log durable, is at most so many times the bare client's.
+const BARE_TIMES_MAX: f64 = 4.0;
 
 /// Who talks to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,62 +34,86 @@ pub(crate) enum Client {
     /// Provost with a log in memory, as rig and the bare client keep nothing on disk.
     ProvostInMemory,
     Bare,
+    /// Speaks Anthropic's format only.
     Rig,
 }
 
 /// Measures and prints.
 pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     let server = ModelServer::start()?;
-    table::head("Tool calls over HTTP");
-    for calls in options.sized(&[50, 200][..], &[50, 200, 2000]) {
-        let runs = if *calls > OFTEN_CALLS_MAX { options.runs.min(3) } else { options.runs };
-        let measure = |client| {
-            let case = Case::Http { client, calls: *calls, port: server.port };
-            repeated(&case, options.dir(), runs)
-        };
-        let bare = measure(Client::Bare)?;
-        let rig = measure(Client::Rig)?;
-        print("bare client", *calls, &bare, [Target::None; 3]);
-        let bounds = print("rig's loop", *calls, &rig, [Target::None; 3]);
-        let [cpu, rate, peak] = bounds;
-        let targets = [Target::AtMost(cpu), Target::AtLeast(rate), Target::AtMost(peak)];
-        print("Provost, durable", *calls, &measure(Client::Provost)?, targets);
-        print("Provost, in memory", *calls, &measure(Client::ProvostInMemory)?, targets);
-        let sent = bare.iter().map(|s| s.each(count(s.sent_bytes)) / 1024.0).collect::<Vec<_>>();
-        table::row("bytes sent (bare client)", &format!("{calls} calls"), "KiB/turn", &sent, Target::None);
+    for wire in WireFormat::ALL {
+        table::head(&format!("Tool calls over HTTP: {wire}"));
+        for calls in options.sized(&[50, 200][..], &[50, 200, 2000]) {
+            compare(options, &server, wire, *calls)?;
+        }
     }
     Ok(())
 }
 
-/// Prints three lines; returns their medians.
-fn print(who: &str, calls: usize, samples: &[Sample], targets: [Target; 3]) -> [f64; 3] {
+fn compare(options: &Options, server: &ModelServer, wire: WireFormat, calls: usize) -> anyhow::Result<()> {
+    let runs = if calls > OFTEN_CALLS_MAX { options.runs.min(3) } else { options.runs };
+    let measure = |client| {
+        let case = Case::Http { client, wire, calls, port: server.port };
+        server.received()?;
+        let samples = repeated(&case, options.dir(), runs)?;
+        let (connections, bytes) = server.received()?;
+        anyhow::Ok((samples, count(connections) / count(runs), count(bytes) / count(runs * (calls + 1))))
+    };
+    let bare = measure(Client::Bare)?;
+    let cpu = print("bare client", calls, &bare, Target::None);
+    let durable = measure(Client::Provost)?;
+    print("Provost, durable", calls, &durable, Target::AtMost(BARE_TIMES_MAX * cpu));
+    print("Provost, in memory", calls, &measure(Client::ProvostInMemory)?, Target::None);
+    if wire == WireFormat::Anthropic {
+        print("rig's loop", calls, &measure(Client::Rig)?, Target::None);
+    }
+    Ok(())
+}
+
+/// What one client came to: its samples, connections a run, bytes of bodies a turn.
+type Measured = (Vec<Sample>, f64, f64);
+
+/// Prints a client's lines; returns the median of its CPU time.
+fn print(who: &str, calls: usize, (samples, connections, bytes): &Measured, target: Target) -> f64 {
     let size = format!("{calls} calls");
-    let [cpu, rate, peak] = targets;
     let row = |what: &str, unit: &str, target, value: &dyn Fn(&Sample) -> f64| {
         let values = samples.iter().map(value).collect::<Vec<_>>();
         table::row(&format!("{who}: {what}"), &size, unit, &values, target)
     };
-    [
-        row("CPU", "µs/turn", cpu, &Sample::cpu_us),
-        row("rate", "turns/s", rate, &Sample::per_second),
-        row("peak memory", "MiB", peak, &|s| mib(s.peak_kib)),
-    ]
+    let cpu = row("CPU", "µs/turn", target, &Sample::cpu_us);
+    row("rate", "turns/s", Target::None, &Sample::per_second);
+    row("peak memory", "MiB", Target::None, &|s| mib(s.peak_kib));
+    row("sent", "KiB/turn", Target::None, &|_| bytes / 1024.0);
+    row("connections", "", Target::None, &|_| *connections);
+    cpu
 }
 
 /// One conversation with `calls` tool calls: one more turn than that.
-pub(crate) async fn case(client: Client, calls: usize, port: u16, dir: &Path) -> anyhow::Result<Sample> {
+pub(crate) async fn case(
+    client: Client,
+    wire: WireFormat,
+    calls: usize,
+    port: u16,
+    dir: &Path,
+) -> anyhow::Result<Sample> {
     let base_url = base_url(port, calls, 0);
     match client {
-        Client::Provost => provost(Store::Sqlite, calls, &base_url, dir).await,
-        Client::ProvostInMemory => provost(Store::Memory, calls, &base_url, dir).await,
-        Client::Bare => bare::converse(calls, &base_url).await,
+        Client::Provost => provost(Store::Sqlite, wire, calls, &base_url, dir).await,
+        Client::ProvostInMemory => provost(Store::Memory, wire, calls, &base_url, dir).await,
+        Client::Bare => bare::converse(wire, calls, &base_url).await,
         Client::Rig => rig::converse(calls, &base_url).await,
     }
 }
 
-async fn provost(store: Store, calls: usize, base_url: &str, dir: &Path) -> anyhow::Result<Sample> {
+async fn provost(
+    store: Store,
+    wire: WireFormat,
+    calls: usize,
+    base_url: &str,
+    dir: &Path,
+) -> anyhow::Result<Sample> {
     let (home, _) = agent::home(store, dir)?;
-    let harness = agent::harness(Arc::new(home), Arc::new(model(base_url)?), Arc::new(NoCallback))?;
+    let harness = agent::harness(Arc::new(home), Arc::new(model(wire, base_url)?), Arc::new(NoCallback))?;
     let start = Start::now()?;
     let mut run = harness.start(agent::run_id(), agent::GOAL, agent::policy(dir)?).await?;
     let outcome = run.run(&CancellationToken::new()).await?;
@@ -97,10 +123,16 @@ async fn provost(store: Store, calls: usize, base_url: &str, dir: &Path) -> anyh
 }
 
 /// Provost's own client of the server at `base_url`.
-pub(crate) fn model(base_url: &str) -> anyhow::Result<AnthropicModel> {
-    Ok(AnthropicModel::new(AnthropicOptions {
-        base_url: base_url.to_owned(),
-        key: "bench".into(),
+pub(crate) fn model(wire: WireFormat, base_url: &str) -> anyhow::Result<ProviderModel> {
+    let version = match wire {
+        WireFormat::Anthropic | WireFormat::Gemini => "",
+        WireFormat::OpenaiResponses | WireFormat::OpenaiChat => "/v1",
+    };
+    Ok(ProviderModel::new(ProviderOptions {
+        provider: Provider::new("bench", wire, format!("{base_url}{version}")),
+        model: "a-model".to_owned(),
+        key: Some("bench".into()),
+        reasoning: None,
         limits: ModelLimits { first_token_ms: 600_000, ..ModelLimits::default() },
         clock: Arc::new(SystemClock),
     })?)

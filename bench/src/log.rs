@@ -21,7 +21,7 @@ pub(crate) fn records(entries: usize, workspace: &Path) -> anyhow::Result<Vec<Re
     let session = SessionId::root(RUN).into();
     let mut actors = [Actor::new(RUN.into()), Actor::new(session)];
     let policy = Box::new(agent::policy(workspace)?);
-    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), policy };
+    let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
     let mut waiting = VecDeque::from([(ActorKey::Run(RUN), Event::Run(start))]);
     let mut records = Vec::with_capacity(entries);
     let mut at = Timestamp(1_700_000_000_000);
@@ -57,6 +57,7 @@ fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEve
             result: ToolResult {
                 status: ToolStatus::Ok,
                 output: agent::tool_output(),
+                images: Vec::new(),
                 whole: None,
                 duration_ms: 1,
                 memory: None,

@@ -1,18 +1,23 @@
-//! A local server that answers as Anthropic's Messages API does, in a process of its own, so that what it costs
-//! isn't counted.
+//! A local server that answers as the providers do, in a process of its own, so that what it costs isn't counted.
 //!
-//! `POST /CALLS/HOLD_MS/v1/messages` is answered with a tool call until the conversation holds CALLS results, then,
-//! after HOLD_MS, with a last text.
+//! `POST /CALLS/HOLD_MS/…` is answered in the format that its path belongs to: with a tool call until the
+//! conversation holds CALLS results, then, after HOLD_MS, with a last text. `GET /` tells how many connections and
+//! bytes of bodies came since it was last asked.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use provost_llm::WireFormat;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::answer;
+
+static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
+static BODY_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The server's process; it ends with this.
 pub(crate) struct ModelServer {
@@ -34,6 +39,18 @@ impl ModelServer {
         let stdout = child.stdout.take().context("the model server has no output")?;
         BufReader::new(stdout).read_line(&mut line)?;
         Ok(Self { child, port: line.trim().parse().context("the model server says no port")? })
+    }
+
+    /// The connections and the bytes of bodies since this was last asked.
+    pub(crate) fn received(&self) -> anyhow::Result<(usize, usize)> {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(b"GET / HTTP/1.1\r\ncontent-length: 0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let mut numbers = answer.split_whitespace().map(str::parse);
+        let mut next = || numbers.next().context("the model server tells nothing");
+        // This connection isn't one of theirs.
+        Ok((next()??.saturating_sub(1), next()??))
     }
 }
 
@@ -62,6 +79,7 @@ pub(crate) fn serve() -> anyhow::Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
+            CONNECTIONS.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async {
                 // A client that goes away ends its connection, and nothing else.
                 let _ = converse(stream).await;
@@ -74,11 +92,17 @@ pub(crate) fn serve() -> anyhow::Result<()> {
 async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
     let mut received = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut received).await? {
-        let events = if request.results < request.calls {
-            answer::tool_call(request.results)
+        let Request::Answer { wire, calls, hold, results } = request else {
+            let (connections, bytes) = (&CONNECTIONS, &BODY_BYTES);
+            let told = format!("{} {}", connections.swap(0, Ordering::Relaxed), bytes.swap(0, Ordering::Relaxed));
+            stream.write_all(told.as_bytes()).await?;
+            return Ok(());
+        };
+        let events = if results < calls {
+            answer::tool_call(wire, results)
         } else {
-            tokio::time::sleep(request.hold).await;
-            answer::last_text()
+            tokio::time::sleep(hold).await;
+            answer::last_text(wire)
         };
         stream.write_all(answer::http(&events).as_bytes()).await?;
     }
@@ -86,10 +110,10 @@ async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
 }
 
 /// What a request asks for.
-struct Request {
-    calls: usize,
-    hold: Duration,
-    results: usize,
+enum Request {
+    /// What has come so far.
+    Received,
+    Answer { wire: WireFormat, calls: usize, hold: Duration, results: usize },
 }
 
 async fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> anyhow::Result<Option<Request>> {
@@ -101,13 +125,29 @@ async fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> anyhow:
             return Ok(None);
         }
     };
-    let mut path = whole.head.split_whitespace().nth(1).unwrap_or_default().split('/').skip(1);
+    let path = whole.head.split_whitespace().nth(1).unwrap_or_default();
+    if path == "/" {
+        return Ok(Some(Request::Received));
+    }
+    let wire = wire_of(path).with_context(|| format!("no format has the path {path}"))?;
+    let mut path = path.split('/').skip(1);
     let calls = path.next().context("no number of calls")?.parse()?;
     let hold = Duration::from_millis(path.next().context("no time to hold")?.parse()?);
     let body = received.get(..whole.end).unwrap_or_default();
-    let results = String::from_utf8_lossy(body).matches("\"tool_result\"").count();
+    let results = String::from_utf8_lossy(body).matches(answer::result_mark(wire)).count();
+    BODY_BYTES.fetch_add(whole.end.saturating_sub(whole.head.len()), Ordering::Relaxed);
     received.drain(..whole.end);
-    Ok(Some(Request { calls, hold, results }))
+    Ok(Some(Request::Answer { wire, calls, hold, results }))
+}
+
+fn wire_of(path: &str) -> Option<WireFormat> {
+    let ends = [
+        ("/v1/messages", WireFormat::Anthropic),
+        ("/v1/responses", WireFormat::OpenaiResponses),
+        ("/v1/chat/completions", WireFormat::OpenaiChat),
+        (":streamgeneratecontent?alt=sse", WireFormat::Gemini),
+    ];
+    ends.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, wire)| wire)
 }
 
 /// A request that is there as a whole.

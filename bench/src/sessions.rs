@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use provost_event::{Entry, Record};
 use provost_harness::{AgentHarness, HarnessCallback, Model};
-use provost_llm::ScriptedModel;
+use provost_llm::{ScriptedModel, WireFormat};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -63,7 +63,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
 pub(crate) async fn case(model: SlowModel, sessions: usize, port: u16, dir: &Path) -> anyhow::Result<Sample> {
     raise_open_files()?;
     let model: Arc<dyn Model> = match model {
-        SlowModel::Http => Arc::new(http::model(&base_url(port, TURNS, HOLD_MS))?),
+        SlowModel::Http => Arc::new(http::model(WireFormat::Anthropic, &base_url(port, TURNS, HOLD_MS))?),
         SlowModel::Scripted => {
             let script = turn::script(TURNS + 1, HOLD_MS);
             Arc::new(ScriptedModel::parse(&script, "bench")?)
