@@ -50,6 +50,12 @@ impl Wire for Anthropic {
         below(base, "/v1", ["v1", "messages"])
     }
 
+    fn models_url(&self, base: &Url) -> Url {
+        let mut url = below(base, "/v1", ["v1", "models"]);
+        url.set_query(Some("limit=1000"));
+        url
+    }
+
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
         request::body(request, &self.model, self.reasoning)
     }

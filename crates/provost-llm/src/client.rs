@@ -25,6 +25,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_MAX: Duration = Duration::from_secs(55);
 /// Characters shown of an error that isn't in the provider's format, such as a proxy's page.
 const FOREIGN_CHARS_MAX: usize = 200;
+/// Bytes read of a list of models; some providers have hundreds.
+const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What an endpoint is made of.
 pub(crate) struct EndpointSpec<'a> {
@@ -97,6 +99,24 @@ impl Endpoint {
         Err(self.refused(response).await)
     }
 
+    /// What is at `url`, a text of at most `LISTING_BYTES_MAX` bytes.
+    pub(crate) async fn get(&self, url: Url) -> Result<String, ModelFailure> {
+        let limit = Duration::from_millis(self.limits.first_token_ms);
+        let fetched = async {
+            let request = self.client.get(url).headers(self.headers.clone());
+            let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
+            if response.status().is_success() {
+                return Ok(text_of(&mut response, LISTING_BYTES_MAX).await);
+            }
+            Err(self.presentable(self.refused(response).await, Usage::default()))
+        };
+        tokio::select! {
+            biased;
+            text = fetched => text,
+            () = self.clock.sleep(limit) => Err(stalled("no answer began", self.limits.first_token_ms)),
+        }
+    }
+
     /// `failure` as it may be shown: without the key, shortened, with what was used.
     pub(crate) fn presentable(&self, mut failure: ModelFailure, usage: Usage) -> ModelFailure {
         failure.message = shorten(&self.key.scrub(&failure.message), self.limits.message_chars_max);
@@ -110,7 +130,7 @@ impl Endpoint {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let body = tokio::select! {
-            body = error_body(&mut response, self.limits.error_body_bytes_max) => body,
+            body = text_of(&mut response, self.limits.error_body_bytes_max) => body,
             () = self.clock.sleep(Duration::from_millis(self.limits.gap_ms)) => String::new(),
         };
         let body = self.key.scrub(&body);
@@ -209,7 +229,7 @@ fn is_stream(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
-async fn error_body(response: &mut Response, bytes_max: usize) -> String {
+async fn text_of(response: &mut Response, bytes_max: usize) -> String {
     let mut body = Vec::new();
     // A body that breaks off is as good as what came of it.
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -59,6 +59,13 @@ impl Wire for Gemini {
         url
     }
 
+    fn models_url(&self, base: &Url) -> Url {
+        let is_old = base.path().trim_end_matches('/').ends_with("/v1");
+        let mut url = below(base, if is_old { "/v1" } else { "/v1beta" }, [VERSION, "models"]);
+        url.set_query(Some("pageSize=1000"));
+        url
+    }
+
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
         request::body(request, &self.model, self.reasoning)
     }

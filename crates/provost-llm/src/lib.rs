@@ -19,6 +19,7 @@ mod gemini;
 mod json;
 mod key;
 mod limits;
+mod listing;
 mod openai_chat;
 mod openai_responses;
 mod patience;

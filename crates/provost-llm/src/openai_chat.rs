@@ -54,6 +54,12 @@ impl Wire for OpenaiChat {
         below(base, "/chat/completions", path.into_iter().skip(usize::from(!is_bare)))
     }
 
+    fn models_url(&self, base: &Url) -> Url {
+        let path = ["v1", "models"];
+        let is_bare = base.path().trim_matches('/').is_empty();
+        below(base, "/chat/completions", path.into_iter().skip(usize::from(!is_bare)))
+    }
+
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
         request::body(request, &self.model, self.deviations)
     }

@@ -48,6 +48,11 @@ impl Wire for OpenaiResponses {
         below(base, "", is_host_only.then_some("v1").into_iter().chain(["responses"]))
     }
 
+    fn models_url(&self, base: &Url) -> Url {
+        let is_host_only = base.path().trim_matches('/').is_empty();
+        below(base, "", is_host_only.then_some("v1").into_iter().chain(["models"]))
+    }
+
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
         request::body(request, &self.model, self.reasoning)
     }

@@ -15,9 +15,10 @@ use crate::client::{Endpoint, EndpointSpec};
 use crate::estimate::{request_bytes, tokens};
 use crate::gemini::Gemini;
 use crate::key::Key;
+use crate::listing;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
-use crate::stream::EventStream;
+use crate::stream::{EventStream, nonsense};
 use crate::wire::{Progress, Reader, Wire};
 use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
 
@@ -72,6 +73,18 @@ impl ProviderModel {
             clock: options.clock,
         })?;
         Ok(Self { wire, model, endpoint })
+    }
+
+    /// The names of the models that the provider says it has, as it writes them. A real call, which costs nothing.
+    ///
+    /// # Errors
+    /// Why they can't be had; not every provider lists them.
+    ///
+    /// # Cancellation
+    /// Dropping the future closes the connection.
+    pub async fn listed(&self) -> Result<Vec<String>, ModelFailure> {
+        let text = self.endpoint.get(self.wire.models_url(self.endpoint.base())).await?;
+        listing::names(&text).ok_or_else(|| nonsense("what the provider answers is no list of models"))
     }
 
     /// Asks, and reads the stream up to the end of the answer.

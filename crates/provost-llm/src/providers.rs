@@ -39,6 +39,9 @@ pub struct Provider {
     /// Whether its models cost nothing, such as those on one's own machine.
     #[serde(default)]
     pub free: bool,
+    /// How long its models may take to begin an answer, where that isn't the usual limit; in milliseconds.
+    #[serde(default)]
+    pub first_token_ms: Option<u64>,
     /// The provider whose models these are, where that is another: what is known of those holds here.
     #[serde(default)]
     pub models_of: Option<String>,
@@ -93,6 +96,7 @@ impl Provider {
             key_env: None,
             key_required: false,
             free: false,
+            first_token_ms: None,
             models_of: None,
             deviations: Deviations::default(),
         }

@@ -71,6 +71,26 @@ impl ProviderSettings {
         }
     }
 
+    /// The client of `provider/model`, for what only a provider's model can do.
+    ///
+    /// # Errors
+    /// As [`resolve`].
+    pub fn provider_model(&self, name: &str) -> Result<ProviderModel, ResolveError> {
+        let (provider, model) = self.split(name)?;
+        provided(name, model, provider, &self.facts(name).unwrap_or_default(), self)
+    }
+
+    /// The provider that `name` begins with, and its own name for the model.
+    fn split<'a>(&self, name: &'a str) -> Result<(&Provider, &'a str), ResolveError> {
+        let unknown = || ResolveError::UnknownProvider { name: name.to_owned(), hint: hint(name, self) };
+        let (of, model) = name.split_once('/').ok_or_else(unknown)?;
+        let provider = self.providers.get(of).ok_or_else(unknown)?;
+        if model.is_empty() {
+            return Err(ResolveError::NoModel { name: name.to_owned(), example: example_of(of, self) });
+        }
+        Ok((provider, model))
+    }
+
     /// The provider's key; `None` if there is none, or nothing in it.
     #[must_use]
     pub fn key(&self, provider: &str) -> Option<&SecretString> {
@@ -159,14 +179,9 @@ pub fn resolve(
     if let Some(file) = name.strip_prefix(REPLAY) {
         return replayed(name, file, settings);
     }
-    let unknown = || ResolveError::UnknownProvider { name: name.to_owned(), hint: hint(name, settings) };
-    let (of, model) = name.split_once('/').ok_or_else(unknown)?;
-    let provider = settings.providers.get(of).ok_or_else(unknown)?;
-    if model.is_empty() {
-        return Err(ResolveError::NoModel { name: name.to_owned(), example: example_of(of, settings) });
-    }
+    let (provider, model) = settings.split(name)?;
     let facts = settings.facts(name).unwrap_or_default();
-    Ok((provided(name, model, provider, &facts, settings)?, facts.policy(name)))
+    Ok((Arc::new(provided(name, model, provider, &facts, settings)?), facts.policy(name)))
 }
 
 fn scripted(
@@ -218,20 +233,24 @@ fn provided(
     provider: &Provider,
     facts: &ModelFacts,
     settings: &ProviderSettings,
-) -> Result<Arc<dyn Model>, ResolveError> {
+) -> Result<ProviderModel, ResolveError> {
     let key = settings.key(&provider.name).cloned();
     if key.is_none() && provider.key_required {
         let key_env = provider.key_env.clone().unwrap_or_default();
         return Err(ResolveError::MissingKey { name: name.to_owned(), key_env });
     }
-    Ok(Arc::new(ProviderModel::new(ProviderOptions {
+    let limits = ModelLimits {
+        first_token_ms: provider.first_token_ms.unwrap_or(settings.limits.first_token_ms),
+        ..settings.limits
+    };
+    ProviderModel::new(ProviderOptions {
         provider: provider.clone(),
         model: model.to_owned(),
         key,
         reasoning: facts.reasoning,
-        limits: settings.limits,
+        limits,
         clock: Arc::clone(&settings.clock),
-    })?))
+    })
 }
 
 fn example_of(provider: &str, settings: &ProviderSettings) -> String {

@@ -56,6 +56,9 @@ pub(crate) trait Wire: Send + Sync {
     /// Where a request goes.
     fn url(&self, base: &Url) -> Url;
 
+    /// Where the provider lists its models.
+    fn models_url(&self, base: &Url) -> Url;
+
     /// The request's bytes. They begin with those of the turn before, up to the end of its messages.
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8>;
 

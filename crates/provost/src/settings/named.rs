@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use provost_event::{MicroDollars, Price};
 use provost_llm::{
-    EffortField, ModelFacts, OutputCapField, Provider, Providers, Reasoning, ReasoningBack, WireFormat,
+    EffortField, LeastEffort, ModelFacts, OutputCapField, Provider, Providers, Reasoning, ReasoningBack,
+    WireFormat,
 };
 
 use super::Given;
@@ -36,8 +37,10 @@ pub(crate) struct ProviderTable {
     /// The file that holds the key.
     pub(crate) key_file: Option<PathBuf>,
     free: Option<bool>,
+    first_token_secs: Option<u64>,
     output_cap: Option<OutputCapField>,
     effort: Option<EffortField>,
+    least_effort: Option<LeastEffort>,
     reasoning_back: Option<ReasoningBack>,
     stream_options: Option<bool>,
 }
@@ -105,6 +108,8 @@ impl Table for ModelTable {
     }
 }
 
+/// An hour: whoever waits longer waits for nothing.
+const FIRST_TOKEN_SECS_MAX: u64 = 3_600;
 const TOKENS_MAX: u64 = 1_000_000_000;
 
 /// The fields of a provider.
@@ -148,6 +153,18 @@ pub(super) const PROVIDER: &[Setting<ProviderTable>] = &[
         ..field("free")
     },
     Setting {
+        kind: Kind::Count {
+            min: 1,
+            max: FIRST_TOKEN_SECS_MAX,
+            put: |table, n| table.first_token_secs = Some(n),
+        },
+        otherwise: Otherwise::Unset("60"),
+        example: "300",
+        words: "Seconds that a model may take to begin its answer: one that is loaded first, or thinks in silence, may \
+                need more.",
+        ..field("first_token_secs")
+    },
+    Setting {
         kind: Kind::Choice {
             of: &["max_tokens", "max_completion_tokens"],
             put: |table, name| {
@@ -164,10 +181,12 @@ pub(super) const PROVIDER: &[Setting<ProviderTable>] = &[
     },
     Setting {
         kind: Kind::Choice {
-            of: &["reasoning_effort", "reasoning", "none"],
+            of: &["reasoning_effort", "reasoning", "thinking", "thinking_and_effort", "none"],
             put: |table, name| {
                 table.effort = Some(match name {
                     "reasoning" => EffortField::Reasoning,
+                    "thinking" => EffortField::Thinking,
+                    "thinking_and_effort" => EffortField::ThinkingAndEffort,
                     "none" => EffortField::None,
                     _ => EffortField::ReasoningEffort,
                 });
@@ -177,6 +196,22 @@ pub(super) const PROVIDER: &[Setting<ProviderTable>] = &[
         example: r#""reasoning_effort""#,
         words: "Where Chat Completions are told there how much to think.",
         ..field("effort_field")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["low", "minimal", "none"],
+            put: |table, name| {
+                table.least_effort = Some(match name {
+                    "minimal" => LeastEffort::Minimal,
+                    "none" => LeastEffort::None,
+                    _ => LeastEffort::Low,
+                });
+            },
+        },
+        otherwise: Otherwise::Unset("as built in, else low"),
+        example: r#""minimal""#,
+        words: "What Chat Completions call the least effort there.",
+        ..field("least_effort")
     },
     Setting {
         kind: Kind::Choice {
@@ -285,13 +320,15 @@ impl ProviderTable {
             key_env: Some(format!("{}_API_KEY", upper(name))),
             ..Provider::new(name, WireFormat::OpenaiChat, "")
         });
-        let Provider { wire, base_url, key_env, free, deviations, .. } = &mut provider;
+        let Provider { wire, base_url, key_env, free, first_token_ms, deviations, .. } = &mut provider;
         put(wire, self.wire);
         put(base_url, self.base_url.clone());
         put(key_env, self.key_env.clone().map(Some));
         put(free, self.free);
+        put(first_token_ms, self.first_token_secs.map(|secs| Some(secs.saturating_mul(1_000))));
         put(&mut deviations.output_cap, self.output_cap);
         put(&mut deviations.effort, self.effort);
+        put(&mut deviations.least_effort, self.least_effort);
         put(&mut deviations.reasoning_back, self.reasoning_back);
         put(&mut deviations.no_stream_options, self.stream_options.map(|takes| !takes));
         provider

@@ -154,3 +154,24 @@ fn a_proxy_of_the_environment_is_used_and_sees_no_key() {
     assert!(!heads[0].contains("sk-secret"), "{heads:?}");
     assert!(heads[1].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{heads:?}");
 }
+
+#[test]
+fn a_model_that_isnt_there_is_told_with_those_that_are() {
+    let refused = refusal(404, r#"{"error":{"message":"model \"big\" not found, try pulling it first"}}"#);
+    let listed = ["small:1b", "big:7b", "nomic-embed", "qwen", "bigger", "llama"].map(|id| serde_json::json!({ "id": id }));
+    let listing = serde_json::json!({ "object": "list", "data": listed }).to_string();
+    let server = ModelServer::plain(vec![refused, refusal(200, &listing)]);
+    let scene = scene(&format!("http://127.0.0.1:{}", server.port));
+    let (exit, text) = checked(&scene, &[]);
+    assert_eq!(exit, 1);
+    expect![[r#"
+        mine/big doesn't work: model or address not found
+          it says    model "big" not found, try pulling it first
+          status     404
+          request    req_7
+          it has     mine/big:7b, mine/bigger, mine/qwen, mine/llama, mine/small:1b and 1 more
+          address    http://127.0.0.1:PORT
+          try        look at the model's name and at [providers.mine] base_url (the provider may not know either)
+    "#]].assert_eq(&text.replace(&server.port.to_string(), "PORT"));
+    assert!(server.heads()[1].starts_with("GET /v1/models HTTP/1.1\r\n"));
+}

@@ -7,7 +7,7 @@ use std::time::Instant;
 use provost_engine::Answer;
 use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, ModelPolicy, RunId, SessionId};
 use provost_harness::{DeltaSink, Message, ModelRequest, Part, Role, ToolChoice};
-use provost_llm::Provider;
+use provost_llm::{Provider, ProviderSettings};
 use tokio_util::sync::CancellationToken;
 
 use super::KeyState;
@@ -21,6 +21,8 @@ const QUESTION: &str = "Answer with the one word: ready";
 /// Enough for a model that thinks before it answers.
 const OUTPUT_TOKENS_MAX: u32 = 2_048;
 const WIDTH: usize = 200;
+/// Models named where the one that was asked isn't there.
+const LISTED_MAX: usize = 5;
 
 pub(super) async fn check(
     name: Option<String>,
@@ -51,7 +53,11 @@ pub(super) async fn check(
         }
         Err(failure) => {
             let key = KeyState::of(provider, &all);
-            print(&safe(&wrong(&failure, &name, provider, key)))?;
+            let there = match failure.class {
+                ErrorClass::NotFound => listed(&name, &all).await,
+                _ => Vec::new(),
+            };
+            print(&safe(&wrong(&failure, &name, provider, key, &there)))?;
             Ok(Exit::Failed)
         }
     }
@@ -100,7 +106,16 @@ fn said(answer: &Answer, policy: &ModelPolicy, took_ms: u64) -> String {
     )
 }
 
-fn wrong(failure: &ModelFailure, name: &str, provider: &Provider, key: KeyState) -> String {
+/// The models that the provider says it has, the nearest to `name` first; none if it doesn't say.
+async fn listed(name: &str, settings: &ProviderSettings) -> Vec<String> {
+    let Ok(model) = settings.provider_model(name) else { return Vec::new() };
+    let mut names = model.listed().await.unwrap_or_default();
+    let asked = name.split_once('/').map_or(name, |(_, asked)| asked);
+    names.sort_by_cached_key(|listed| strsim::damerau_levenshtein(listed, asked));
+    names
+}
+
+fn wrong(failure: &ModelFailure, name: &str, provider: &Provider, key: KeyState, there: &[String]) -> String {
     let mut out = format!("{name} doesn't work: {}\n", failure.class.words());
     let mut row = |head: &str, text: &str| {
         if !text.is_empty() {
@@ -110,6 +125,12 @@ fn wrong(failure: &ModelFailure, name: &str, provider: &Provider, key: KeyState)
     row("it says", &one_line(&failure.message, WIDTH));
     row("status", &failure.status.map(|status| status.to_string()).unwrap_or_default());
     row("request", failure.request_id.as_deref().unwrap_or_default());
+    let nearest = there.iter().take(LISTED_MAX).map(|model| format!("{}/{model}", provider.name));
+    let more = there.len().saturating_sub(LISTED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if !there.is_empty() {
+        row("it has", &format!("{}{more}", nearest.collect::<Vec<_>>().join(", ")));
+    }
     row("address", &super::without_userinfo(&provider.base_url));
     row("try", &advice(failure, provider, key));
     out
