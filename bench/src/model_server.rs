@@ -47,7 +47,7 @@ impl ModelServer {
         stream.write_all(b"GET / HTTP/1.1\r\ncontent-length: 0\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
-        let mut numbers = answer.split_whitespace().map(str::parse);
+        let mut numbers = answer.split_whitespace().map(str::parse::<usize>);
         let mut next = || numbers.next().context("the model server tells nothing");
         // This connection isn't one of theirs.
         Ok((next()??.saturating_sub(1), next()??))

@@ -26,8 +26,6 @@ pub(crate) struct Sample {
     pub(crate) peak_kib: u64,
     /// What the memory grew by meanwhile.
     pub(crate) grown_kib: u64,
-    /// Bytes that were sent.
-    pub(crate) sent_bytes: usize,
 }
 
 impl Sample {

@@ -1,5 +1,6 @@
 //! The conversation as a model sees it: a fold of the session's log that only grows.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -76,9 +77,9 @@ impl Message {
 
     /// The message in `dialect`, made by `serialize` when it isn't there yet. Only the first dialect asked for
     /// is kept.
-    pub fn wire(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Bytes {
+    pub fn wire(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Cow<'_, [u8]> {
         let form = self.wire.get_or_init(|| WireForm { dialect, bytes: serialize(self) });
-        if form.dialect == dialect { form.bytes.clone() } else { serialize(self) }
+        if form.dialect == dialect { Cow::Borrowed(&form.bytes) } else { Cow::Owned(serialize(self).into()) }
     }
 }
 

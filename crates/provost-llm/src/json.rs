@@ -1,6 +1,5 @@
 //! Writing requests: JSON put together from pieces that mostly are JSON already.
 
-use bytes::Bytes;
 use serde::Serialize;
 
 /// Puts `value` behind `out`.
@@ -10,8 +9,10 @@ pub(crate) fn put<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 }
 
 /// Puts `fragments` behind `out` with commas between them; empty ones are none.
-pub(crate) fn list(out: &mut Vec<u8>, fragments: &[Bytes]) {
-    for (place, fragment) in fragments.iter().filter(|fragment| !fragment.is_empty()).enumerate() {
+pub(crate) fn list(out: &mut Vec<u8>, fragments: &[impl AsRef<[u8]>]) {
+    for (place, fragment) in
+        fragments.iter().map(AsRef::as_ref).filter(|fragment| !fragment.is_empty()).enumerate()
+    {
         if place > 0 {
             out.push(b',');
         }

@@ -29,7 +29,7 @@ struct Live {
     ends: HashMap<ActorKey, End>,
 }
 
-/// A log's end. The tail is a gapless piece of the log up to the head, or empty.
+/// A log's end. The tail is a gapless piece of the log, or empty; it may be ahead of what the head tells.
 #[derive(Default)]
 struct End {
     head: watch::Sender<Seq>,
@@ -49,9 +49,6 @@ impl End {
         while self.tail.len() > TAIL_RECORDS_MAX || self.tail_bytes > TAIL_BYTES_MAX {
             let Some((_, bytes)) = self.tail.pop_front() else { break };
             self.tail_bytes -= bytes;
-        }
-        if let Some(last) = entries.last() {
-            self.head.send_replace(last.record.seq);
         }
     }
 
@@ -100,8 +97,8 @@ impl Feed {
         self.lock().served.contains(&run)
     }
 
-    /// Takes in what was just committed.
-    pub(crate) fn publish(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
+    /// Takes in what was just committed; nobody is told yet.
+    pub(crate) fn keep(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
         let mut live = self.lock();
         for (actor, entries) in written {
             let served = live.served.contains(&actor.run());
@@ -109,6 +106,16 @@ impl Feed {
                 Some(end) => end.push(entries),
                 None if served => live.ends.entry(*actor).or_default().push(entries),
                 None => {}
+            }
+        }
+    }
+
+    /// Tells those who follow of what was just committed.
+    pub(crate) fn announce(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
+        let live = self.lock();
+        for (actor, entries) in written {
+            if let (Some(end), Some(last)) = (live.ends.get(actor), entries.last()) {
+                end.head.send_replace(last.record.seq);
             }
         }
     }

@@ -57,7 +57,11 @@ impl Subscription {
             if !self.reached_end || head > self.after {
                 match self.home.read(self.actor, self.after, AT_ONCE).await {
                     Ok(records) if records.is_empty() => self.reached_end = true,
-                    Ok(records) => {
+                    Ok(mut records) => {
+                        if self.reached_end {
+                            // More may have been committed that isn't told yet.
+                            records.retain(|record| record.seq <= head);
+                        }
                         self.ready.extend(records);
                         continue;
                     }

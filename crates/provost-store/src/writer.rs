@@ -241,11 +241,13 @@ impl Writer {
     }
 
     fn tell(&mut self, batch: Batch) {
-        // Servers first: whoever sees an entry may rely on its effects being under way, its timers set.
+        // Effects begin with reading what led to them.
+        self.feed.keep(&batch.written);
+        // Then servers: whoever follows a log may rely on the effects of what it sees being under way, timers set.
         for (run, orders) in batch.orders {
             self.order(run, Orders::Changed(orders));
         }
-        self.feed.publish(&batch.written);
+        self.feed.announce(&batch.written);
         for (actor, _) in &batch.written {
             self.cache.tidy(*actor, |run| self.owned.contains_key(&run));
         }

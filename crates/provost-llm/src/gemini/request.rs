@@ -1,9 +1,7 @@
 //! A request's bytes: the same from turn to turn, but for what is new.
 
-use std::sync::Arc;
-
 use provost_event::{Json, ToolSpec};
-use provost_harness::{Dialect, Message, ModelRequest, ToolChoice};
+use provost_harness::{Dialect, ModelRequest, ToolChoice};
 use serde::Serialize;
 
 use super::WIRE;
@@ -33,8 +31,11 @@ struct GenerationConfig {
 pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Vec<u8> {
     let generation = if is_since_3(model, reasoning) { Generation::Since3 } else { Generation::Before3 };
     let dialect = Dialect { wire: WIRE.name(), variant: generation as u32 };
-    let wire = |message: &Arc<Message>| message.wire(dialect, |message| fragment(message, generation));
-    let contents = request.messages.iter().map(wire).collect::<Vec<_>>();
+    let contents = request
+        .messages
+        .iter()
+        .map(|message| message.wire(dialect, |message| fragment(message, generation)))
+        .collect::<Vec<_>>();
     let size = contents.iter().map(|content| content.len() + 1).sum::<usize>();
     let mut out = Vec::with_capacity(size + request.system.len() * 2 + 4096);
     out.push(b'{');

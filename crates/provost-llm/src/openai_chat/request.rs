@@ -1,9 +1,9 @@
 //! A request's bytes: the same from turn to turn, but for what is new.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use provost_event::{Effort, Json, SessionId, ToolSpec};
-use provost_harness::{Dialect, Message, ModelRequest, ToolChoice};
+use provost_harness::{Dialect, ModelRequest, ToolChoice};
 use serde::Serialize;
 
 use super::WIRE;
@@ -32,10 +32,13 @@ struct WireToolSpec<'a> {
 pub(super) fn body(request: &ModelRequest<'_>, model: &str, deviations: Deviations) -> Vec<u8> {
     let back = deviations.reasoning_back;
     let dialect = Dialect { wire: WIRE.name(), variant: variant(back) };
-    let wire = |message: &Arc<Message>| message.wire(dialect, |message| fragment(message, back));
     let is_cached = deviations.cache_control && model.starts_with(CACHED_WHERE_TOLD);
     let system = system(request.system, is_cached);
-    let messages = std::iter::once(system).chain(request.messages.iter().map(wire)).collect::<Vec<_>>();
+    let messages = std::iter::once(Cow::Owned(system.into()));
+    let messages = messages.chain(
+        request.messages.iter().map(|message| message.wire(dialect, |message| fragment(message, back))),
+    );
+    let messages = messages.collect::<Vec<Cow<'_, [u8]>>>();
     let size = messages.iter().map(|message| message.len() + 1).sum::<usize>();
     let mut out = Vec::with_capacity(size + 16 * 1024);
     out.extend_from_slice(b"{\"model\":");

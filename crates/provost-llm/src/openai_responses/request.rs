@@ -151,7 +151,7 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
             &mut bytes,
             &WireTool { r#type: "function", name, description, parameters: input_schema, strict: false },
         );
-        bytes.into()
+        bytes
     };
     if !tools.is_empty() {
         out.extend_from_slice(b",\"tools\":[");

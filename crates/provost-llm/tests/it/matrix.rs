@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use provost_engine::Answer;
 use provost_event::{Block, ErrorClass, ModelFailure, Usage};
-use provost_harness::{Part, SimulatedClock};
+use provost_harness::{Model as _, Part, SimulatedClock};
 use provost_llm::{ModelLimits, ProviderModel, ProviderOptions};
+use tokio_util::sync::CancellationToken;
 
 use crate::server::{Reply, Server, chunk};
 use crate::speaker::{Event, Neutral, Speaker, stream};
-use crate::support::{self, Conversation};
+use crate::support::{self, Conversation, Heard, in_time};
 
 /// Makes of each function a test for each provider.
 macro_rules! for_every_provider {
@@ -75,6 +76,15 @@ impl Scene {
 
     pub(crate) async fn ask(&self) -> Result<Answer, ModelFailure> {
         self.conversation.ask(&self.model).await
+    }
+
+    /// Asks, listens, and may be cancelled.
+    pub(crate) async fn hear(
+        &self,
+        heard: &Heard,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        in_time(self.model.answer(self.conversation.request(), heard, cancel)).await
     }
 
     /// Fails, and the client has closed the connection though the model is still there.

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use provost_event::{DeltaKind, Usage};
-use provost_harness::Model as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::matrix::*;
@@ -36,8 +35,7 @@ async fn text_comes_in_pieces_and_as_a_whole(speaker: &dyn Speaker) {
     let spoken = Spoken::text(&["Hel", "lo, ", "wörld"]);
     let scene = Scene::new(speaker, [whole(speaker, &speaker.events(&spoken))]).await;
     let heard = Heard::default();
-    let request = scene.conversation.request();
-    let answer = scene.model.answer(request, &heard, &CancellationToken::new()).await.unwrap();
+    let answer = scene.hear(&heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(said(&answer), [Neutral::Text("Hello, wörld".to_owned())]);
     assert_eq!(answer.model, SPEAKING);
     let pieces = spoken.text.into_iter().map(|piece| (DeltaKind::Text, piece)).collect::<Vec<_>>();
@@ -48,8 +46,7 @@ async fn a_bit_of_everything_is_understood(speaker: &dyn Speaker) {
     let spoken = Spoken::everything();
     let scene = Scene::new(speaker, [whole(speaker, &speaker.events(&spoken))]).await;
     let heard = Heard::default();
-    let request = scene.conversation.request();
-    let answer = scene.model.answer(request, &heard, &CancellationToken::new()).await.unwrap();
+    let answer = scene.hear(&heard, &CancellationToken::new()).await.unwrap();
     assert_eq!(said(&answer), spoken.blocks());
     assert_eq!(heard.text(DeltaKind::Thinking), "Hm… \"so\"\n");
     assert_eq!(heard.text(DeltaKind::Text), spoken.whole_text());

@@ -1,13 +1,12 @@
 //! Connections: used again, and closed when nobody wants the answer any more.
 
 use provost_event::ErrorClass;
-use provost_harness::Model as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::matrix::*;
 use crate::server::{Reply, chunk, plain};
 use crate::speaker::*;
-use crate::support::Heard;
+use crate::support::{Heard, in_time};
 
 for_every_provider! {
     turns_go_over_one_connection_also_after_errors,
@@ -61,12 +60,11 @@ async fn cancel_closes_the_connection_at_once_and_tells_what_was_taken(speaker: 
     let first = &events[..=speaker.before_text()];
     let scene = Scene::new(speaker, [Reply::Hold(begun(speaker, stream(first)))]).await;
     let (heard, cancel) = (Heard::default(), CancellationToken::new());
-    let (outcome, ()) =
-        tokio::join!(scene.model.answer(scene.conversation.request(), &heard, &cancel), async {
-            heard.until_first().await;
-            assert_eq!(scene.server.seen().closed, 0);
-            cancel.cancel();
-        });
+    let (outcome, ()) = tokio::join!(scene.hear(&heard, &cancel), async {
+        in_time(heard.until_first()).await;
+        assert_eq!(scene.server.seen().closed, 0);
+        cancel.cancel();
+    });
     let failure = outcome.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Aborted);
     assert_eq!(failure.usage, taken(first.last(), &scene.conversation));
@@ -77,11 +75,10 @@ async fn cancel_works_before_the_server_says_anything(speaker: &dyn Speaker) {
     for bytes in [Vec::new(), head(speaker)] {
         let scene = Scene::new(speaker, [Reply::Hold(bytes)]).await;
         let (heard, cancel) = (Heard::default(), CancellationToken::new());
-        let (outcome, ()) =
-            tokio::join!(scene.model.answer(scene.conversation.request(), &heard, &cancel), async {
-                scene.server.until(|seen| seen.asked.len() == 1).await;
-                cancel.cancel();
-            });
+        let (outcome, ()) = tokio::join!(scene.hear(&heard, &cancel), async {
+            scene.server.until(|seen| seen.asked.len() == 1).await;
+            cancel.cancel();
+        });
         assert_eq!(outcome.unwrap_err().class, ErrorClass::Aborted);
         scene.server.until(|seen| seen.closed == 1).await;
     }
@@ -91,8 +88,7 @@ async fn a_cancelled_call_doesnt_even_connect(speaker: &dyn Speaker) {
     let scene = Scene::new(speaker, [Reply::Reset]).await;
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let request = scene.conversation.request();
-    let failure = scene.model.answer(request, &Heard::default(), &cancel).await.unwrap_err();
+    let failure = scene.hear(&Heard::default(), &cancel).await.unwrap_err();
     assert_eq!((failure.class, scene.server.seen().accepted), (ErrorClass::Aborted, 0));
 }
 

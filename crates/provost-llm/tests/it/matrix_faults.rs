@@ -5,14 +5,14 @@ use std::net::TcpListener;
 use std::thread;
 
 use provost_event::{ErrorClass, ModelFailure};
-use provost_harness::{Clock as _, Model as _};
+use provost_harness::Clock as _;
 use provost_llm::ProviderModel;
 use tokio_util::sync::CancellationToken;
 
 use crate::matrix::*;
 use crate::server::{Reply, chunk, plain};
 use crate::speaker::*;
-use crate::support::{Conversation, Heard};
+use crate::support::{Conversation, Heard, in_time};
 
 for_every_provider! {
     a_host_that_isnt_there_is_no_connection,
@@ -20,6 +20,7 @@ for_every_provider! {
     an_answer_that_is_no_stream_is_nonsense,
     a_stream_cut_anywhere_is_cut_and_keeps_what_was_taken,
     a_stream_without_an_event_is_cut,
+    a_connection_reset_in_the_middle_may_be_tried_again,
     a_server_that_says_nothing_is_a_stall,
     a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken,
     an_event_that_makes_no_sense_is_nonsense,
@@ -120,10 +121,29 @@ async fn a_stream_cut_anywhere_is_cut_and_keeps_what_was_taken(speaker: &dyn Spe
 }
 
 async fn a_stream_without_an_event_is_cut(speaker: &dyn Speaker) {
+    let empty = plain(200, "content-type: text/event-stream\r\n", "");
+    let mut replies = vec![Reply::Whole(empty.clone()), Reply::Cut(empty)];
     for body in ["", "\n\n", ": nothing\n\n"] {
-        for reply in [Reply::Whole(streamed(speaker, [body.as_bytes()])), Reply::Cut(begun(speaker, body))] {
-            let failure = Scene::new(speaker, [reply]).await.ask().await.unwrap_err();
-            assert_eq!(failure.class, ErrorClass::Cut, "{failure:?}");
+        replies.push(Reply::Whole(streamed(speaker, [body.as_bytes()])));
+        replies.push(Reply::Cut(begun(speaker, body)));
+    }
+    for reply in replies {
+        let failure = Scene::new(speaker, [reply]).await.ask().await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Cut, "{failure:?}");
+    }
+}
+
+async fn a_connection_reset_in_the_middle_may_be_tried_again(speaker: &dyn Speaker) {
+    let events = speaker.events(&Spoken::text(&["Hello", "you"]));
+    for end in 0..events.len() - 1 {
+        let scene = Scene::new(speaker, [Reply::Broken(begun(speaker, stream(&events[..end])))]).await;
+        // Bytes that weren't read yet go with the reset.
+        match scene.ask().await {
+            Err(failure) => {
+                let is_known = matches!(failure.class, ErrorClass::Cut | ErrorClass::Transport);
+                assert!(is_known && failure.class.may_retry(), "{failure:?}");
+            }
+            Ok(_) => assert!(events[end - 1].is_said),
         }
     }
 }
@@ -134,7 +154,7 @@ async fn a_server_that_says_nothing_is_a_stall(speaker: &dyn Speaker) {
         let began = clock.now();
         let (failure, at) = tokio::join!(scene.fails_and_closes(), async {
             scene.server.until(|seen| seen.asked.len() == 1).await;
-            clock.advance_to_next_sleeper().await
+            in_time(clock.advance_to_next_sleeper()).await
         });
         assert_eq!(at, began.plus_ms(60_000));
         assert_eq!(failure.class, ErrorClass::Stalled);
@@ -149,11 +169,10 @@ async fn a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken(speaker
     let (scene, clock) = Scene::timed(speaker, Reply::Hold(begun(speaker, stream(first)))).await;
     let (heard, cancel) = (Heard::default(), CancellationToken::new());
     let began = clock.now();
-    let (outcome, at) =
-        tokio::join!(scene.model.answer(scene.conversation.request(), &heard, &cancel), async {
-            heard.until_first().await;
-            clock.advance_to_next_sleeper().await
-        });
+    let (outcome, at) = tokio::join!(scene.hear(&heard, &cancel), async {
+        in_time(heard.until_first()).await;
+        in_time(clock.advance_to_next_sleeper()).await
+    });
     let failure = outcome.unwrap_err();
     assert_eq!(at, began.plus_ms(60_000));
     assert_eq!((failure.class, failure.request_id), (ErrorClass::Stalled, request_id(speaker)));

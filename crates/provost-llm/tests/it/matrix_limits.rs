@@ -66,13 +66,14 @@ async fn an_event_without_an_end_is_given_up_at_its_limit(speaker: &dyn Speaker)
 }
 
 async fn pings_without_an_end_are_a_stall(speaker: &dyn Speaker) {
-    let limits = ModelLimits { first_token_ms: 60, quiet_ms: 60, ..ModelLimits::default() };
+    let default = ModelLimits::default();
     let first = first(speaker);
-    for (first, words) in
-        [(&first[..0], "no answer began for 60 ms"), (&first[..], "nothing came but signs of life for 60 ms")]
-    {
-        let scene =
-            Scene::limited(speaker, [flood(begun(speaker, stream(first)), speaker.ping(), 2)], limits).await;
+    for (first, limits, words) in [
+        (&first[..0], ModelLimits { first_token_ms: 60, ..default }, "no answer began for 60 ms"),
+        (&first[..], ModelLimits { quiet_ms: 60, ..default }, "nothing came but signs of life for 60 ms"),
+    ] {
+        let reply = flood(begun(speaker, stream(first)), speaker.ping(), 2);
+        let scene = Scene::limited(speaker, [reply], limits).await;
         let failure = scene.fails_and_closes().await;
         assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Stalled, words));
         assert_eq!(failure.usage, taken(first.last(), &scene.conversation));

@@ -1,6 +1,6 @@
 //! What was said goes back unchanged, in bytes that begin as those of the turn before.
 
-use provost_event::Block;
+use provost_event::{Block, Effort};
 use provost_harness::{Part, Role, ToolChoice};
 use provost_llm::ProviderModel;
 
@@ -44,6 +44,7 @@ async fn five_turns(speaker: &dyn Speaker) -> Scene {
         scene.conversation.answered(&answer, &output(n));
         // What may change from turn to turn.
         scene.conversation.output_tokens_max += 1;
+        scene.conversation.effort = (n > 2).then_some(Effort::High);
         scene.conversation.tool_choice = if n == 2 { ToolChoice::None } else { ToolChoice::Auto };
     }
     scene

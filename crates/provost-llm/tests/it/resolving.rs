@@ -35,7 +35,11 @@ fn check_error(name: &str, change: impl FnOnce(&mut ProviderSettings), expected:
     let mut settings = settings(&folder);
     change(&mut settings);
     let error = resolve(name, &settings).map(|(_, policy)| policy).unwrap_err();
-    expected.assert_eq(&error.to_string().replace(&folder.path().display().to_string(), "DIR"));
+    let providers = settings.providers.iter().map(|provider| provider.name.as_str()).collect::<Vec<_>>();
+    let shown = error.to_string().replace(&folder.path().display().to_string(), "DIR");
+    let example = settings.catalog.of_provider("anthropic").next().unwrap();
+    let shown = shown.replace(&providers.join(", "), "PROVIDERS");
+    expected.assert_eq(&shown.replace(&format!("`{}`", example.name), "EXAMPLE"));
 }
 
 #[test]
@@ -101,41 +105,41 @@ fn names_that_lead_nowhere_say_what_to_write() {
         "antropic/claude-sonnet-4-5",
         as_is,
         expect![
-            "there is no provider for the model `antropic/claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write one of anthropic/MODEL, script:FILE"
+            "there is no provider for the model `antropic/claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write script:FILE, or PROVIDER/MODEL with one of PROVIDERS"
         ],
     );
     check_error(
         "claude-sonnet-4-5",
         as_is,
         expect![
-            "there is no provider for the model `claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write one of anthropic/MODEL, script:FILE"
+            "there is no provider for the model `claude-sonnet-4-5`: did you mean `anthropic/claude-sonnet-4-5`? Else write script:FILE, or PROVIDER/MODEL with one of PROVIDERS"
         ],
     );
     check_error(
-        "mistral/large",
+        "acme/large",
         as_is,
         expect![
-            "there is no provider for the model `mistral/large`: write one of anthropic/MODEL, script:FILE"
+            "there is no provider for the model `acme/large`: write script:FILE, or PROVIDER/MODEL with one of PROVIDERS"
         ],
     );
     check_error(
         "demo.yaml",
         as_is,
         expect![
-            "there is no provider for the model `demo.yaml`: did you mean `script:demo.yaml`? Else write one of anthropic/MODEL, script:FILE"
+            "there is no provider for the model `demo.yaml`: did you mean `script:demo.yaml`? Else write script:FILE, or PROVIDER/MODEL with one of PROVIDERS"
         ],
     );
     check_error(
         "",
         as_is,
-        expect!["there is no provider for the model ``: write one of anthropic/MODEL, script:FILE"],
+        expect![
+            "there is no provider for the model ``: write script:FILE, or PROVIDER/MODEL with one of PROVIDERS"
+        ],
     );
     check_error(
         "anthropic/",
         as_is,
-        expect![
-            "`anthropic/` names no model: write a model's name behind the slash, such as `anthropic/claude-opus-4-5`"
-        ],
+        expect!["`anthropic/` names no model: write a model's name behind the slash, such as EXAMPLE"],
     );
 }
 

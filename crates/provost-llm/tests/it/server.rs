@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 const FLOOD_BYTES_MAX: usize = 100_000_000;
 pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
 
@@ -23,6 +23,8 @@ pub(crate) enum Reply {
     Hold(Vec<u8>),
     /// Closes the connection with an error instead of an end.
     Reset,
+    /// Sends these bytes and then closes the connection with an error.
+    Broken(Vec<u8>),
     /// Sends some bytes and then others again and again, until the client closes the connection.
     Flood(Flood),
 }
@@ -109,9 +111,10 @@ async fn serve(mut stream: TcpStream, replies: &Mutex<VecDeque<Reply>>, tell: &w
         match reply.expect("a reply") {
             Reply::Whole(bytes) => stream.write_all(&bytes).await.unwrap(),
             Reply::Cut(bytes) => return stream.write_all(&bytes).await.unwrap(),
-            Reply::Reset => {
-                let stream = resetting(stream);
-                return drop(stream);
+            Reply::Reset => return drop(resetting(stream)),
+            Reply::Broken(bytes) => {
+                stream.write_all(&bytes).await.unwrap();
+                return drop(resetting(stream));
             }
             Reply::Hold(bytes) => {
                 stream.write_all(&bytes).await.unwrap();
@@ -186,13 +189,6 @@ pub(crate) fn streamed<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8
         out.extend(chunk(bytes));
     }
     out.extend_from_slice(b"0\r\n\r\n");
-    out
-}
-
-/// The beginning of a streamed answer that isn't over.
-pub(crate) fn begun(stream: &str) -> Vec<u8> {
-    let mut out = HEAD.as_bytes().to_vec();
-    out.extend(chunk(stream.as_bytes()));
     out
 }
 

@@ -14,7 +14,7 @@ use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFor
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::Server;
+use crate::server::{DEADLINE, Server};
 
 pub(crate) const KEY: &str = "sk-ant-secret-0123456789";
 /// The model that is asked unless a test says otherwise.
@@ -90,8 +90,13 @@ impl Conversation {
     }
 
     pub(crate) async fn ask(&self, model: &dyn Model) -> Result<Answer, ModelFailure> {
-        model.answer(self.request(), &Heard::default(), &CancellationToken::new()).await
+        in_time(model.answer(self.request(), &Heard::default(), &CancellationToken::new())).await
     }
+}
+
+/// What comes of `future`, which must come soon.
+pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.expect("in time")
 }
 
 pub(crate) fn result(call: &CallId, tool: &str, output: &str, is_error: bool) -> Part {
@@ -171,20 +176,9 @@ pub(crate) fn model(wire: WireFormat, server: &Server) -> ProviderModel {
     ProviderModel::new(options(wire, server.url())).unwrap()
 }
 
-pub(crate) fn limited(wire: WireFormat, server: &Server, limits: ModelLimits) -> ProviderModel {
-    ProviderModel::new(ProviderOptions { limits, ..options(wire, server.url()) }).unwrap()
-}
-
 /// A clock that stands still, for whoever moves it and for whoever goes by it.
 pub(crate) fn still_clock() -> (Arc<SimulatedClock>, Arc<dyn Clock>) {
     // Sun, 06 Nov 1994 08:49:37 GMT
     let clock = Arc::new(SimulatedClock::at(Timestamp(784_111_777_000)));
     (Arc::clone(&clock), clock)
-}
-
-/// A model by a clock that stands still, and the clock.
-pub(crate) fn timed(wire: WireFormat, server: &Server) -> (ProviderModel, Arc<SimulatedClock>) {
-    let (clock, by_clock) = still_clock();
-    let options = ProviderOptions { clock: by_clock, ..options(wire, server.url()) };
-    (ProviderModel::new(options).unwrap(), clock)
 }

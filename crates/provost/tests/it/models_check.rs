@@ -158,7 +158,8 @@ fn a_proxy_of_the_environment_is_used_and_sees_no_key() {
 #[test]
 fn a_model_that_isnt_there_is_told_with_those_that_are() {
     let refused = refusal(404, r#"{"error":{"message":"model \"big\" not found, try pulling it first"}}"#);
-    let listed = ["small:1b", "big:7b", "nomic-embed", "qwen", "bigger", "llama"].map(|id| serde_json::json!({ "id": id }));
+    let listed = ["small:1b", "big:7b", "nomic-embed", "qwen", "bigger", "llama"]
+        .map(|id| serde_json::json!({ "id": id }));
     let listing = serde_json::json!({ "object": "list", "data": listed }).to_string();
     let server = ModelServer::plain(vec![refused, refusal(200, &listing)]);
     let scene = scene(&format!("http://127.0.0.1:{}", server.port));
