@@ -23,6 +23,8 @@ use crate::table::{self, Target};
 
 /// Longer conversations than this are measured fewer times.
 const OFTEN_CALLS_MAX: usize = 200;
+/// In shorter conversations the start still shows.
+const TARGET_CALLS_MIN: usize = 200;
 /// Provost's CPU time a turn, log durable, is at most so many times the bare client's.
 const BARE_TIMES_MAX: f64 = 4.0;
 
@@ -62,7 +64,8 @@ fn compare(options: &Options, server: &ModelServer, wire: WireFormat, calls: usi
     let bare = measure(Client::Bare)?;
     let cpu = print("bare client", calls, &bare, Target::None);
     let durable = measure(Client::Provost)?;
-    print("Provost, durable", calls, &durable, Target::AtMost(BARE_TIMES_MAX * cpu));
+    let target = if calls >= TARGET_CALLS_MIN { Target::AtMost(BARE_TIMES_MAX * cpu) } else { Target::None };
+    print("Provost, durable", calls, &durable, target);
     print("Provost, in memory", calls, &measure(Client::ProvostInMemory)?, Target::None);
     if wire == WireFormat::Anthropic {
         print("rig's loop", calls, &measure(Client::Rig)?, Target::None);

@@ -94,7 +94,8 @@ async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
     while let Some(request) = next_request(&mut stream, &mut received).await? {
         let Request::Answer { wire, calls, hold, results } = request else {
             let (connections, bytes) = (&CONNECTIONS, &BODY_BYTES);
-            let told = format!("{} {}", connections.swap(0, Ordering::Relaxed), bytes.swap(0, Ordering::Relaxed));
+            let told =
+                format!("{} {}", connections.swap(0, Ordering::Relaxed), bytes.swap(0, Ordering::Relaxed));
             stream.write_all(told.as_bytes()).await?;
             return Ok(());
         };
@@ -113,7 +114,12 @@ async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
 enum Request {
     /// What has come so far.
     Received,
-    Answer { wire: WireFormat, calls: usize, hold: Duration, results: usize },
+    Answer {
+        wire: WireFormat,
+        calls: usize,
+        hold: Duration,
+        results: usize,
+    },
 }
 
 async fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> anyhow::Result<Option<Request>> {

@@ -20,6 +20,11 @@ pub(crate) fn list(out: &mut Vec<u8>, fragments: &[impl AsRef<[u8]>]) {
     }
 }
 
+/// What a tool that failed said, in formats that have no mark for it.
+pub(crate) fn failed(output: &str) -> String {
+    if is_blank(output) { "failed without output".to_owned() } else { format!("The tool failed:\n{output}") }
+}
+
 /// Whether nothing can be seen of `text`; providers refuse such blocks.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()

@@ -20,6 +20,7 @@ mod json;
 mod key;
 mod limits;
 mod listing;
+mod openai;
 mod openai_chat;
 mod openai_responses;
 mod patience;

@@ -14,17 +14,19 @@ mod usage;
 
 use provost_harness::{DeltaSink, ModelRequest};
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::HeaderMap;
 
-use crate::client::below;
 use crate::failure::ReadError;
 use crate::key::Key;
+use crate::openai;
 use crate::wire::{Reader, Wire};
-use crate::{Deviations, Reasoning, WireFormat};
+use crate::{Deviations, WireFormat};
 use answer::Reading;
 
 /// The wire format, which marks the blocks that only it understands.
 const WIRE: WireFormat = WireFormat::OpenaiChat;
+/// Where it is asked; a base address may end in it already.
+const PATH: &str = "/chat/completions";
 
 /// The format as one model speaks it.
 pub(crate) struct OpenaiChat {
@@ -33,31 +35,23 @@ pub(crate) struct OpenaiChat {
 }
 
 impl OpenaiChat {
-    /// How a model is told to think is the server's way here, not the model's: no `Reasoning` makes a difference.
-    pub(crate) const fn new(model: String, _: Option<Reasoning>, deviations: Deviations) -> Self {
+    /// How a model is told to think is the server's way here, not the model's.
+    pub(crate) const fn new(model: String, deviations: Deviations) -> Self {
         Self { model, deviations }
     }
 }
 
 impl Wire for OpenaiChat {
     fn headers(&self, key: &Key) -> Option<HeaderMap> {
-        let mut headers = HeaderMap::new();
-        if !key.is_empty() {
-            headers.insert(AUTHORIZATION, key.header("Bearer ")?);
-        }
-        Some(headers)
+        openai::headers(key)
     }
 
     fn url(&self, base: &Url) -> Url {
-        let path = ["v1", "chat", "completions"];
-        let is_bare = base.path().trim_matches('/').is_empty();
-        below(base, "/chat/completions", path.into_iter().skip(usize::from(!is_bare)))
+        openai::url(base, PATH, ["chat", "completions"])
     }
 
     fn models_url(&self, base: &Url) -> Url {
-        let path = ["v1", "models"];
-        let is_bare = base.path().trim_matches('/').is_empty();
-        below(base, "/chat/completions", path.into_iter().skip(usize::from(!is_bare)))
+        openai::url(base, PATH, ["models"])
     }
 
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {

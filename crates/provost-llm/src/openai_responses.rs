@@ -8,17 +8,19 @@ mod request;
 
 use provost_harness::{DeltaSink, ModelRequest};
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::HeaderMap;
 
-use crate::client::below;
 use crate::failure::ReadError;
 use crate::key::Key;
+use crate::openai;
 use crate::wire::{Reader, Wire};
 use crate::{Reasoning, WireFormat};
 use answer::Reading;
 
 /// The wire format, which marks the blocks that only it understands.
 const WIRE: WireFormat = WireFormat::OpenaiResponses;
+/// Where it is asked; a base address may end in it already.
+const PATH: &str = "/responses";
 /// The type of our own block that keeps a message's phase, which stands before its text. It is never sent as it is.
 const PHASE: &str = "provost_message_phase";
 
@@ -36,21 +38,15 @@ impl OpenaiResponses {
 
 impl Wire for OpenaiResponses {
     fn headers(&self, key: &Key) -> Option<HeaderMap> {
-        let mut headers = HeaderMap::new();
-        if !key.is_empty() {
-            headers.insert(AUTHORIZATION, key.header("Bearer ")?);
-        }
-        Some(headers)
+        openai::headers(key)
     }
 
     fn url(&self, base: &Url) -> Url {
-        let is_host_only = base.path().trim_matches('/').is_empty();
-        below(base, "", is_host_only.then_some("v1").into_iter().chain(["responses"]))
+        openai::url(base, PATH, ["responses"])
     }
 
     fn models_url(&self, base: &Url) -> Url {
-        let is_host_only = base.path().trim_matches('/').is_empty();
-        below(base, "", is_host_only.then_some("v1").into_iter().chain(["models"]))
+        openai::url(base, PATH, ["models"])
     }
 
     fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {

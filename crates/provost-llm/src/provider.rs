@@ -107,7 +107,7 @@ fn speak(options: &ProviderOptions) -> Box<dyn Wire> {
     match options.provider.wire {
         WireFormat::Anthropic => Box::new(Anthropic::new(model, reasoning)),
         WireFormat::OpenaiResponses => Box::new(OpenaiResponses::new(model, reasoning)),
-        WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, reasoning, options.provider.deviations)),
+        WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, options.provider.deviations)),
         WireFormat::Gemini => Box::new(Gemini::new(model, reasoning)),
     }
 }

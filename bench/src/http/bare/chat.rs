@@ -121,8 +121,7 @@ impl Speech for Chat {
 
     fn body(&self, messages: &[Message]) -> serde_json::Result<Vec<u8>> {
         let system = message("system", self.system.clone());
-        let function =
-            Function { name: TOOL, description: TOOL_DESCRIPTION, parameters: &self.schema };
+        let function = Function { name: TOOL, description: TOOL_DESCRIPTION, parameters: &self.schema };
         serde_json::to_vec(&Request {
             model: "gpt-5-mini",
             tools: [Tool { r#type: "function", function }],

@@ -123,8 +123,7 @@ impl Speech for Gemini {
     }
 
     fn body(&self, messages: &[Message]) -> serde_json::Result<Vec<u8>> {
-        let tool =
-            Tool { name: TOOL, description: TOOL_DESCRIPTION, parameters_json_schema: &self.schema };
+        let tool = Tool { name: TOOL, description: TOOL_DESCRIPTION, parameters_json_schema: &self.schema };
         serde_json::to_vec(&Request {
             system_instruction: Instruction { parts: [Words { text: &self.system }] },
             tools: [Tools { function_declarations: [tool] }],
@@ -134,7 +133,8 @@ impl Speech for Gemini {
     }
 
     fn take(answer: &mut Answer, data: &str) -> serde_json::Result<()> {
-        for part in serde_json::from_str::<Chunk>(data)?.candidates.into_iter().flat_map(|c| c.content.parts) {
+        for part in serde_json::from_str::<Chunk>(data)?.candidates.into_iter().flat_map(|c| c.content.parts)
+        {
             answer.text.push_str(&part.text.unwrap_or_default());
             if let Some(call) = part.function_call {
                 let arguments = call.args.get().to_owned();

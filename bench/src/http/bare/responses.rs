@@ -34,16 +34,22 @@ struct Tool<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
-    Message { role: &'static str, content: [Text; 1] },
+    Message { role: &'static str, content: Content },
     FunctionCall { call_id: String, name: String, arguments: String },
     FunctionCallOutput { call_id: String, output: String },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Said([Text; 1]),
+    Answered(String),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Text {
     InputText { text: String },
-    OutputText { text: String },
 }
 
 /// Any event; only what is needed of it.
@@ -66,12 +72,12 @@ impl Speech for Responses {
     type Message = Message;
 
     fn goal(text: &str) -> Message {
-        Message::Message { role: "user", content: [Text::InputText { text: text.to_owned() }] }
+        Message::Message { role: "user", content: Content::Said([Text::InputText { text: text.to_owned() }]) }
     }
 
     fn answered(messages: &mut Vec<Message>, answer: &Answer) -> anyhow::Result<()> {
-        let text = Text::OutputText { text: answer.text.clone() };
-        messages.push(Message::Message { role: "assistant", content: [text] });
+        let content = Content::Answered(answer.text.clone());
+        messages.push(Message::Message { role: "assistant", content });
         if let Some(Call { id, name, arguments }) = &answer.call {
             let (call_id, name, arguments) = (id.clone(), name.clone(), arguments.clone());
             messages.push(Message::FunctionCall { call_id, name, arguments });

@@ -2,16 +2,22 @@
 
 use provost_event::{Entry, FormatError, Record};
 
-fn stored() -> Vec<String> {
-    let text = include_str!("../../formats/v1/eventful-run.jsonl");
-    text.lines().map(str::to_owned).collect()
-}
+const V1: &str = include_str!("../../formats/v1/eventful-run.jsonl");
+const V2: &str = include_str!("../../formats/v2/eventful-run.jsonl");
 
 #[test]
 fn every_stored_line_reads_and_writes_back_the_same() {
-    for line in stored() {
-        let record = Record::from_line(&line).expect("a record");
+    for line in V2.lines() {
+        let record = Record::from_line(line).expect("a record");
         assert_eq!(record.to_line().expect("a line"), line);
+    }
+}
+
+#[test]
+fn a_line_of_the_first_version_loses_and_gains_nothing() {
+    for line in V1.lines() {
+        let record = Record::from_line(line).expect("a record");
+        assert_eq!(record.to_line().expect("a line"), line.replacen("\"v\":1", "\"v\":2", 1));
     }
 }
 
@@ -20,7 +26,7 @@ fn a_line_of_a_newer_version_is_refused_with_the_version_it_needs() {
     let line = r#"{"v":7,"actor":"000000000001","seq":1,"at_ms":1,"type":"something_new","x":1}"#;
     let error = Record::from_line(line).expect_err("newer");
     assert!(matches!(error, FormatError::Newer { needs: 7 }));
-    assert_eq!(error.to_string(), "written in format 7; this Provost reads up to 1: use a newer one");
+    assert_eq!(error.to_string(), "written in format 7; this Provost reads up to 2: use a newer one");
 }
 
 #[test]

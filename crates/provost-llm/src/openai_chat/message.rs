@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::WIRE;
 use crate::ReasoningBack;
-use crate::json::{is_blank, list, put};
+use crate::json::{failed, is_blank, list, put};
 
 /// Ends the prefix that the provider keeps for the next request.
 #[derive(Clone, Copy, Serialize)]
@@ -131,8 +131,7 @@ pub(super) fn fragment(message: &Message, back: ReasoningBack) -> Bytes {
 fn result(part: &Part) -> Option<Bytes> {
     let Part::ToolResult { call, output, images, is_error, .. } = part else { return None };
     let content = match (is_error, is_blank(output)) {
-        (true, true) => "failed without output".to_owned(),
-        (true, false) => format!("The tool failed:\n{output}"),
+        (true, _) => failed(output),
         // Some servers refuse a message without content.
         (false, true) if images.is_empty() => "(no output)".to_owned(),
         (false, true) => "(only pictures, which follow)".to_owned(),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::WIRE;
 use super::message::{CacheControl, fragment, system, variant};
 use crate::json::{list, put};
+use crate::openai;
 use crate::{Deviations, EffortField, LeastEffort, OutputCapField};
 
 /// OpenRouter lets a request say that of the models that cache only where they are told
@@ -116,14 +117,10 @@ const fn word(effort: Effort, least: LeastEffort) -> &'static str {
 }
 
 fn put_tool_choice(out: &mut Vec<u8>, request: &ModelRequest<'_>) {
-    let choice = match request.tool_choice {
-        _ if request.tools.is_empty() => return,
-        ToolChoice::Auto => return,
-        ToolChoice::Required => "required",
-        ToolChoice::None => "none",
-    };
-    out.extend_from_slice(b",\"tool_choice\":");
-    put(out, choice);
+    if let Some(choice) = openai::tool_choice(request) {
+        out.extend_from_slice(b",\"tool_choice\":");
+        put(out, choice);
+    }
 }
 
 fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {

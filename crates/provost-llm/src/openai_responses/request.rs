@@ -1,15 +1,18 @@
 //! A request's bytes: the same from turn to turn, but for what is new.
 
+use std::borrow::Cow;
+
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
 use provost_event::{Block, Effort, Json, ToolCall, ToolSpec};
-use provost_harness::{Dialect, ImageData, Message, ModelRequest, Part, Role, ToolChoice};
+use provost_harness::{Dialect, ImageData, Message, ModelRequest, Part, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{PHASE, WIRE};
 use crate::Reasoning;
-use crate::json::{is_blank, list, put};
+use crate::json::{failed, is_blank, list, put};
+use crate::openai;
 
 const DIALECT: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
 /// The least cap on an answer that the provider takes (`integer_below_min_value` below it).
@@ -133,14 +136,10 @@ fn effort_word(effort: Effort, model: &str) -> &'static str {
 }
 
 fn put_tool_choice(out: &mut Vec<u8>, request: &ModelRequest<'_>) {
-    let choice = match request.tool_choice {
-        _ if request.tools.is_empty() => return,
-        ToolChoice::Auto => return,
-        ToolChoice::Required => "required",
-        ToolChoice::None => "none",
-    };
-    out.extend_from_slice(b",\"tool_choice\":");
-    put(out, choice);
+    if let Some(choice) = openai::tool_choice(request) {
+        out.extend_from_slice(b",\"tool_choice\":");
+        put(out, choice);
+    }
 }
 
 fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
@@ -189,8 +188,9 @@ fn said_to_model(parts: &[Part]) -> Vec<Bytes> {
             Part::ToolResult { call, output, images, is_error, .. } => {
                 items.extend(user_message(std::mem::take(&mut content)));
                 let text =
-                    if *is_error && is_blank(output) { "failed without output" } else { output.as_str() };
-                let output = if images.is_empty() { Content::Text(text) } else { with_images(text, images) };
+                    if *is_error { Cow::Owned(failed(output)) } else { Cow::Borrowed(output.as_str()) };
+                let output =
+                    if images.is_empty() { Content::Text(&text) } else { with_images(&text, images) };
                 items.push(item(&WireItem::FunctionCallOutput { call_id: &call.0, output }));
             }
         }

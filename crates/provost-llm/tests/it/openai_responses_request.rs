@@ -166,7 +166,7 @@ async fn results_come_before_words_and_pictures_stand_among_them() {
         {"type":"message","role":"assistant","content":"Right."}
         {"type":"function_call","call_id":"a","name":"shell","arguments":"{\"n\": 1}"}
         {"type":"function_call","call_id":"b","name":"shell","arguments":"{}"}
-        {"type":"function_call_output","call_id":"a","output":"no such file"}
+        {"type":"function_call_output","call_id":"a","output":"The tool failed:\nno such file"}
         {"type":"function_call_output","call_id":"b","output":"failed without output"}
         {"type":"function_call_output","call_id":"c","output":""}
         {"type":"function_call_output","call_id":"d","output":[{"type":"input_text","text":"a picture"},{"type":"input_image","image_url":"data:image/gif;base64,R0lGODlhLg==","detail":"auto"}]}

@@ -420,7 +420,7 @@ pub(super) fn key(section: &str, name: &str, field: &str) -> String {
 }
 
 /// The keys of named tables that are set, in their order.
-pub(super) fn given<'a>(all: &'a BTreeMap<String, Given>) -> impl Iterator<Item = (&'a String, &'a Given)> {
+pub(super) fn given(all: &BTreeMap<String, Given>) -> impl Iterator<Item = (&String, &Given)> {
     all.iter().filter(|(key, given)| {
         given.source != Source::Default
             && (key.starts_with(&format!("{PROVIDERS}.")) || key.starts_with(&format!("{MODELS}.")))

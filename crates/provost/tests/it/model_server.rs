@@ -33,7 +33,7 @@ pub(crate) struct ModelServer {
 impl ModelServer {
     /// Over plain HTTP, the answers one after the other, the last one again and again.
     pub(crate) fn plain(answers: Vec<String>) -> Self {
-        Self::serve(answers, |stream| Ok(stream))
+        Self::serve(answers, Ok)
     }
 
     /// Over TLS as `authority` vouches for it.
