@@ -1,71 +1,19 @@
 //! The run's actor: the budget of the whole tree, and how the run as a whole stands.
 
-use std::collections::BTreeMap;
+mod ledger;
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Ended, Entry, Exhausted, Image,
-    MicroDollars, Outcome, PauseReason, Paused, Price, ResumeCause, Resumed, RunId, RunPolicy, RunStarted,
-    Seq, SessionId, SessionStarted, Timestamp, Usage,
+    Outcome, PauseReason, Paused, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq, SessionId,
+    SessionStarted, Timestamp,
 };
+
+pub use ledger::Ledger;
 
 use crate::step::StepBuilder;
 use crate::{
     ActorStatus, Effect, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step,
 };
-
-/// An answer shorter than this isn't worth a call: the budget counts as used up instead.
-const USEFUL_OUTPUT_TOKENS: u64 = 256;
-
-/// What a run has spent and set aside.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ledger {
-    /// Tokens charged.
-    pub tokens: u64,
-    /// Money charged, as far as prices are known.
-    pub cost: MicroDollars,
-    turns: BTreeMap<u32, u32>,
-    reserved: BTreeMap<(u32, u32), Reservation>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reservation {
-    tokens: u64,
-    cost: MicroDollars,
-    output_tokens_max: u32,
-}
-
-impl Ledger {
-    /// Turns of all agents.
-    #[must_use]
-    pub fn turns(&self) -> u32 {
-        self.turns.values().fold(0, |sum, turns| sum.saturating_add(*turns))
-    }
-
-    fn reserved_tokens(&self) -> u64 {
-        self.reserved.values().map(|r| r.tokens).fold(0, u64::saturating_add)
-    }
-
-    fn reserved_cost(&self) -> MicroDollars {
-        self.reserved.values().fold(MicroDollars(0), |sum, r| sum + r.cost)
-    }
-
-    fn reserve(&mut self, entry: &BudgetReserved) {
-        let reservation = Reservation {
-            tokens: entry.tokens,
-            cost: entry.cost,
-            output_tokens_max: entry.output_tokens_max,
-        };
-        self.reserved.insert((entry.session.agent, entry.call), reservation);
-    }
-
-    fn charge(&mut self, entry: &BudgetCharged) {
-        self.reserved.remove(&(entry.session.agent, entry.call));
-        self.tokens = self.tokens.saturating_add(entry.usage.total());
-        self.cost += entry.cost.unwrap_or_default();
-        let turns = self.turns.entry(entry.session.agent).or_default();
-        *turns = (*turns).max(entry.turn);
-    }
-}
 
 /// A run: the fold of its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -305,18 +253,17 @@ impl Deciding<'_> {
             return;
         }
         let (session, call) = (request.session, request.call);
-        if let Some(known) = self.state.ledger.reserved.get(&(session.agent, call)) {
-            let output_tokens_max = known.output_tokens_max;
+        if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call) {
             let deadline = self.state.deadline_at();
             return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
         }
-        match fitting_output(self.state, request) {
+        match self.state.ledger.fitting_output(self.state.budget, request) {
             Ok(output_tokens_max) => {
                 self.commit(BudgetReserved {
                     session,
                     call,
                     tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
-                    cost: worst_cost(request, output_tokens_max),
+                    cost: ledger::worst_cost(request, output_tokens_max),
                     output_tokens_max,
                 });
                 let deadline = self.state.deadline_at();
@@ -330,7 +277,7 @@ impl Deciding<'_> {
     }
 
     fn settle(&mut self, note: SettleNote) {
-        if self.state.ledger.reserved.contains_key(&(note.session.agent, note.call)) {
+        if self.state.ledger.reserved_output(note.session, note.call).is_some() {
             self.commit(BudgetCharged {
                 session: note.session,
                 call: note.call,
@@ -386,42 +333,4 @@ impl Deciding<'_> {
         self.arm_deadline();
         self.tell(self.root(), SessionEvent::Recover);
     }
-}
-
-/// The output cap that fits what is left of every limit, or the limit that leaves no useful one.
-fn fitting_output(state: &RunState, request: &ReserveRequest) -> Result<u32, Exhausted> {
-    let ledger = &state.ledger;
-    let wanted = u64::from(request.output_tokens_max);
-    let floor = wanted.min(USEFUL_OUTPUT_TOKENS);
-    let mut output = wanted;
-    if let Some(limit) = state.budget.tokens {
-        let taken =
-            ledger.tokens.saturating_add(ledger.reserved_tokens()).saturating_add(request.input_tokens);
-        output = output.min(limit.saturating_sub(taken));
-        if output < floor {
-            return Err(Exhausted { dimension: Dimension::Tokens, used: ledger.tokens, limit });
-        }
-    }
-    if let (Some(limit), Some(price)) = (state.budget.money, request.price) {
-        let price = price.for_prompt(request.input_tokens);
-        let taken = ledger.cost + ledger.reserved_cost() + worst_cost(request, 0);
-        output = output.min(price.output_tokens_for(limit.saturating_sub(taken)));
-        if output < floor {
-            return Err(Exhausted { dimension: Dimension::Money, used: ledger.cost.0, limit: limit.0 });
-        }
-    }
-    Ok(u32::try_from(output).unwrap_or(u32::MAX))
-}
-
-/// What the call costs if nothing comes from a cache and the answer is as long as it may be.
-fn worst_cost(request: &ReserveRequest, output_tokens: u32) -> MicroDollars {
-    let worst = |price: Price| {
-        let dearest = Price { input: price.input.max(price.cache_write), ..price };
-        dearest.cost(Usage {
-            input_tokens: request.input_tokens,
-            output_tokens: u64::from(output_tokens),
-            ..Usage::default()
-        })
-    };
-    request.price.map(worst).unwrap_or_default()
 }

@@ -1,7 +1,5 @@
 //! One provider's endpoint: a pooled client, and its errors in words that say what to check.
 
-use std::error::Error as StdError;
-use std::fmt::Write as _;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +10,9 @@ use provost_harness::Clock;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
-use crate::failure::{ReadError, Said, class_of, one_line, retry_after_ms, shorten};
+use crate::failure::{
+    ReadError, Said, cause_of, causes, class_of, one_line, request_id, retry_after_ms, shorten, stalled,
+};
 use crate::key::Key;
 use crate::patience::Patience;
 use crate::stream::EventStream;
@@ -196,32 +196,6 @@ fn trouble(error: &reqwest::Error, is_tls: bool) -> Trouble {
     } else {
         Trouble::Broken
     }
-}
-
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
-    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&error| error.source())
-}
-
-/// The innermost cause in its own words. The outer ones hold the address with whatever stands in it.
-pub(crate) fn cause_of(error: &reqwest::Error) -> String {
-    causes(error).skip(1).last().map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
-}
-
-pub(crate) fn stalled(what: &str, after_ms: u64) -> ModelFailure {
-    let mut message = format!("{what} for ");
-    // Writing to a String can't fail.
-    let _ = if after_ms.is_multiple_of(1000) {
-        write!(message, "{} s", after_ms / 1000)
-    } else {
-        write!(message, "{after_ms} ms")
-    };
-    ModelFailure::new(ErrorClass::Stalled, message)
-}
-
-/// The provider's name for the request.
-pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
-    let value: &HeaderValue = headers.get("request-id").or_else(|| headers.get("x-request-id"))?;
-    value.to_str().ok().map(|id| shorten(id, FOREIGN_CHARS_MAX))
 }
 
 fn is_stream(response: &Response) -> bool {

@@ -1,9 +1,11 @@
 //! What a provider's refusal means, whatever the provider.
 
+use std::error::Error as StdError;
+use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-use provost_event::{ErrorClass, Timestamp};
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use provost_event::{ErrorClass, ModelFailure, Timestamp};
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 
 /// What a provider says of an error in its own format, in an error's body or in the middle of a stream.
 #[derive(Debug, Default)]
@@ -18,6 +20,9 @@ pub(crate) struct Said {
 
 /// Reads an error's body; `None` if it isn't in the provider's format.
 pub(crate) type ReadError = fn(&str) -> Option<Said>;
+
+/// Characters kept of the provider's name for a request.
+const REQUEST_ID_CHARS_MAX: usize = 200;
 
 /// Words that providers use when a request is longer than the model's window.
 const TOO_LONG: &[&str] = &[
@@ -79,6 +84,34 @@ pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64>
     let date = httpdate::parse_http_date(value).ok()?;
     let since = date.duration_since(UNIX_EPOCH).unwrap_or_default();
     Some(Timestamp(ms(since)).since_ms(now))
+}
+
+/// The error and what caused it, from the outside in.
+pub(crate) fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&error| error.source())
+}
+
+/// The innermost cause in its own words. The outer ones hold the address with whatever stands in it.
+pub(crate) fn cause_of(error: &reqwest::Error) -> String {
+    causes(error).skip(1).last().map_or_else(|| "unknown cause".to_owned(), ToString::to_string)
+}
+
+/// A call that ended because nothing came, in these words, for so long.
+pub(crate) fn stalled(what: &str, after_ms: u64) -> ModelFailure {
+    let mut message = format!("{what} for ");
+    // Writing to a String can't fail.
+    let _ = if after_ms.is_multiple_of(1000) {
+        write!(message, "{} s", after_ms / 1000)
+    } else {
+        write!(message, "{after_ms} ms")
+    };
+    ModelFailure::new(ErrorClass::Stalled, message)
+}
+
+/// The provider's name for the request.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
+    let value: &HeaderValue = headers.get("request-id").or_else(|| headers.get("x-request-id"))?;
+    value.to_str().ok().map(|id| shorten(id, REQUEST_ID_CHARS_MAX))
 }
 
 /// The first `chars_max` characters of `text`, and a mark if that isn't all.

@@ -9,7 +9,7 @@ use provost_harness::Clock;
 use reqwest::Response;
 
 use crate::ModelLimits;
-use crate::client::{cause_of, request_id, stalled};
+use crate::failure::{cause_of, request_id, stalled};
 use crate::patience::Patience;
 use crate::sse::Sse;
 

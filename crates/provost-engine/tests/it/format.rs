@@ -10,7 +10,7 @@ use provost_event::{
     StopReason, ToolStatus,
 };
 
-use crate::world::{World, policy};
+use crate::world::{World, policy, without_hooks};
 
 fn lines(world: &World) -> String {
     let records = world.run_log().iter().chain(world.session_log());
@@ -22,8 +22,7 @@ fn eventful_run() -> World {
     let mut policy = policy();
     policy.budget.tokens = Some(2_000);
     policy.budget.wall_time_ms = Some(60_000);
-    let picture = |blob: &str| Image { kind: ImageKind::Png, blob: BlobId(blob.into()), bytes: 45 };
-    let mut world = World::start_with(vec![picture("a-picture")], policy);
+    let mut world = World::start(policy);
     world.fail(ErrorClass::RateLimited, Some(2_000));
     world.tick();
     world.call(&[("read", "{\"path\":\"a\"}"), ("shell", "{\"command\":\"make\"}")]);
@@ -40,7 +39,7 @@ fn eventful_run() -> World {
     world.call(&[("shell", "{\"command\":\"make test\"}")]);
     world.run_event(RunEvent::Pause { by: "a person".into() });
     let seq = world.tools()[0].0;
-    world.finish_with(seq, ToolStatus::Cancelled, "stopped", vec![picture("another-picture")]);
+    world.finish(seq, ToolStatus::Cancelled, "stopped");
     let budget = Budget { tokens: Some(1_200), ..Budget::default() };
     world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: Some(20) });
     while world.outcome().is_none() {
@@ -55,6 +54,17 @@ fn eventful_run() -> World {
     world
 }
 
+/// A run with pictures in its goal and in a tool's result.
+fn pictured_run() -> World {
+    let picture = |blob: &str| Image { kind: ImageKind::Png, blob: BlobId(blob.into()), bytes: 45 };
+    let mut world = World::start_with(vec![picture("a-picture")], without_hooks());
+    world.call(&[("read", "{\"path\":\"b.png\"}")]);
+    let seq = world.tools()[0].0;
+    world.finish_with(seq, ToolStatus::Ok, "image/png", vec![picture("another-picture")]);
+    world.say("done");
+    world
+}
+
 fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../provost-event/formats")
 }
@@ -64,6 +74,7 @@ fn formats() -> PathBuf {
 #[test]
 fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v2/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
+    expect_file!["../../../provost-event/formats/v2/pictured-run.jsonl"].assert_eq(&lines(&pictured_run()));
 }
 
 #[test]
