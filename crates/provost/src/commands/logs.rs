@@ -12,7 +12,6 @@ use super::find::find;
 use super::show::moment;
 use super::{home, print};
 use crate::cli::LogsArgs;
-use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::render::Sayer;
 
@@ -22,35 +21,40 @@ pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
     let home = home()?;
     let run = find(&home, &args.run).await?;
     let mut printer = Printer { json: args.json, sayer: Sayer::default() };
-    // Looked at first: what comes after this moment is followed.
-    let rests = run_state(&home, run).await?.is_some_and(|state| state.outcome().is_some());
-    let heads = print_there(&home, run, &mut printer).await?;
-    if args.follow && !rests {
-        follow(&home, run, heads, &mut printer).await?;
+    let there = print_there(&home, run, &mut printer).await?;
+    if args.follow && !there.rests {
+        follow(&home, run, there.heads, &mut printer).await?;
     }
     Ok(Exit::Done)
 }
 
-/// Prints what is there now, and tells up to where that is.
-async fn print_there(
-    home: &LocalHome,
-    run: RunId,
-    printer: &mut Printer,
-) -> anyhow::Result<Vec<(ActorKey, Seq)>> {
-    let (mut all, mut heads) = (Vec::new(), Vec::new());
+/// Up to where a log was printed.
+struct There {
+    heads: Vec<(ActorKey, Seq)>,
+    /// Whether the last that the run's own log says is that it rests or has ended: what was printed tells, for
+    /// whatever is asked besides may be older or newer than that.
+    rests: bool,
+}
+
+/// Prints what is there now.
+async fn print_there(home: &LocalHome, run: RunId, printer: &mut Printer) -> anyhow::Result<There> {
+    let (mut all, mut heads, mut rests) = (Vec::new(), Vec::new(), false);
     for actor in home.actors(run).await? {
         let mut head = Seq::START;
         loop {
             let records = home.read(actor, head, READ_MAX).await?;
             let Some(last) = records.last() else { break };
             head = last.seq;
+            if actor == ActorKey::Run(run) {
+                rests = place(last) == 2;
+            }
             all.extend(records);
         }
         heads.push((actor, head));
     }
     all.sort_by_key(|record| (record.at, place(record), record.seq));
     all.iter().try_for_each(|record| printer.print(record))?;
-    Ok(heads)
+    Ok(There { heads, rests })
 }
 
 /// Among entries of one moment the run's own come first, but for its rest or end; each log stays in its order.
