@@ -83,7 +83,6 @@ impl Source {
 enum Thinking {
     Enabled { budget_tokens: u32 },
     Adaptive,
-    Disabled,
 }
 
 #[derive(Serialize)]
@@ -131,13 +130,14 @@ pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Re
 /// A model that must call a tool isn't let think: the provider refuses that.
 fn put_thinking(out: &mut Vec<u8>, request: &ModelRequest<'_>, reasoning: Option<Reasoning>) {
     let Some(effort) = request.effort.filter(|_| request.tool_choice != ToolChoice::Required) else { return };
-    let thinking = match (reasoning.unwrap_or(Reasoning::Effort), effort) {
-        (_, Effort::Minimal) => Thinking::Disabled,
-        (Reasoning::Budget, effort) => match thinking_tokens(effort, request.output_tokens_max) {
+    let thinking = match reasoning.unwrap_or(Reasoning::Effort) {
+        Reasoning::Budget => match thinking_tokens(effort, request.output_tokens_max) {
             Some(budget_tokens) => Thinking::Enabled { budget_tokens },
             None => return,
         },
-        (Reasoning::Effort, effort) => {
+        Reasoning::Effort => {
+            // Models of this generation can't be told not to think at all.
+            let effort = if effort == Effort::Minimal { Effort::Low } else { effort };
             out.extend_from_slice(b",\"output_config\":");
             put(out, &OutputConfig { effort });
             Thinking::Adaptive

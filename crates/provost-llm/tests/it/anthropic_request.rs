@@ -122,13 +122,12 @@ async fn effort_is_told_as_the_model_understands_it() {
     let enabled = |budget: u32| {
         format!("64000,{cached},\"thinking\":{{\"type\":\"enabled\",\"budget_tokens\":{budget}}}}}")
     };
-    let disabled = format!("64000,{cached},\"thinking\":{{\"type\":\"disabled\"}}}}");
     let (words, budgets) = (Some(Reasoning::Effort), Some(Reasoning::Budget));
     for (effort, reasoning, expected) in [
         (None, words, format!("64000,{cached}}}")),
         (None, budgets, format!("64000,{cached}}}")),
-        (Some(Effort::Minimal), words, disabled.clone()),
-        (Some(Effort::Minimal), budgets, disabled),
+        (Some(Effort::Minimal), words, adaptive("low")),
+        (Some(Effort::Minimal), budgets, format!("64000,{cached}}}")),
         (Some(Effort::Low), words, adaptive("low")),
         (Some(Effort::Medium), None, adaptive("medium")),
         (Some(Effort::High), words, adaptive("high")),
