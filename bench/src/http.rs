@@ -18,7 +18,7 @@ use crate::agent::{self, Store};
 use crate::case::Case;
 use crate::measure::Start;
 use crate::model_server::{ModelServer, base_url};
-use crate::sample::{Sample, count, mib, repeated};
+use crate::sample::{Sample, count, in_child, mib};
 use crate::table::{self, Target};
 
 /// Longer conversations than this are measured fewer times.
@@ -52,43 +52,68 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Each round measures all clients one after the other, so that what a shared machine is like at the moment
+/// touches all of them alike; what is compared is the median of the rounds' ratios.
 fn compare(options: &Options, server: &ModelServer, wire: WireFormat, calls: usize) -> anyhow::Result<()> {
-    let runs = if calls > OFTEN_CALLS_MAX { options.runs.min(3) } else { options.runs };
-    let measure = |client| {
-        let case = Case::Http { client, wire, calls, port: server.port };
-        server.received()?;
-        let samples = repeated(&case, options.dir(), runs)?;
-        let (connections, bytes) = server.received()?;
-        anyhow::Ok((samples, count(connections) / count(runs), count(bytes) / count(runs * (calls + 1))))
-    };
-    let bare = measure(Client::Bare)?;
-    let cpu = print("bare client", calls, &bare, Target::None);
-    let durable = measure(Client::Provost)?;
-    let target = if calls >= TARGET_CALLS_MIN { Target::AtMost(BARE_TIMES_MAX * cpu) } else { Target::None };
-    print("Provost, durable", calls, &durable, target);
-    print("Provost, in memory", calls, &measure(Client::ProvostInMemory)?, Target::None);
+    let rounds = if calls > OFTEN_CALLS_MAX { options.runs.min(3) } else { options.runs };
+    let mut clients = vec![
+        Measured::new("bare client", Client::Bare),
+        Measured::new("Provost, durable", Client::Provost),
+        Measured::new("Provost, in memory", Client::ProvostInMemory),
+    ];
     if wire == WireFormat::Anthropic {
-        print("rig's loop", calls, &measure(Client::Rig)?, Target::None);
+        clients.push(Measured::new("rig's loop", Client::Rig));
+    }
+    for _ in 0..rounds {
+        for measured in &mut clients {
+            let case = Case::Http { client: measured.client, wire, calls, port: server.port };
+            server.received()?;
+            measured.samples.push(in_child(&case, options.dir())?);
+            let (connections, bytes) = server.received()?;
+            measured.connections.push(count(connections));
+            measured.sent_kib.push(count(bytes) / count(calls + 1) / 1024.0);
+        }
+    }
+    clients.iter().for_each(|measured| measured.print(calls));
+    if let [bare, durable, ..] = clients.as_slice() {
+        let ratios = durable.samples.iter().zip(&bare.samples);
+        let ratios = ratios.map(|(durable, bare)| durable.cpu_us() / bare.cpu_us()).collect::<Vec<_>>();
+        let target = if calls >= TARGET_CALLS_MIN { Target::AtMost(BARE_TIMES_MAX) } else { Target::None };
+        table::row("Provost, durable: CPU, times the bare client's", &size(calls), "", &ratios, target);
     }
     Ok(())
 }
 
-/// What one client came to: its samples, connections a run, bytes of bodies a turn.
-type Measured = (Vec<Sample>, f64, f64);
+/// What one client came to in each round.
+struct Measured {
+    who: &'static str,
+    client: Client,
+    samples: Vec<Sample>,
+    connections: Vec<f64>,
+    /// Bodies, a turn.
+    sent_kib: Vec<f64>,
+}
 
-/// Prints a client's lines; returns the median of its CPU time.
-fn print(who: &str, calls: usize, (samples, connections, bytes): &Measured, target: Target) -> f64 {
-    let size = format!("{calls} calls");
-    let row = |what: &str, unit: &str, target, value: &dyn Fn(&Sample) -> f64| {
-        let values = samples.iter().map(value).collect::<Vec<_>>();
-        table::row(&format!("{who}: {what}"), &size, unit, &values, target)
-    };
-    let cpu = row("CPU", "µs/turn", target, &Sample::cpu_us);
-    row("rate", "turns/s", Target::None, &Sample::per_second);
-    row("peak memory", "MiB", Target::None, &|s| mib(s.peak_kib));
-    row("sent", "KiB/turn", Target::None, &|_| bytes / 1024.0);
-    row("connections", "", Target::None, &|_| *connections);
-    cpu
+impl Measured {
+    const fn new(who: &'static str, client: Client) -> Self {
+        Self { who, client, samples: Vec::new(), connections: Vec::new(), sent_kib: Vec::new() }
+    }
+
+    fn print(&self, calls: usize) {
+        let row = |what: &str, unit: &str, values: &[f64]| {
+            table::row(&format!("{}: {what}", self.who), &size(calls), unit, values, Target::None);
+        };
+        let each = |value: &dyn Fn(&Sample) -> f64| self.samples.iter().map(value).collect::<Vec<_>>();
+        row("CPU", "µs/turn", &each(&Sample::cpu_us));
+        row("rate", "turns/s", &each(&Sample::per_second));
+        row("peak memory", "MiB", &each(&|sample| mib(sample.peak_kib)));
+        row("sent", "KiB/turn", &self.sent_kib);
+        row("connections", "", &self.connections);
+    }
+}
+
+fn size(calls: usize) -> String {
+    format!("{calls} calls")
 }
 
 /// One conversation with `calls` tool calls: one more turn than that.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{ErrorClass, ModelFailure, Usage};
 use provost_harness::{Clock, DeltaSink, Model, ModelRequest};
+use reqwest::Url;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +53,7 @@ pub struct ProviderModel {
     wire: Box<dyn Wire>,
     model: String,
     endpoint: Endpoint,
+    url: Url,
 }
 
 impl ProviderModel {
@@ -72,7 +74,8 @@ impl ProviderModel {
             limits: options.limits,
             clock: options.clock,
         })?;
-        Ok(Self { wire, model, endpoint })
+        let url = wire.url(endpoint.base());
+        Ok(Self { wire, model, endpoint, url })
     }
 
     /// The names of the models that the provider says it has, as it writes them. A real call, which costs nothing.
@@ -93,8 +96,7 @@ impl ProviderModel {
         request: &ModelRequest<'_>,
         reader: &mut dyn Reader,
     ) -> Result<EventStream, ModelFailure> {
-        let url = self.wire.url(self.endpoint.base());
-        let mut stream = self.endpoint.post(url, self.wire.body(request)).await?;
+        let mut stream = self.endpoint.post(self.url.clone(), self.wire.body(request)).await?;
         match read(&mut stream, reader).await {
             Ok(()) => Ok(stream),
             Err(failure) => Err(stream.named(failure)),

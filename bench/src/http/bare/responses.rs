@@ -33,6 +33,7 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "the variants are the wire's words")]
 pub(super) enum Message {
     Message { role: &'static str, content: Content },
     FunctionCall { call_id: String, name: String, arguments: String },
