@@ -24,10 +24,10 @@ pub(crate) fn refusal(status: u16, body: &str) -> String {
     )
 }
 
-/// Serves each connection one answer; tells the head of each request.
+/// Serves each connection one answer; tells each request.
 pub(crate) struct ModelServer {
     pub(crate) port: u16,
-    heads: Receiver<String>,
+    requests: Receiver<String>,
 }
 
 impl ModelServer {
@@ -42,11 +42,11 @@ impl ModelServer {
         Self::serve(answers, move |stream| secure(&config, stream))
     }
 
-    /// A proxy that connects everybody who asks for a tunnel to a server behind it, with TLS by `authority`; the
-    /// first heads that are told are those that the proxy got.
+    /// A proxy that connects everybody who asks for a tunnel to a server behind it, with TLS by `authority`; what
+    /// is told first is what the proxy got.
     pub(crate) fn proxy(authority: &Authority, answers: Vec<String>) -> Self {
         let config = authority.server_config();
-        let (tell, heads) = channel();
+        let (tell, requests) = channel();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         thread::spawn(move || {
@@ -62,14 +62,14 @@ impl ModelServer {
                 }
             }
         });
-        Self { port, heads }
+        Self { port, requests }
     }
 
     fn serve<S: Read + Write>(
         answers: Vec<String>,
         dress: impl Fn(TcpStream) -> io::Result<S> + Send + 'static,
     ) -> Self {
-        let (tell, heads) = channel();
+        let (tell, requests) = channel();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         thread::spawn(move || {
@@ -84,12 +84,12 @@ impl ModelServer {
                 });
             }
         });
-        Self { port, heads }
+        Self { port, requests }
     }
 
-    /// The heads of the requests so far.
-    pub(crate) fn heads(&self) -> Vec<String> {
-        self.heads.try_iter().collect()
+    /// The requests so far, head and body.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.try_iter().collect()
     }
 }
 
@@ -143,10 +143,12 @@ fn read_head(stream: &mut impl Read) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
+/// A request's head, and behind it its body.
 fn read_request(stream: &mut impl Read) -> io::Result<String> {
     let head = read_head(stream)?;
     let length =
         head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    stream.read_exact(&mut vec![0; length.unwrap_or(0)])?;
-    Ok(head)
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body)?;
+    Ok(head + &String::from_utf8_lossy(&body))
 }

@@ -47,9 +47,9 @@ fn a_model_that_answers_is_told_with_what_it_took() {
     "#]]
     .assert_eq(&scene.stable(&text));
     assert_eq!(exit, 0);
-    let heads = server.heads();
-    assert!(heads[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{heads:?}");
-    assert!(heads[0].contains("authorization: Bearer sk-secret-key\r\n"), "{heads:?}");
+    let requests = server.requests();
+    assert!(requests[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{requests:?}");
+    assert!(requests[0].contains("authorization: Bearer sk-secret-key\r\n"), "{requests:?}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_companys_own_authority_is_trusted_when_the_environment_names_it() {
     assert!(text.contains("SSL_CERT_FILE"), "{text}");
     let (exit, text) = checked(&scene, &[("SSL_CERT_FILE", scene.path("ca.pem").to_str().unwrap())]);
     assert_eq!(exit, 0, "{text}");
-    assert_eq!(server.heads().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn a_proxy_of_the_environment_is_used_and_sees_no_key() {
     ];
     let (exit, text) = checked(&scene, &env);
     assert_eq!(exit, 0, "{text}");
-    let heads = proxy.heads();
-    assert!(heads[0].starts_with("CONNECT models.example.test:443 HTTP/1.1\r\n"), "{heads:?}");
-    assert!(!heads[0].contains("sk-secret"), "{heads:?}");
-    assert!(heads[1].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{heads:?}");
+    let requests = proxy.requests();
+    assert!(requests[0].starts_with("CONNECT models.example.test:443 HTTP/1.1\r\n"), "{requests:?}");
+    assert!(!requests[0].contains("sk-secret"), "{requests:?}");
+    assert!(requests[1].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{requests:?}");
 }
 
 #[test]
@@ -174,5 +174,35 @@ fn a_model_that_isnt_there_is_told_with_those_that_are() {
           address    http://127.0.0.1:PORT
           try        look at the model's name and at [providers.mine] base_url (the provider may not know either)
     "#]].assert_eq(&text.replace(&server.port.to_string(), "PORT"));
-    assert!(server.heads()[1].starts_with("GET /v1/models HTTP/1.1\r\n"));
+    assert!(server.requests()[1].starts_with("GET /v1/models HTTP/1.1\r\n"));
+}
+
+#[test]
+fn effort_and_a_servers_own_ways_are_told_as_the_settings_say() {
+    let server = ModelServer::plain(vec![READY.to_owned()]);
+    let scene = scene(&format!("http://127.0.0.1:{}", server.port));
+    let settings = std::fs::read_to_string(scene.path(USER_FILE)).unwrap();
+    let ways = "output_cap = \"max_completion_tokens\"\nleast_effort = \"none\"\nstream_options = false\n";
+    scene.write(
+        USER_FILE,
+        &settings.replace("[models", &format!("{ways}[agent]\neffort = \"minimal\"\n[models")),
+    );
+    assert_eq!(checked(&scene, &[]).0, 0);
+    let requests = server.requests();
+    assert!(
+        requests[0].contains(r#""max_completion_tokens":2048,"reasoning_effort":"none""#),
+        "{requests:?}"
+    );
+    assert!(!requests[0].contains("stream_options"), "{requests:?}");
+}
+
+#[test]
+fn how_long_a_model_may_take_to_begin_is_a_setting() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let scene = scene(&format!("http://{}", silent.local_addr().unwrap()));
+    let settings = std::fs::read_to_string(scene.path(USER_FILE)).unwrap();
+    scene.write(USER_FILE, &settings.replace("[models", "first_token_secs = 1\n[models"));
+    let (exit, text) = checked(&scene, &[]);
+    assert_eq!(exit, 1);
+    assert!(text.contains("no answer began for 1 s"), "{text}");
 }

@@ -68,7 +68,7 @@ fn a_recorded_run_is_played_again_without_a_key_and_no_secret_is_in_the_file() {
         .replace("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "[secret]");
     let replayed_log = log(&scene).replace("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "[secret]");
     assert_eq!(replayed_log, hidden);
-    assert_eq!(server.heads().len(), 4);
+    assert_eq!(server.requests().len(), 4);
 }
 
 #[test]
