@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, RunId, RunPolicy, ToolSpec,
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, RunId, RunPolicy, ToolSpec, PermissionPolicy,
 };
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Home, Model, Models, SystemClock, Tool, ToolContext,
@@ -84,6 +84,7 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     Ok(RunPolicy {
         budget: Budget::default(),
         allow_unpriced: false,
+        observers: Vec::new(),
         agent: AgentPolicy {
             model: ModelPolicy::new(MODEL, 8192),
             system_prompt: system_prompt(workspace, ""),
@@ -91,6 +92,8 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
             workspace: workspace.to_owned(),
             limits,
             stop_hooks: Vec::new(),
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
             pace: Pace::Free,
         },
     })

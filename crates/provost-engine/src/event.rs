@@ -1,8 +1,8 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    BlobId, Block, Budget, Exhausted, Image, Json, MicroDollars, ModelFailure, Outcome, RunPolicy, Seq,
-    SessionId, SessionStarted, StopReason, StopReport, Timestamp, ToolStatus, Usage,
+    ApprovalAnswer, BlobId, Block, Budget, Exhausted, HookReport, Image, Json, MicroDollars, ModelFailure,
+    Outcome, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, Timestamp, ToolStatus, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -179,6 +179,22 @@ pub enum SessionEvent {
         seq: Seq,
         /// What.
         result: StopCheckResult,
+    },
+    /// The hooks answered.
+    HooksAnswered {
+        /// The effect.
+        seq: Seq,
+        /// What each that was asked said, in the order in which they were asked.
+        reports: Vec<HookReport>,
+    },
+    /// Somebody says whether a tool call may be made; ignored when the question has its answer.
+    Resolve {
+        /// The entry that asked.
+        asked: Seq,
+        /// The answer.
+        answer: ApprovalAnswer,
+        /// Who gives it.
+        by: String,
     },
     /// A timer is due.
     TimerFired {

@@ -20,4 +20,6 @@ pub use event::{
 };
 pub use run::{Ledger, RunState};
 pub use session::{SessionState, Standing};
-pub use step::{Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun};
+pub use step::{
+    CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,
+};

@@ -1,6 +1,6 @@
 //! What a decision comes to: entries to append and effects to perform.
 
-use provost_event::{ActorKey, CallId, Entry, Json, Seq, SessionId, Timestamp};
+use provost_event::{ActorKey, CallId, Entry, HookSubject, Json, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Event;
@@ -57,6 +57,8 @@ pub enum Effect {
     RunTool(ToolRun),
     /// Ask the stop hooks. Answered by `StopChecked`.
     CheckStop(StopCheck),
+    /// Ask hooks. Answered by `HooksAnswered`.
+    AskHooks(Consult),
     /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
     Timer {
         /// Until when.
@@ -111,6 +113,76 @@ pub struct StopCheck {
     pub final_text: String,
     /// True if stop hooks have already made the agent go on.
     pub blocked_before: bool,
+}
+
+/// A question to the hooks of a moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consult {
+    /// Whose hooks.
+    pub session: SessionId,
+    /// In which turn, from 1.
+    pub turn: u32,
+    /// About what, as the log has it.
+    pub about: HookSubject,
+    /// What the hooks are told besides.
+    pub details: ConsultDetails,
+}
+
+/// What hooks are told besides what the log's question says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsultDetails {
+    /// Nothing.
+    None,
+    /// Of a model call.
+    Request {
+        /// Messages and results that it will send.
+        items: u32,
+        /// What the provider counted of the last request, if it has.
+        input_tokens: Option<u64>,
+        /// Tools called in this turn.
+        tool_calls: u32,
+    },
+    /// Of a tool call.
+    Call(CallDetails),
+    /// Of a tool call that was made.
+    Result {
+        /// The call.
+        call: CallDetails,
+        /// The entry that has its result.
+        finished: Seq,
+    },
+    /// Of all calls of an answer.
+    Batch {
+        /// The calls with the entries that have their results, in order.
+        calls: Vec<(CallDetails, Seq)>,
+    },
+    /// Of the end of a turn, or of a session.
+    Text {
+        /// Tools called so far.
+        tool_calls: u32,
+        /// The agent's last words.
+        last_text: String,
+    },
+    /// Of a compaction that was made.
+    Compacted {
+        /// What stands for what was left out.
+        summary: String,
+    },
+}
+
+/// A tool call as hooks see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallDetails {
+    /// Its name.
+    pub call: CallId,
+    /// Its tool.
+    pub tool: String,
+    /// Its arguments.
+    pub input: Json,
+    /// Why consent is needed, where it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// Collects a step while it is being decided.

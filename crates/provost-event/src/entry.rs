@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, BlobId, Block, Budget, CallId, Dimension, ErrorClass, Exhausted, Image, Json, MicroDollars,
-    Outcome, RunPolicy, Seq, SessionId, StopReport, Timestamp, Usage,
+    AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, CallId, Dimension, ErrorClass,
+    Exhausted, HooksAsked, HooksDecided, Image, Json, MicroDollars, Outcome, PermissionDecided, RunPolicy,
+    Seq, SessionId, StopReport, Timestamp, Usage,
 };
 
 macro_rules! entries {
@@ -67,6 +68,16 @@ entries! {
     AssistantMessage = "assistant_message",
     /// A model call gave no usable answer and is made again.
     Retry = "retry",
+    /// The intent of asking hooks.
+    HooksAsked = "hooks_asked",
+    /// What they said.
+    HooksDecided = "hooks_decided",
+    /// What the permissions say of a tool call.
+    PermissionDecided = "permission_decided",
+    /// Somebody is asked whether a tool call may be made.
+    ApprovalRequested = "approval_requested",
+    /// Somebody has answered, or nobody has in time.
+    ApprovalResolved = "approval_resolved",
     /// The intent of a tool call.
     ToolStarted = "tool_started",
     /// The one result of a tool call.
@@ -160,6 +171,8 @@ pub enum ItemKind {
     CircleNotice,
     /// The stop hooks' reasons to go on.
     StopBlocked,
+    /// A hook wants the model to know something.
+    Reminder,
 }
 
 /// Who inside Provost spoke.
@@ -170,6 +183,8 @@ pub enum Origin {
     Engine,
     /// The stop hooks with these names.
     StopHooks(Vec<String>),
+    /// The hook with this name.
+    Hook(String),
 }
 
 /// Words of Provost to the model.
@@ -300,6 +315,8 @@ pub enum ToolStatus {
     Error,
     /// It was not run: no such tool, or arguments that make no sense.
     Rejected,
+    /// It was not run: a hook, the permissions or a person said no.
+    Denied,
     /// It ran longer than it may.
     TimedOut,
     /// It was cancelled.

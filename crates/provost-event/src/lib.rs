@@ -6,10 +6,12 @@
 mod content;
 mod entry;
 mod failure;
+mod hook;
 mod id;
 mod json;
 mod money;
 mod outcome;
+mod permission;
 mod policy;
 mod record;
 mod stop;
@@ -23,10 +25,18 @@ pub use entry::{
     ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
+pub use hook::{
+    HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookReport, HookSubject, HooksAsked,
+    HooksDecided, OnFailure, SessionSource,
+};
 pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
 pub use money::{LongPrice, MicroDollars, Price, Usage};
 pub use outcome::{Dimension, Exhausted, Outcome, PauseReason};
+pub use permission::{
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, Permission, PermissionDecided,
+    PermissionPolicy, Unanswered,
+};
 pub use policy::{
     Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
 };

@@ -79,6 +79,18 @@ pub enum PauseReason {
         /// How often.
         times: u32,
     },
+    /// A hook wants it.
+    Hook {
+        /// Which.
+        hook: String,
+        /// Why; may be empty.
+        reason: String,
+    },
+    /// Nobody has said in time whether a tool call may be made; the question stays.
+    Approval {
+        /// The call's tool.
+        tool: String,
+    },
 }
 
 impl fmt::Display for PauseReason {
@@ -93,6 +105,9 @@ impl fmt::Display for PauseReason {
             }
             Self::ToolFailures { times } => write!(f, "{times} tool calls failed in a row"),
             Self::CrashLoop { times } => write!(f, "the same turn was interrupted {times} times"),
+            Self::Hook { hook, reason } if reason.is_empty() => write!(f, "paused by hook {hook}"),
+            Self::Hook { hook, reason } => write!(f, "paused by hook {hook}: {reason}"),
+            Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Json, MicroDollars, Price};
+use crate::{HookPolicy, Json, MicroDollars, PermissionPolicy, Price};
 
 /// What binds a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub struct RunPolicy {
     pub allow_unpriced: bool,
     /// The root agent.
     pub agent: AgentPolicy,
+    /// The names of those who watch it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observers: Vec<String>,
 }
 
 /// Limits of spending; `None` is unlimited.
@@ -60,6 +63,12 @@ pub struct AgentPolicy {
     pub limits: Limits,
     /// Who must agree before it may stop, in order.
     pub stop_hooks: Vec<StopHookPolicy>,
+    /// Who decides at other moments, in the order in which they are asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookPolicy>,
+    /// Which tool calls it may make.
+    #[serde(default)]
+    pub permissions: PermissionPolicy,
     /// Whether it goes from turn to turn by itself.
     pub pace: Pace,
 }

@@ -10,7 +10,7 @@ use crate::{ActorKey, Entry, Seq, SessionId, Timestamp};
 
 /// The version of the serialized form. It rises when a kind of entry is added or one's meaning changes; every
 /// older version stays readable.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// One committed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

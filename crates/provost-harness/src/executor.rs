@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::known::Known;
 use crate::{HarnessDeps, Home};
 
+mod hooks;
 mod stop;
 mod think;
 mod tool;
@@ -55,6 +56,9 @@ impl Executor for HarnessExecutor {
             }
             Effect::CheckStop(check) => {
                 SessionEvent::StopChecked { seq, result: self.check_stop(&check, &cancel).await }
+            }
+            Effect::AskHooks(consult) => {
+                SessionEvent::HooksAnswered { seq, reports: self.ask_hooks(&consult, &cancel).await }
             }
             // The home waits itself; should it ask all the same, the wait is over by then.
             Effect::Timer { due } => {

@@ -137,6 +137,11 @@ impl Transcript {
             }
             Entry::Compacted(compacted) => self.compact(compacted),
             Entry::RunStarted(_)
+            | Entry::HooksAsked(_)
+            | Entry::HooksDecided(_)
+            | Entry::PermissionDecided(_)
+            | Entry::ApprovalRequested(_)
+            | Entry::ApprovalResolved(_)
             | Entry::Retry(_)
             | Entry::ToolStarted(_)
             | Entry::TurnEnded(_)

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, RunId, RunPolicy, SessionId,
-    StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RunId,
+    RunPolicy, SessionId, StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
 };
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Models, StopHookContext, StopHookHandler, StopHookVerdict,
@@ -115,6 +115,7 @@ impl HarnessCallback for Printing {
 fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
     let hook = StopHookPolicy { name: "odd-number".to_owned(), command: None, timeout_ms: 1_000 };
     RunPolicy {
+        observers: Vec::new(),
         budget: Budget { tokens: Some(100_000), ..Budget::default() },
         allow_unpriced: false,
         agent: AgentPolicy {
@@ -124,6 +125,8 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
             workspace: workspace.to_owned(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![hook],
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
             pace: Pace::Stepped,
         },
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_event::{AgentPolicy, ModelPolicy, Pace, RunPolicy, StopHookPolicy};
+use provost_event::{AgentPolicy, ModelPolicy, Pace, PermissionPolicy, RunPolicy, StopHookPolicy};
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Toolbox, system_prompt,
 };
@@ -218,6 +218,7 @@ pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) 
         timeout_ms: hook.timeout_secs.saturating_mul(1_000),
     });
     RunPolicy {
+        observers: Vec::new(),
         budget: settings.budget,
         allow_unpriced: settings.allow_unpriced,
         agent: AgentPolicy {
@@ -227,6 +228,8 @@ pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) 
             workspace: workspace.to_owned(),
             limits: settings.limits,
             stop_hooks: stop_hooks.collect(),
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
             pace: Pace::Free,
         },
     }

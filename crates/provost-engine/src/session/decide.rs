@@ -42,6 +42,7 @@ impl Deciding<'_> {
                     self.stop_checked(seq, result);
                 }
             }
+            SessionEvent::HooksAnswered { .. } | SessionEvent::Resolve { .. } => {}
             SessionEvent::TimerFired { seq } => self.timer_fired(seq),
             SessionEvent::Say { text, by } => {
                 self.commit(UserMessage { content: vec![Block::Text(text)], by });

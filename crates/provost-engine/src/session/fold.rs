@@ -33,7 +33,12 @@ impl SessionState {
             Entry::Paused(paused) => self.rests(&paused.outcome),
             Entry::Ended(ended) => self.rests(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed),
-            Entry::RunStarted(_)
+            Entry::HooksAsked(_)
+            | Entry::HooksDecided(_)
+            | Entry::PermissionDecided(_)
+            | Entry::ApprovalRequested(_)
+            | Entry::ApprovalResolved(_)
+            | Entry::RunStarted(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_) => {}
@@ -64,7 +69,7 @@ impl SessionState {
                 self.counters.continuations = self.counters.continuations.saturating_add(1);
                 self.phase = Phase::Ready;
             }
-            ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::StopBlocked => {}
+            ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::StopBlocked | ItemKind::Reminder => {}
         }
     }
 
@@ -134,7 +139,7 @@ impl SessionState {
         }
         match finished.status {
             ToolStatus::Ok => self.counters.failures_in_a_row = 0,
-            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::TimedOut => {
+            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::TimedOut => {
                 self.counters.failures_in_a_row = self.counters.failures_in_a_row.saturating_add(1);
             }
             ToolStatus::Cancelled | ToolStatus::Unknown => {}

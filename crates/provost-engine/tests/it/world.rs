@@ -9,9 +9,9 @@ use provost_engine::{
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, Image, Json, Limits,
-    MicroDollars, ModelFailure, ModelPolicy, Outcome, Pace, Price, Record, RunId, RunPolicy, Seq, SessionId,
-    StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus,
-    Usage,
+    MicroDollars, ModelFailure, ModelPolicy, Outcome, Pace, PermissionPolicy, Price, Record, RunId,
+    RunPolicy, Seq, SessionId, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall,
+    ToolSpec, ToolStatus, Usage,
 };
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
@@ -38,6 +38,7 @@ pub(crate) fn policy() -> RunPolicy {
         long: None,
     };
     RunPolicy {
+        observers: Vec::new(),
         budget: Budget::default(),
         allow_unpriced: false,
         agent: AgentPolicy {
@@ -55,6 +56,8 @@ pub(crate) fn policy() -> RunPolicy {
             workspace: "/w".into(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![StopHookPolicy { name: "tests".to_owned(), command: None, timeout_ms: 1_000 }],
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
             pace: Pace::Free,
         },
     }
@@ -359,6 +362,7 @@ fn effect_word(effect: &Effect) -> String {
         Effect::Think(think) => format!("think (turn {}, cap {})", think.turn, think.output_tokens_max),
         Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
         Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
+        Effect::AskHooks(consult) => format!("ask hooks about {:?}", consult.about),
         Effect::Timer { .. } => "timer".to_owned(),
     }
 }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
     Access, ActorKey, AgentPolicy, Block, Budget, EffectId, ErrorClass, Json, Limits, ModelFailure,
-    ModelPolicy, Pace, Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec,
-    ToolStatus, Usage,
+    ModelPolicy, Pace, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp,
+    ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -210,12 +210,14 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         workspace: PathBuf::from("/somewhere"),
         limits: Limits::default(),
         stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
     RunEvent::Start {
         goal: "a goal".to_owned(),
         images: Vec::new(),
-        policy: Box::new(RunPolicy { budget, allow_unpriced: false, agent }),
+        policy: Box::new(RunPolicy { budget, allow_unpriced: false, agent, observers: Vec::new() }),
     }
 }
 

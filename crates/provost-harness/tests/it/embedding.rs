@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, Record, RunId, RunPolicy,
-    Seq, SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
+    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, Record,
+    RunId, RunPolicy, Seq, SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
 };
 use provost_harness::{
     AgentHarness, Blobs, HarnessCallback, HarnessDeps, HarnessError, Home, HomeError, Models,
@@ -131,6 +131,7 @@ impl Scene {
             timeout_ms: 1_000,
         };
         RunPolicy {
+            observers: Vec::new(),
             budget: Budget::default(),
             allow_unpriced: false,
             agent: AgentPolicy {
@@ -140,6 +141,8 @@ impl Scene {
                 workspace: self.workspace.path().to_owned(),
                 limits: Limits::default(),
                 stop_hooks: self.hooks.iter().map(hook).collect(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
                 pace: self.pace,
             },
         }

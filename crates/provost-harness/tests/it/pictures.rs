@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
     Access, AgentPolicy, Block, Budget, CallId, ImageKind, Json, Limits, ModelFailure, ModelPolicy, Outcome,
-    Pace, RunId, RunPolicy, Seq, SessionId, ToolSpec,
+    Pace, PermissionPolicy, RunId, RunPolicy, Seq, SessionId, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, Blobs, DeltaSink, Goal, Harness, HarnessDeps, HarnessError, Home, HomeError,
@@ -113,6 +113,7 @@ impl Scene {
 
     fn policy(&self, pace: Pace) -> RunPolicy {
         RunPolicy {
+            observers: Vec::new(),
             budget: Budget::default(),
             allow_unpriced: false,
             agent: AgentPolicy {
@@ -122,6 +123,8 @@ impl Scene {
                 workspace: self.workspace.path().to_owned(),
                 limits: Limits::default(),
                 stop_hooks: Vec::new(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
                 pace,
             },
         }

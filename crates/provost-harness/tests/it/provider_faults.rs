@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use provost_event::{
-    AgentPolicy, Budget, Entry, ErrorClass, Limits, ModelPolicy, Outcome, Pace, RetryCause, RunId, RunPolicy,
-    Seq, SessionId, Timestamp, ToolStatus,
+    AgentPolicy, Budget, Entry, ErrorClass, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RetryCause,
+    RunId, RunPolicy, Seq, SessionId, Timestamp, ToolStatus,
 };
 use provost_harness::{
     AgentHarness, HarnessDeps, Home, Models, NoCallback, SimulatedClock, SystemClock, Toolbox,
@@ -162,6 +162,7 @@ fn policy() -> RunPolicy {
     let model =
         ModelPolicy { window_tokens: Some(200_000), ..ModelPolicy::new("anthropic/claude-test", 1_000) };
     RunPolicy {
+        observers: Vec::new(),
         budget: Budget::default(),
         allow_unpriced: false,
         agent: AgentPolicy {
@@ -171,6 +172,8 @@ fn policy() -> RunPolicy {
             workspace: std::env::temp_dir(),
             limits: Limits::default(),
             stop_hooks: Vec::new(),
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
             pace: Pace::Free,
         },
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, Record, RunId,
-    RunPolicy, Seq, SessionId, ToolSpec,
+    Access, ActorKey, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy,
+    Record, RunId, RunPolicy, Seq, SessionId, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, HarnessDeps, Home as _, Models, NoCallback, Tool, ToolContext, ToolOutput, Toolbox,
@@ -80,9 +80,11 @@ fn policy(tools: &Toolbox) -> RunPolicy {
         workspace: std::env::temp_dir(),
         limits: Limits { turns_max: 300, ..Limits::default() },
         stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
-    RunPolicy { budget: Budget::default(), allow_unpriced: false, agent }
+    RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() }
 }
 
 /// What a run leaves behind.

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
     Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, Limits, ModelPolicy, Outcome, Pace,
-    RunId, RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
+    PermissionPolicy, RunId, RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use provost_harness::{Executor, Home};
 use tokio::sync::{mpsc, oneshot};
@@ -36,9 +36,11 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         workspace: PathBuf::from("/somewhere"),
         limits: Limits { turns_max, ..Limits::default() },
         stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
-    RunPolicy { budget, allow_unpriced: false, agent }
+    RunPolicy { budget, allow_unpriced: false, agent, observers: Vec::new() }
 }
 
 pub(crate) fn start(policy: RunPolicy) -> RunEvent {

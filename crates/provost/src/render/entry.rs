@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use provost_event::{
     ActorKey, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Compacted,
-    Ended, Entry, ItemKind, ModelCalled, Paused, Record, ResumeCause, Resumed, Retry, RetryCause, RunStarted,
-    SessionStarted, StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts, SystemItem,
-    ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Record, ResumeCause, Resumed, Retry, RetryCause,
+    RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts,
+    SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
 use super::arguments;
+use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural, tokens};
 
@@ -36,6 +37,11 @@ impl Sayer {
             Entry::ModelCalled(entry) => model_called(entry),
             Entry::AssistantMessage(entry) => assistant_message(entry),
             Entry::Retry(entry) => retry(entry),
+            Entry::HooksAsked(entry) => hooks_asked(entry),
+            Entry::HooksDecided(entry) => hooks_decided(entry),
+            Entry::PermissionDecided(entry) => permission_decided(entry),
+            Entry::ApprovalRequested(entry) => approval_requested(entry),
+            Entry::ApprovalResolved(entry) => approval_resolved(entry),
             Entry::ToolStarted(entry) => self.tool_started(actor, entry),
             Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
             Entry::TurnEnded(entry) => turn_ended(entry),
@@ -64,6 +70,7 @@ impl Sayer {
         let ended = match entry.status {
             ToolStatus::Ok => return Saying::kept(Tag::Ok, format!("{call} ({took}){images}")),
             ToolStatus::Error => took,
+            ToolStatus::Denied => "denied".to_owned(),
             ToolStatus::Rejected => "not run".to_owned(),
             ToolStatus::TimedOut => format!("timed out after {took}"),
             ToolStatus::Cancelled => format!("cancelled after {took}"),
@@ -110,6 +117,15 @@ fn system_item(entry: &SystemItem) -> Saying {
         ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
         ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
         ItemKind::CircleNotice => Saying::kept(Tag::Provost, "told that the same call gives the same result"),
+        ItemKind::Reminder => Saying::passing(
+            Tag::Provost,
+            match &entry.origin {
+                Origin::Hook(hook) => {
+                    format!("reminded by hook {hook}: {}", one_line(&entry.body, WIDTH_MAX))
+                }
+                Origin::Engine | Origin::StopHooks(_) => one_line(&entry.body, WIDTH_MAX),
+            },
+        ),
         ItemKind::StopBlocked => {
             Saying::passing(Tag::Provost, "sent back to work with the stop hooks' reasons")
         }

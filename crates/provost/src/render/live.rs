@@ -105,6 +105,7 @@ fn lines(saying: &Saying, width: usize) -> String {
         Tag::Failed => ("✗", plain.clone().red()),
         Tag::HooksAgree => ("◆", plain.clone().green()),
         Tag::HooksObject => ("◆", plain.clone().yellow()),
+        Tag::Asks => ("?", plain.clone().yellow().bold()),
         Tag::Retry => ("↻", plain.clone().yellow()),
         Tag::Budget => ("■", plain.clone().yellow()),
     };

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod entry;
+mod gate;
 mod json;
 mod live;
 mod narrow;

@@ -56,6 +56,7 @@ const fn prefix(tag: Tag) -> &'static str {
         Tag::Ok => "ok",
         Tag::Failed => "failed",
         Tag::HooksAgree | Tag::HooksObject => "hooks",
+        Tag::Asks => "approval",
         Tag::Retry => "retry",
         Tag::Budget => "budget",
     }

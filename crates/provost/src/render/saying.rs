@@ -18,6 +18,7 @@ pub(super) enum Tag {
     Failed,
     HooksAgree,
     HooksObject,
+    Asks,
     Retry,
     Budget,
     Detail,

@@ -6,6 +6,7 @@ use provost_engine::RunState;
 use provost_event::{Block, CallId, DeltaKind, Entry, MicroDollars, Record, RunPolicy};
 
 use super::arguments;
+use super::gate::waits_for;
 use super::words::{duration, one_line, tokens};
 
 /// Columns for what is being done.
@@ -18,7 +19,8 @@ enum Doing {
     Writing,
     Tools(Vec<Running>),
     Waiting(Instant),
-    AskingHooks,
+    AskingHooks(&'static str),
+    AskingSomebody,
     Stopping,
 }
 
@@ -80,7 +82,11 @@ impl Tracker {
             }
             Entry::AssistantMessage(entry) => {
                 let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-                self.now(if asks || !self.has_hooks { Doing::Starting } else { Doing::AskingHooks });
+                self.now(if asks || !self.has_hooks {
+                    Doing::Starting
+                } else {
+                    Doing::AskingHooks("asking the stop hooks")
+                });
             }
             Entry::Retry(entry) => {
                 self.now(Doing::Waiting(Instant::now() + Duration::from_millis(entry.delay_ms)));
@@ -97,7 +103,11 @@ impl Tracker {
             Entry::Resumed(entry) => self.turns_max = entry.turns_max.unwrap_or(self.turns_max),
             Entry::StopRequested(_) => self.doing = Doing::Stopping,
             Entry::StopVerdicts(_) => self.now(Doing::Starting),
-            Entry::SessionStarted(_)
+            Entry::HooksAsked(entry) => self.gated(Doing::AskingHooks(waits_for(&entry.about))),
+            Entry::ApprovalRequested(_) => self.gated(Doing::AskingSomebody),
+            Entry::HooksDecided(_) | Entry::ApprovalResolved(_) => self.gated(Doing::Starting),
+            Entry::PermissionDecided(_)
+            | Entry::SessionStarted(_)
             | Entry::UserMessage(_)
             | Entry::SystemItem(_)
             | Entry::TurnEnded(_)
@@ -126,6 +136,13 @@ impl Tracker {
     fn now(&mut self, doing: Doing) {
         if !matches!(self.doing, Doing::Stopping) {
             self.doing = doing;
+        }
+    }
+
+    /// Tools that run meanwhile are more worth saying.
+    fn gated(&mut self, doing: Doing) {
+        if !matches!(self.doing, Doing::Tools(_)) {
+            self.now(doing);
         }
     }
 
@@ -168,7 +185,8 @@ impl Tracker {
             Doing::Waiting(until) => {
                 format!("waiting {}", whole_seconds(ms(until.saturating_duration_since(Instant::now()))))
             }
-            Doing::AskingHooks => "asking the stop hooks".to_owned(),
+            Doing::AskingHooks(words) => (*words).to_owned(),
+            Doing::AskingSomebody => "waiting for approval".to_owned(),
             Doing::Stopping => "stopping".to_owned(),
         }
     }

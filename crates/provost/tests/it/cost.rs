@@ -4,8 +4,8 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, BudgetCharged, Entry, Limits, MicroDollars, ModelPolicy, Pace, Record,
-    RunId, RunPolicy, RunStarted, Seq, SessionId, Timestamp, Usage,
+    ActorKey, AgentPolicy, Budget, BudgetCharged, Entry, Limits, MicroDollars, ModelPolicy, Pace,
+    PermissionPolicy, Record, RunId, RunPolicy, RunStarted, Seq, SessionId, Timestamp, Usage,
 };
 
 use crate::support::{Scene, json, line_in, until};
@@ -29,9 +29,12 @@ impl Log {
             workspace: "/w".into(),
             limits: Limits::default(),
             stop_hooks: Vec::new(),
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
             pace: Pace::Free,
         };
-        let policy = RunPolicy { budget: Budget::default(), allow_unpriced: false, agent };
+        let policy =
+            RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() };
         let log = Self { run: run.parse().unwrap(), records: Vec::new() };
         log.with(at, RunStarted { goal: goal.to_owned(), policy })
     }

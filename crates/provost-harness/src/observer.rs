@@ -1,0 +1,119 @@
+//! Observers: who may see everything and do nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provost_event::{ActorKey, Delta, Record, Timestamp};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// What happened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ObservedKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl ObservedKind {
+            /// All kinds.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            /// The kind's name, as traces have it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A run was started.
+    RunStart = "RUN_START",
+    /// It ended.
+    RunEnd = "RUN_END",
+    /// An agent was started.
+    SessionStart = "SESSION_START",
+    /// It ended.
+    SessionEnd = "SESSION_END",
+    /// A turn begins: its first model call.
+    TurnStart = "TURN_START",
+    /// It is complete.
+    TurnEnd = "TURN_END",
+    /// A model is called.
+    LlmStart = "LLM_START",
+    /// It answered, or its answer was thrown away; with what it consumed.
+    LlmEnd = "LLM_END",
+    /// A piece of an answer that isn't committed yet.
+    LlmDelta = "LLM_DELTA",
+    /// A tool call is made.
+    ToolStart = "TOOL_START",
+    /// It has its result.
+    ToolEnd = "TOOL_END",
+    /// A hook, the permissions or a stop hook said no.
+    GuardrailTrip = "GUARDRAIL_TRIP",
+    /// Work is handed to another agent.
+    Handoff = "HANDOFF",
+    /// A stretch of work begins: at the start of a run, and after each rest or interruption.
+    FlowStart = "FLOW_START",
+    /// It ends, in a rest or for good.
+    FlowEnd = "FLOW_END",
+    /// Somebody is asked whether a tool call may be made, or has answered.
+    Approval = "APPROVAL",
+    /// Budget was set aside or charged, or a limit was reached.
+    Budget = "BUDGET",
+    /// A conversation was shortened.
+    Compaction = "COMPACTION",
+    /// Something happened at an external agent's terminal.
+    Terminal = "TERMINAL",
+}
+
+/// One thing that happened. Shared by all observers; nobody can change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// What kind of thing.
+    pub kind: ObservedKind,
+    /// When.
+    pub at: Timestamp,
+    /// To whom.
+    pub actor: ActorKey,
+    /// What exactly.
+    pub body: ObservedBody,
+}
+
+/// What exactly happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObservedBody {
+    /// This was committed.
+    Entry(Arc<Record>),
+    /// This was said and isn't committed yet.
+    Delta(Arc<Delta>),
+}
+
+/// Sees what happens to one run, in order, on a thread of its own.
+///
+/// A panic, an error and a hang are logged and counted, and the run goes on. What comes faster than it is taken in
+/// waits in a queue of its own; when that is full the oldest is dropped.
+#[async_trait]
+pub trait Observer: Send {
+    /// Takes in what happened. It may block its thread; nobody else waits for it.
+    ///
+    /// # Errors
+    /// Words for the log; it goes on being told.
+    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError>;
+
+    /// Is told that `count` events were dropped before the next one.
+    async fn lost(&mut self, count: u64) {
+        let _ = count;
+    }
+
+    /// Is told that nothing more comes: the run rests or has ended, or is given up.
+    ///
+    /// # Errors
+    /// Words for the log.
+    async fn finish(&mut self) -> Result<(), ObserverError> {
+        Ok(())
+    }
+}
+
+/// Why an observer couldn't take in what happened.
+pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;

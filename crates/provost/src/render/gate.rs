@@ -1,0 +1,110 @@
+//! What stands between a wish and its deed, in words: hooks, permissions, approvals.
+
+use provost_event::{
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, HookDecision, HookMoment, HookReport,
+    HookSubject, HooksAsked, HooksDecided, Permission, PermissionDecided,
+};
+
+use super::arguments;
+use super::saying::{Saying, Tag};
+use super::words::{duration, one_line};
+
+/// Columns of a short text in a line.
+const WIDTH_MAX: usize = 100;
+
+pub(super) fn hooks_asked(entry: &HooksAsked) -> Saying {
+    match &entry.about {
+        HookSubject::Prompt { text, by } => {
+            Saying::kept(Tag::User, format!("{by}: {} (hooks are asked)", one_line(text, WIDTH_MAX)))
+        }
+        about => {
+            Saying::detail(about.moments().iter().map(|moment| moment.name()).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+pub(super) fn hooks_decided(entry: &HooksDecided) -> Saying {
+    let lines = entry.reports.iter().filter_map(report).collect::<Vec<_>>();
+    let Some((first, others)) = lines.split_first() else {
+        let names = entry.reports.iter().map(|report| report.hook.as_str()).collect::<Vec<_>>();
+        return Saying::detail(match names.as_slice() {
+            [] => "no hook was asked".to_owned(),
+            names => format!("nothing against it: {}", names.join(", ")),
+        });
+    };
+    Saying::kept(Tag::HooksObject, first).with(others.iter().cloned())
+}
+
+/// What of a hook's report somebody who watches should see; nothing of one that lets pass.
+fn report(report: &HookReport) -> Option<String> {
+    let (name, took) = (&report.hook, duration(report.duration_us / 1_000));
+    let moment = report.moment.name();
+    let because = |reason: &str| match reason.trim() {
+        "" => String::new(),
+        reason => format!(": {}", one_line(reason, WIDTH_MAX)),
+    };
+    let said = match &report.decision {
+        HookDecision::Continue | HookDecision::Allow => None,
+        HookDecision::Ask(reason) => Some(format!("hook {name} wants somebody asked{}", because(reason))),
+        HookDecision::Deny(reason) => Some(format!("hook {name} says no{}", because(reason))),
+        HookDecision::Pause(reason) => Some(format!("hook {name} pauses the run{}", because(reason))),
+        HookDecision::Abort(reason) => Some(format!("hook {name} ends the run{}", because(reason))),
+        HookDecision::Failed(reason) => {
+            Some(format!("hook {name} gave no answer at {moment} ({took}){}", because(reason)))
+        }
+    };
+    let note = report.note.as_ref().map(|note| one_line(note, WIDTH_MAX));
+    match (said, note) {
+        (Some(said), Some(note)) => Some(format!("{said} ({note})")),
+        (Some(said), None) => Some(said),
+        (None, Some(note)) => Some(format!("hook {name}: {note}")),
+        (None, None) => None,
+    }
+}
+
+pub(super) fn permission_decided(entry: &PermissionDecided) -> Saying {
+    let rule = entry.rule.as_ref().map(|rule| format!(" by {rule}")).unwrap_or_default();
+    match entry.permission {
+        Permission::Allow => Saying::detail(format!("allowed{rule}")),
+        Permission::Ask => Saying::detail(format!("to be asked{rule}")),
+        Permission::Deny => Saying::kept(Tag::HooksObject, format!("not allowed{rule}: {}", entry.why)),
+    }
+}
+
+/// The question as it stands in a log; the terminal asks in its own way.
+pub(super) fn approval_requested(entry: &ApprovalRequested) -> Saying {
+    let call = arguments::call(&entry.tool, &entry.input);
+    Saying::kept(Tag::Asks, format!("may it? {call}")).with([entry.why.clone()])
+}
+
+pub(super) fn approval_resolved(entry: &ApprovalResolved) -> Saying {
+    let by = &entry.by;
+    match &entry.answer {
+        ApprovalAnswer::Allow { scope, pattern } => {
+            let scope = match (scope, pattern) {
+                (ApprovalScope::Once, _) => String::new(),
+                (ApprovalScope::Run, pattern) => format!(", for this run{}", named(pattern.as_deref())),
+                (ApprovalScope::Always, pattern) => format!(", for always{}", named(pattern.as_deref())),
+            };
+            Saying::kept(Tag::HooksAgree, format!("approved by {by}{scope}"))
+        }
+        ApprovalAnswer::Deny { reason } if reason.is_empty() => {
+            Saying::kept(Tag::HooksObject, format!("denied by {by}"))
+        }
+        ApprovalAnswer::Deny { reason } => {
+            Saying::kept(Tag::HooksObject, format!("denied by {by}: {}", one_line(reason, WIDTH_MAX)))
+        }
+    }
+}
+
+fn named(pattern: Option<&str>) -> String {
+    pattern.map(|pattern| format!(": {pattern}")).unwrap_or_default()
+}
+
+/// What an agent waits for while hooks of a moment are asked.
+pub(super) fn waits_for(about: &HookSubject) -> &'static str {
+    match about.moments().first() {
+        Some(HookMoment::PreToolCall) => "asking the hooks about a tool call",
+        _ => "asking the hooks",
+    }
+}
