@@ -68,13 +68,8 @@ pub(crate) fn harness(
     callback: Arc<dyn HarnessCallback>,
 ) -> anyhow::Result<AgentHarness> {
     Ok(AgentHarness::new(HarnessDeps {
-        home,
-        models: Models::new().with(MODEL, model),
-        tools: Toolbox::new().with(Noop::new()?),
-        stop_hooks: Vec::new(),
         callback,
-        clock: Arc::new(SystemClock),
-        transcripts: None,
+        ..HarnessDeps::new(home, Models::new().with(MODEL, model), Toolbox::new().with(Noop::new()?))
     }))
 }
 

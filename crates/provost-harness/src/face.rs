@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
 use crate::{
-    Blobs, Clock, Goal, HarnessCallback, Home, HomeError, Models, Serving, StopHookHandler, Toolbox,
+    Blobs, Clock, Goal, HarnessCallback, Home, HomeError, Models, NoCallback, Serving, StopHookHandler,
+    SystemClock, Toolbox,
 };
 
 /// Entries read at a time when a log is folded.
@@ -39,6 +40,20 @@ pub struct HarnessDeps {
 }
 
 impl HarnessDeps {
+    /// What no harness can do without; nobody decides or watches besides, and the time is the machine's.
+    #[must_use]
+    pub fn new(home: Arc<dyn Home>, models: Models, tools: Toolbox) -> Self {
+        Self {
+            home,
+            models,
+            tools,
+            stop_hooks: Vec::new(),
+            callback: Arc::new(NoCallback),
+            clock: Arc::new(SystemClock),
+            transcripts: None,
+        }
+    }
+
     pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
         self.home.clone()
     }

@@ -135,18 +135,15 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
 /// Runs the agent; returns how it ended, and how many times there was more to do.
 pub(crate) async fn embedded() -> Result<(Outcome, u32), Box<dyn Error>> {
     let stock = Arc::new(Stock::default());
-    let clock = Arc::new(SystemClock);
     let tools = Toolbox::new().with(Take::new(stock.clone())?);
     let policy = policy(&tools, &std::env::current_dir()?);
+    // `SqliteStore::open` keeps runs beyond the process.
+    let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock))?);
+    let models = Models::new().with("demo/scripted", Arc::new(ScriptedModel::parse(SCRIPT, "SCRIPT")?));
     let harness = AgentHarness::new(HarnessDeps {
-        // `SqliteStore::open` keeps runs beyond the process.
-        home: Arc::new(LocalHome::new(MemoryStore::new(), clock.clone())?),
-        models: Models::new().with("demo/scripted", Arc::new(ScriptedModel::parse(SCRIPT, "SCRIPT")?)),
-        tools,
         stop_hooks: vec![Arc::new(OddNumber(stock))],
         callback: Arc::new(Printing),
-        clock,
-        transcripts: None,
+        ..HarnessDeps::new(home, models, tools)
     });
     let run = RunId::from_entropy(fastrand::u64(..));
     let mut run = harness.start(run, "Take an odd number from the stock.", policy).await?;

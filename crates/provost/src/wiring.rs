@@ -60,13 +60,9 @@ impl Place {
         callback: Arc<dyn HarnessCallback>,
     ) -> AgentHarness {
         AgentHarness::new(HarnessDeps {
-            home,
-            models: Models::new().with(model.policy.name, model.model),
-            tools: tools(),
-            stop_hooks: Vec::new(),
             callback,
-            clock: Arc::new(SystemClock),
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
+            ..HarnessDeps::new(home, Models::new().with(model.policy.name, model.model), tools())
         })
     }
 }

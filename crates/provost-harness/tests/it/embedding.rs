@@ -113,13 +113,14 @@ impl Scene {
         let home = Arc::new(LocalHome::new(self.store.clone(), clock.clone()).expect("a home"));
         let model = ScriptedModel::parse(&self.script, "script").expect("a script");
         let harness = AgentHarness::new(HarnessDeps {
-            home: home.clone(),
-            models: Models::new().with("script:test", Arc::new(model)),
-            tools: self.tools.clone(),
             stop_hooks: self.hooks.clone(),
             callback: self.seen.clone(),
             clock,
-            transcripts: None,
+            ..HarnessDeps::new(
+                home.clone(),
+                Models::new().with("script:test", Arc::new(model)),
+                self.tools.clone(),
+            )
         });
         (harness, home)
     }

@@ -101,13 +101,7 @@ impl Scene {
         let script = ScriptedModel::parse(self.script, "script").expect("a script");
         let model = Watching { script, asked: self.asked.clone() };
         AgentHarness::new(HarnessDeps {
-            home: self.home(),
-            models: Models::new().with("script:test", Arc::new(model)),
-            tools: tools(),
-            stop_hooks: Vec::new(),
-            callback: Arc::new(NoCallback),
-            clock: Arc::new(SystemClock),
-            transcripts: None,
+            ..HarnessDeps::new(self.home(), Models::new().with("script:test", Arc::new(model)), tools())
         })
     }
 

@@ -134,13 +134,12 @@ async fn run(answers: Vec<(String, String)>) -> Told {
     let model = ProviderModel::new(options).expect("a client");
     let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
     let harness = AgentHarness::new(HarnessDeps {
-        home: home.clone(),
-        models: Models::new().with("anthropic/claude-test", Arc::new(model)),
-        tools: Toolbox::new(),
-        stop_hooks: Vec::new(),
-        callback: Arc::new(NoCallback),
         clock,
-        transcripts: None,
+        ..HarnessDeps::new(
+            home.clone(),
+            Models::new().with("anthropic/claude-test", Arc::new(model)),
+            Toolbox::new(),
+        )
     });
     let id = RunId::from_entropy(42);
     let mut run = harness.start(id, "the goal", policy()).await.expect("it starts");

@@ -103,13 +103,8 @@ async fn run(speaker: &dyn Speaker) -> Left {
     let echo = |name: &str| Echo(ToolSpec { access: Access::Anything, ..tool(name) });
     let tools = Toolbox::new().with(echo("search")).with(echo("shell"));
     let harness = AgentHarness::new(HarnessDeps {
-        home: home.clone(),
-        models: Models::new().with("a/model", Arc::new(model)),
-        tools: tools.clone(),
-        stop_hooks: Vec::new(),
-        callback: Arc::new(NoCallback),
         clock,
-        transcripts: None,
+        ..HarnessDeps::new(home.clone(), Models::new().with("a/model", Arc::new(model)), tools.clone())
     });
     let mut run = harness.start(RUN, "the goal", policy(&tools)).await.unwrap();
     let outcome = run.run(&CancellationToken::new()).await.unwrap();
