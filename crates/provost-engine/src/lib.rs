@@ -10,6 +10,7 @@
 
 mod actor;
 mod event;
+mod permission;
 mod run;
 mod session;
 mod step;
@@ -18,8 +19,9 @@ pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
     Answer, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult, ToolResult,
 };
+pub use permission::{Pattern, PatternError, Permissions, Ruling, names_of, narrowest_pattern};
 pub use run::{Ledger, RunState};
-pub use session::{SessionState, Standing};
+pub use session::{PendingApproval, SessionState, Standing};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,
 };

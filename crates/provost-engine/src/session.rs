@@ -1,24 +1,35 @@
 //! One agent's actor: what it is (the fold of its log) and what it decides (Think→Act).
 //!
-//! A turn goes `Ready` → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows from the
-//! entries alone, so that a state read back from the log goes on where the lost one stood.
+//! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows from
+//! the entries alone, so that a state read back from the log goes on where the lost one stood.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use provost_event::{AgentPolicy, CallId, Json, Outcome, Seq, SessionId, Timestamp, ToolSpec};
+use provost_event::{
+    AgentPolicy, CallId, HookSubject, Json, Outcome, Seq, SessionId, SessionSource, Timestamp, ToolSpec,
+};
 
 use crate::event::ToolResult;
+use crate::permission::Permissions;
 use crate::step::StepBuilder;
 use crate::{Now, SessionEvent, Step};
 
 mod act;
 mod answer;
+mod approve;
+mod ask;
+mod call;
 mod decide;
 mod fold;
+mod gate;
+mod hear;
 mod size;
 mod stop;
 
+use call::{Call, Consent, Stage, Word};
 use size::Size;
+
+pub use call::PendingApproval;
 
 /// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,31 +56,18 @@ enum Phase {
     Ready,
     /// A stepped session between turns.
     Between,
+    /// Hooks are asked, by this entry, before the next model call.
+    Preparing(Seq),
     /// A model call is in flight, opened by this entry.
     Thinking(Seq),
     /// A failed model call waits to be made again, with a timer opened by this entry.
     Waiting(Seq),
+    /// Hooks are asked, by this entry, whether the conversation may be shortened.
+    Compacting(Seq),
     /// The calls of the last answer are run.
     Acting,
-    /// The agent wishes to stop; the stop hooks are asked by the effect that this entry opened.
+    /// The agent wishes to stop; hooks or stop hooks are asked by the effect that this entry opened.
     Wishing(Seq),
-}
-
-/// Where one tool call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Pending,
-    Running(Seq),
-    Done,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Call {
-    id: CallId,
-    tool: String,
-    input: Json,
-    malformed: Option<String>,
-    stage: Stage,
 }
 
 /// Counters that a turn's or the whole session's limits look at.
@@ -106,6 +104,20 @@ struct Block {
     times: u32,
 }
 
+/// What hooks have been asked about already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Told {
+    /// The session's beginning, or its going on.
+    session: bool,
+    goal: bool,
+    /// The model call of this number.
+    request: u32,
+    turn_end: bool,
+    batch: bool,
+    /// A compaction that they are still to be told of.
+    compaction_untold: bool,
+}
+
 /// A session: the fold of its log.
 #[derive(Debug, Clone)]
 pub struct SessionState {
@@ -131,6 +143,12 @@ pub struct SessionState {
     /// The conversation was compacted for the present answer.
     compacted: bool,
     memories: BTreeMap<String, Json>,
+    permissions: Option<Permissions>,
+    /// What hooks are being asked, by the entry that asked.
+    questions: BTreeMap<Seq, HookSubject>,
+    approvals: BTreeMap<Seq, PendingApproval>,
+    told: Told,
+    source: SessionSource,
     /// Results that wait for those of earlier calls of the same answer. The one thing that isn't in the log:
     /// when it is lost, its effects are still open, and so count as interrupted.
     held: BTreeMap<Seq, ToolResult>,
@@ -145,8 +163,10 @@ impl PartialEq for SessionState {
                 == (&other.goal, &other.policy, &other.outcome, &other.stopping)
             && (&self.calls, &self.counters, &self.circle, &self.block)
                 == (&other.calls, &other.counters, &other.circle, &other.block)
-            && (&self.size, &self.turn_text, &self.memories)
-                == (&other.size, &other.turn_text, &other.memories)
+            && (&self.size, &self.turn_text, &self.memories, &self.permissions)
+                == (&other.size, &other.turn_text, &other.memories, &other.permissions)
+            && (&self.questions, &self.approvals, self.told, self.source)
+                == (&other.questions, &other.approvals, other.told, other.source)
     }
 }
 
@@ -174,6 +194,11 @@ impl SessionState {
             unheard: false,
             compacted: false,
             memories: BTreeMap::new(),
+            permissions: None,
+            questions: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            told: Told::default(),
+            source: SessionSource::Startup,
             held: BTreeMap::new(),
         }
     }
@@ -216,12 +241,27 @@ impl SessionState {
     /// The effects whose results are awaited.
     #[must_use]
     pub fn open_effects(&self) -> Vec<Seq> {
-        match self.phase {
-            _ if self.outcome.is_some() => Vec::new(),
-            Phase::Thinking(seq) | Phase::Waiting(seq) | Phase::Wishing(seq) => vec![seq],
-            Phase::Acting => self.running().map(|(_, seq)| seq).collect(),
-            Phase::New | Phase::Ready | Phase::Between => Vec::new(),
+        if self.outcome.is_some() {
+            return Vec::new();
         }
+        let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
+        match self.phase {
+            Phase::Thinking(seq) | Phase::Waiting(seq) | Phase::Wishing(seq) => {
+                // With the last questions asked, nothing but their answers is awaited.
+                open.extend(self.closing().is_none().then_some(seq));
+            }
+            Phase::Acting => {
+                open.extend(self.running().map(|(_, seq)| seq));
+                open.extend(self.approval_timers());
+            }
+            Phase::New | Phase::Ready | Phase::Between | Phase::Preparing(_) | Phase::Compacting(_) => {}
+        }
+        open.into_iter().collect()
+    }
+
+    /// The questions that wait for somebody's answer, the oldest first.
+    pub fn approvals(&self) -> impl Iterator<Item = &PendingApproval> {
+        self.approvals.values()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -241,8 +281,16 @@ impl SessionState {
     fn running(&self) -> impl Iterator<Item = (&Call, Seq)> {
         self.calls.iter().filter_map(|call| match call.stage {
             Stage::Running(seq) => Some((call, seq)),
-            Stage::Pending | Stage::Done => None,
+            Stage::Pending
+            | Stage::Asking(_)
+            | Stage::Approving { .. }
+            | Stage::Reviewing(_)
+            | Stage::Done => None,
         })
+    }
+
+    fn call(&self, id: &CallId) -> Option<&Call> {
+        self.calls.iter().find(|call| &call.id == id)
     }
 
     fn tool(&self, name: &str) -> Option<&ToolSpec> {

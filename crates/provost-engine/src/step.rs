@@ -209,7 +209,9 @@ impl StepBuilder {
         self.step.effects.push(EffectRequest { seq, effect });
     }
 
+    /// What this very step has opened under that name before is closed with it.
     pub(crate) fn close(&mut self, seq: Seq) {
+        self.step.effects.retain(|request| request.seq != seq);
         self.step.closed.push(seq);
     }
 

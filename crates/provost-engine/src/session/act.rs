@@ -1,7 +1,8 @@
 //! How a session has tool calls run: side by side where they can't meet, with results in the order of the calls.
 
 use provost_event::{
-    Access, CallId, ItemKind, Json, Outcome, PauseReason, Seq, ToolFinished, ToolStarted, ToolStatus,
+    Access, CallId, HookMoment, HookSubject, ItemKind, Json, Outcome, PauseReason, Seq, ToolFinished,
+    ToolStarted, ToolStatus,
 };
 
 use super::{Call, Deciding, Phase, SessionState, Stage};
@@ -19,21 +20,47 @@ impl Deciding<'_> {
 
     /// Commits what can be committed in order, starts what can be started, and ends the turn after the last call.
     pub(super) fn advance_calls(&mut self) {
-        if self.state.phase != Phase::Acting {
+        if self.state.phase != Phase::Acting || self.state.closing().is_some() {
             return;
         }
-        self.commit_results();
-        if self.state.stopping.is_none() {
-            self.start_calls();
+        if self.state.stopping.as_ref().is_some_and(Outcome::is_final) {
+            self.withdraw_approvals();
+        }
+        loop {
             self.commit_results();
+            if self.state.stopping.is_some() || !self.open_calls() {
+                break;
+            }
+        }
+        if self.state.holds_calls() {
+            return self.hold();
         }
         if self.state.calls.iter().all(|call| call.stage == Stage::Done) {
             self.end_of_calls();
         }
     }
 
+    /// Waits for what runs; then rests with the other calls as they are.
+    fn hold(&mut self) {
+        let running = self.state.running().map(|(call, seq)| (call.clone(), seq)).collect::<Vec<_>>();
+        for (call, seq) in running {
+            // One before it has no result yet, and may not have one for long: this one can't wait for it.
+            if let Some(result) = self.state.held.remove(&seq) {
+                self.step.close(seq);
+                self.finish(call, result);
+            }
+        }
+        let is_about_calls = |about: &HookSubject| !matches!(about, HookSubject::Prompt { .. });
+        let asks = self.state.questions.values().any(is_about_calls);
+        if let Some(outcome) =
+            self.state.stopping.clone().filter(|_| !asks && self.state.running().next().is_none())
+        {
+            self.rest(outcome);
+        }
+    }
+
     fn commit_results(&mut self) {
-        while let Some(call) = self.state.calls.iter().find(|call| call.stage != Stage::Done).cloned() {
+        while let Some(call) = self.state.calls.iter().find(|call| !call.stage.has_result()).cloned() {
             let result = match call.stage {
                 Stage::Running(seq) => match self.state.held.remove(&seq) {
                     Some(result) => {
@@ -46,13 +73,14 @@ impl Deciding<'_> {
                     Some(result) => result,
                     None => return,
                 },
-                Stage::Done => return,
+                Stage::Asking(_) | Stage::Approving { .. } | Stage::Reviewing(_) | Stage::Done => return,
             };
             self.finish(call, result);
         }
     }
 
-    fn finish(&mut self, call: Call, result: ToolResult) {
+    pub(super) fn finish(&mut self, call: Call, result: ToolResult) {
+        let (id, tool, is_error) = (call.id.clone(), call.tool.clone(), result.status.is_error());
         self.commit(ToolFinished {
             call: call.id,
             tool: call.tool,
@@ -63,28 +91,44 @@ impl Deciding<'_> {
             duration_ms: result.duration_ms,
             memory: result.memory,
         });
+        let was_run = matches!(call.stage, Stage::Running(_));
+        let about = HookSubject::Result { call: id, is_error };
+        if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
+            self.ask(about);
+        }
     }
 
     /// The result of a call that is not to be run.
     fn result_without_run(&self, call: &Call) -> Option<ToolResult> {
-        if self.state.stopping.is_some() {
-            let text = "Not run: the agent was stopped before this call's turn came.";
-            return Some(ToolResult::without_run(ToolStatus::Cancelled, text));
+        if self.state.holds_calls() {
+            return None;
         }
-        self.state.objection(call).map(|text| ToolResult::without_run(ToolStatus::Rejected, text))
+        if self.state.stopping.is_some() {
+            return Some(cancelled());
+        }
+        if let Some(text) = self.state.objection(call) {
+            return Some(ToolResult::without_run(ToolStatus::Rejected, text));
+        }
+        self.state.refusal(call).map(|text| ToolResult::without_run(ToolStatus::Denied, text))
     }
 
-    fn start_calls(&mut self) {
-        let ready = self.state.startable();
-        for (call, memory) in ready {
-            self.commit(ToolStarted {
-                call: call.id.clone(),
-                tool: call.tool.clone(),
-                input: call.input.clone(),
-                again: false,
-            });
-            self.run_tool(&call.id, memory);
+    pub(super) fn start_call(&mut self, id: &CallId) {
+        let Some(call) = self.state.call(id).cloned() else { return };
+        let memory = self.state.memories.get(&call.tool).cloned();
+        self.commit(ToolStarted { call: call.id, tool: call.tool, input: call.input, again: false });
+        self.run_tool(id, memory);
+    }
+
+    /// Gives each call that has no result one that says that it wasn't made, and ends the turn. Nothing runs.
+    pub(super) fn cancel_calls(&mut self) {
+        self.withdraw_approvals();
+        let open =
+            self.state.calls.iter().filter(|call| !call.stage.has_result()).cloned().collect::<Vec<_>>();
+        for call in open {
+            self.finish(call, cancelled());
         }
+        let calls = u32::try_from(self.state.calls.len()).unwrap_or(u32::MAX);
+        self.end_turn(calls);
     }
 
     fn run_tool(&mut self, id: &CallId, memory: Option<Json>) {
@@ -122,7 +166,25 @@ impl Deciding<'_> {
         self.run_tool(&call.id, memory);
     }
 
+    /// Whether hooks are yet to say what they think of all the results.
+    fn asks_about_batch(&mut self) -> bool {
+        let is_batch = |about: &HookSubject| matches!(about, HookSubject::Batch { .. });
+        if self.state.questions.values().any(is_batch) {
+            return true;
+        }
+        let asks = !self.state.told.batch
+            && self.state.stopping.is_none()
+            && self.state.has_hook(HookMoment::PostToolBatch);
+        if asks {
+            self.ask(HookSubject::Batch { turn: self.state.next_turn() });
+        }
+        asks
+    }
+
     fn end_of_calls(&mut self) {
+        if self.asks_about_batch() {
+            return;
+        }
         let calls = u32::try_from(self.state.calls.len()).unwrap_or(u32::MAX);
         let limits = self.state.limits();
         let times = self.state.circle.times;
@@ -173,11 +235,12 @@ impl SessionState {
     }
 
     /// The calls that may start now: in order, up to the first that could meet one before it.
-    fn startable(&self) -> Vec<(Call, Option<Json>)> {
-        let mut claims = self.running().map(|(call, _)| self.claim(call)).collect::<Vec<_>>();
+    pub(super) fn startable(&self) -> Vec<Call> {
+        let begun = |call: &&Call| call.stage != Stage::Pending && !call.stage.has_result();
+        let mut claims = self.calls.iter().filter(begun).map(|call| self.claim(call)).collect::<Vec<_>>();
         let mut ready = Vec::new();
         for call in self.calls.iter().filter(|call| call.stage == Stage::Pending) {
-            if self.objection(call).is_some() {
+            if self.objection(call).is_some() || self.refusal(call).is_some() {
                 continue;
             }
             let claim = self.claim(call);
@@ -185,7 +248,7 @@ impl SessionState {
                 break;
             }
             claims.push(claim);
-            ready.push((call.clone(), self.memories.get(&call.tool).cloned()));
+            ready.push(call.clone());
         }
         ready
     }
@@ -200,6 +263,11 @@ impl SessionState {
             Some(Access::Anything) | None => Claim::Anything,
         }
     }
+}
+
+fn cancelled() -> ToolResult {
+    let text = "Not run: the agent was stopped before this call's turn came.";
+    ToolResult::without_run(ToolStatus::Cancelled, text)
 }
 
 /// What a call may touch.

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use provost_event::{
-    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, Retry, RetryCause,
-    Seq, StopReason, SystemItem, Usage,
+    AssistantMessage, Block, CallId, ErrorClass, HookMoment, HookSubject, ItemKind, ModelFailure, Origin,
+    Outcome, Retry, RetryCause, Seq, StopReason, SystemItem, Usage,
 };
 
 use super::{Deciding, Phase};
@@ -137,9 +137,22 @@ impl Deciding<'_> {
         let Some(compacted) = shorter else {
             return self.fail(failure, " (also after leaving out everything that can be left out)");
         };
-        self.commit(compacted);
         let call = self.state.counters.calls;
-        self.commit(Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage });
+        let retry = Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage };
+        if self.state.has_hook(HookMoment::PreCompact) {
+            self.commit(retry);
+            return self.ask(HookSubject::Compaction);
+        }
+        self.commit(compacted);
+        self.commit(retry);
+        self.next_call();
+    }
+
+    /// The hooks have nothing against it.
+    pub(super) fn compact(&mut self) {
+        if let Some(compacted) = self.state.emergency_compaction() {
+            self.commit(compacted);
+        }
         self.next_call();
     }
 }

@@ -1,9 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Budget, Dimension, Ended, Entry, Exhausted, ModelCalled, Outcome, PauseReason, Paused,
-    ResumeCause, Resumed, Retry, RetryCause, Seq, SessionStarted, StopRequested, ToolStatus, TurnEnded,
-    Usage, UserMessage,
+    Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksDecided, ModelCalled,
+    Outcome, PauseReason, Paused, ResumeCause, Resumed, Retry, RetryCause, Seq, SessionStarted,
+    StopRequested, ToolStatus, TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase};
@@ -38,12 +38,16 @@ impl Deciding<'_> {
             }
             SessionEvent::ToolDone { seq, result } => self.tool_done(seq, result),
             SessionEvent::StopChecked { seq, result } => {
-                if self.state.phase == Phase::Wishing(seq) && self.state.outcome.is_none() {
+                if self.state.is_checked_by(seq) {
                     self.stop_checked(seq, result);
                 }
             }
-            SessionEvent::HooksAnswered { .. } | SessionEvent::Resolve { .. } => {}
+            SessionEvent::HooksAnswered { seq, reports } => self.hooks_answered(seq, reports),
+            SessionEvent::Resolve { asked, answer, by } => self.resolve(asked, answer, by),
             SessionEvent::TimerFired { seq } => self.timer_fired(seq),
+            SessionEvent::Say { text, by } if self.state.has_hook(HookMoment::PromptSubmit) => {
+                self.ask(HookSubject::Prompt { text, by });
+            }
             SessionEvent::Say { text, by } => {
                 self.commit(UserMessage { content: vec![Block::Text(text)], by });
             }
@@ -90,6 +94,17 @@ impl Deciding<'_> {
                 limit,
             }));
         }
+        // Whoever spoke shall be heard by the next call, if hooks let him.
+        if self.state.phase == Phase::Ready && self.state.has_open_prompts() {
+            return;
+        }
+        if let Some(about) = self.state.preparation() {
+            return self.ask(about);
+        }
+        self.reserve();
+    }
+
+    fn reserve(&mut self) {
         let Some(policy) = &self.state.policy else { return };
         let request = ReserveRequest {
             session: self.state.session,
@@ -137,6 +152,8 @@ impl Deciding<'_> {
         if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
             self.step.close(seq);
             self.next_call();
+        } else {
+            self.approvals_timed_out(seq);
         }
     }
 
@@ -147,10 +164,28 @@ impl Deciding<'_> {
         }
     }
 
-    /// Comes to rest or to the end. Nothing is in flight any more.
+    /// Comes to rest or to the end, once the hooks know of it. Nothing is in flight any more.
     pub(super) fn rest(&mut self, outcome: Outcome) {
+        if self.state.closing().is_some() {
+            return;
+        }
+        let Some(about) = self.state.closing_subject(&outcome) else { return self.come_to_rest(outcome) };
         if let Phase::Waiting(timer) = self.state.phase {
             self.step.close(timer);
+        }
+        if self.state.stopping.as_ref() != Some(&outcome) {
+            self.commit(StopRequested { outcome });
+        }
+        self.ask(about);
+    }
+
+    /// Calls that kept their place for a rest have none at the end.
+    pub(super) fn come_to_rest(&mut self, outcome: Outcome) {
+        if outcome.is_final() && self.state.phase == Phase::Acting {
+            self.cancel_calls();
+        }
+        if self.state.outcome.is_none() {
+            self.state.open_effects().into_iter().for_each(|seq| self.step.close(seq));
         }
         if outcome.is_final() {
             self.commit(Ended { outcome: outcome.clone() });
@@ -172,10 +207,11 @@ impl Deciding<'_> {
         }
     }
 
-    fn stop(&mut self, outcome: Outcome) {
+    pub(super) fn stop(&mut self, outcome: Outcome) {
         if self.state.outcome.is_some() {
             if outcome.is_final() {
-                self.rest(outcome);
+                // There may be nobody any more to ask hooks.
+                self.come_to_rest(outcome);
             }
             return;
         }
@@ -184,8 +220,16 @@ impl Deciding<'_> {
             return;
         }
         self.commit(StopRequested { outcome: outcome.clone() });
+        self.stop_asking();
+        if self.state.closing().is_some() {
+            return;
+        }
         match self.state.phase {
-            Phase::Thinking(seq) | Phase::Wishing(seq) => self.step.abort(seq),
+            Phase::Thinking(seq) => self.step.abort(seq),
+            Phase::Wishing(seq) if self.state.questions.contains_key(&seq) => {}
+            Phase::Wishing(seq) => self.step.abort(seq),
+            Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
+            Phase::Preparing(_) | Phase::Compacting(_) => self.rest(outcome),
             Phase::Acting => {
                 let running = self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>();
                 running.into_iter().for_each(|seq| self.step.abort(seq));
@@ -201,10 +245,21 @@ impl Deciding<'_> {
         }
         let cause = ResumeCause::Asked { by };
         self.commit(Resumed { cause, budget: Budget::default(), turns_max });
+        if let Some(due) = self.state.approvals.values().map(|open| open.due).max() {
+            self.open(Effect::Timer { due });
+        }
+        let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
+        questions.into_iter().for_each(|seq| self.open_question(seq));
         match self.state.phase {
-            Phase::Wishing(_) => self.ask_stop_hooks(),
+            Phase::Wishing(_) => self.wish_to_stop(),
             Phase::Ready => self.next_call(),
-            Phase::New | Phase::Between | Phase::Thinking(_) | Phase::Waiting(_) | Phase::Acting => {}
+            Phase::Acting => self.advance_calls(),
+            Phase::New
+            | Phase::Between
+            | Phase::Thinking(_)
+            | Phase::Waiting(_)
+            | Phase::Preparing(_)
+            | Phase::Compacting(_) => {}
         }
     }
 
@@ -221,7 +276,21 @@ impl Deciding<'_> {
             let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
             self.commit(StopRequested { outcome });
         }
+        let asks = self.recover_questions();
+        if self.state.closing().is_some() {
+            return;
+        }
         match lost {
+            Phase::Preparing(_) | Phase::Compacting(_) => {
+                if let Some(outcome) = self.state.stopping.clone() {
+                    self.rest(outcome);
+                }
+            }
+            Phase::Wishing(seq) if asks.contains(&seq) => {
+                if let Some(outcome) = self.state.stopping.clone() {
+                    self.rest(outcome);
+                }
+            }
             Phase::Thinking(seq) => {
                 self.step.close(seq);
                 self.settle(Usage::default());
@@ -238,7 +307,7 @@ impl Deciding<'_> {
                 self.step.close(seq);
                 match self.state.stopping.clone() {
                     Some(outcome) => self.rest(outcome),
-                    None => self.ask_stop_hooks(),
+                    None => self.wish_to_stop(),
                 }
             }
             Phase::Acting => self.recover_tools(running),
@@ -250,6 +319,21 @@ impl Deciding<'_> {
             }
             Phase::New => {}
         }
+    }
+
+    /// Asks what hooks were being asked once more, or counts it as not said when the session shall stop anyway.
+    fn recover_questions(&mut self) -> Vec<Seq> {
+        let questions = self.state.questions.clone();
+        for (seq, about) in &questions {
+            self.step.close(*seq);
+            let waits = matches!(about, HookSubject::Closing { .. } | HookSubject::Prompt { .. });
+            if self.state.stopping.is_some() && !(waits && self.state.phase != Phase::Preparing(*seq)) {
+                self.commit(HooksDecided { asked: *seq, reports: Vec::new() });
+            } else {
+                self.open_question(*seq);
+            }
+        }
+        questions.into_keys().collect()
     }
 
     fn recover_tools(&mut self, running: Vec<Seq>) {

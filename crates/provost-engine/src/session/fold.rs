@@ -1,17 +1,20 @@
 //! How each entry changes a session. The only place where its state changes.
 
+mod gate;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use provost_event::{
     AssistantMessage, Block as Content, Entry, ItemKind, Limits, ModelCalled, Outcome, Pace, ResumeCause,
-    Resumed, Retry, RetryCause, SessionStarted, StopHookVerdict, StopVerdicts, Timestamp, ToolFinished,
-    ToolStarted, ToolStatus,
+    Resumed, Retry, RetryCause, SessionSource, SessionStarted, StopHookVerdict, StopVerdicts, Timestamp,
+    ToolFinished, ToolStarted, ToolStatus,
 };
 
 use super::{Block, Call, Circle, Phase, SessionState, Stage};
+use crate::permission::Permissions;
 
 impl SessionState {
-    pub(crate) fn apply(&mut self, entry: &Entry, _at: Timestamp) {
+    pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
         self.head = self.head.next();
         self.size.add(self.head, entry);
         match entry {
@@ -27,18 +30,19 @@ impl SessionState {
             Entry::Compacted(compacted) => {
                 self.size.compact(compacted);
                 self.compacted = true;
+                self.told.compaction_untold = true;
             }
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::StopRequested(requested) => self.stopping = Some(requested.outcome.clone()),
             Entry::Paused(paused) => self.rests(&paused.outcome),
             Entry::Ended(ended) => self.rests(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed),
-            Entry::HooksAsked(_)
-            | Entry::HooksDecided(_)
-            | Entry::PermissionDecided(_)
-            | Entry::ApprovalRequested(_)
-            | Entry::ApprovalResolved(_)
-            | Entry::RunStarted(_)
+            Entry::Resumed(resumed) => self.resumed(resumed, at),
+            Entry::HooksAsked(asked) => self.asked(&asked.about),
+            Entry::HooksDecided(decided) => self.decided(decided),
+            Entry::PermissionDecided(decided) => self.ruled(decided),
+            Entry::ApprovalRequested(request) => self.approval_requested(request),
+            Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
+            Entry::RunStarted(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_) => {}
@@ -52,7 +56,9 @@ impl SessionState {
     fn started(&mut self, started: &SessionStarted) {
         self.goal.clone_from(&started.goal);
         self.turns_max = started.policy.limits.turns_max;
-        self.policy = Some(started.policy.clone());
+        let policy = &started.policy;
+        self.permissions = Some(Permissions::of_policy(&policy.permissions, &policy.workspace));
+        self.policy = Some(policy.clone());
         self.phase = self.between_turns();
     }
 
@@ -77,6 +83,7 @@ impl SessionState {
         self.counters.calls = called.call;
         self.deadline = called.deadline;
         self.unheard = false;
+        self.told.turn_end = false;
         if self.text_is_of_last_turn {
             self.turn_text.clear();
             self.text_is_of_last_turn = false;
@@ -89,17 +96,12 @@ impl SessionState {
         self.counters.failed_attempts = 0;
         self.counters.empty_answers = 0;
         self.compacted = false;
+        self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
             match block {
                 Content::Text(text) => self.turn_text.push_str(text),
-                Content::ToolCall(call) => self.calls.push(Call {
-                    id: call.id.clone(),
-                    tool: call.name.clone(),
-                    input: call.input.clone(),
-                    malformed: call.malformed.clone(),
-                    stage: Stage::Pending,
-                }),
+                Content::ToolCall(call) => self.calls.push(Call::new(call)),
                 Content::Thinking { .. } | Content::Opaque { .. } | Content::Image(_) => {}
             }
         }
@@ -127,8 +129,10 @@ impl SessionState {
     }
 
     fn tool_finished(&mut self, finished: &ToolFinished) {
+        let head = self.head;
         let Some(call) = self.calls.iter_mut().find(|call| call.id == finished.call) else { return };
         call.stage = Stage::Done;
+        call.finished = Some(head);
         let mut hasher = DefaultHasher::new();
         (call.tool.as_str(), call.input.text(), finished.output.as_str()).hash(&mut hasher);
         finished.images.iter().for_each(|image| image.blob.hash(&mut hasher));
@@ -151,6 +155,7 @@ impl SessionState {
         self.counters.interruptions = 0;
         self.counters.continuations = 0;
         self.text_is_of_last_turn = true;
+        self.told.turn_end = false;
         self.calls.clear();
         self.phase = self.between_turns();
     }
@@ -173,13 +178,19 @@ impl SessionState {
     fn rests(&mut self, outcome: &Outcome) {
         self.outcome = Some(outcome.clone());
         self.stopping = None;
-        if matches!(self.phase, Phase::Thinking(_) | Phase::Waiting(_)) {
+        if matches!(
+            self.phase,
+            Phase::Thinking(_) | Phase::Waiting(_) | Phase::Preparing(_) | Phase::Compacting(_)
+        ) {
             self.phase = Phase::Ready;
         }
     }
 
-    fn resumed(&mut self, resumed: &Resumed) {
+    fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         self.outcome = None;
+        self.told.session = false;
+        self.source = SessionSource::Resume;
+        self.calls.iter_mut().for_each(|call| call.paused = false);
         match resumed.cause {
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
@@ -193,11 +204,26 @@ impl SessionState {
                 self.circle = Circle::default();
                 self.block = None;
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
+                self.ask_for_approval_anew(at);
             }
         }
         // The stop hooks are asked anew, under a new name: a late answer to the old question doesn't count.
-        if let Phase::Wishing(_) = self.phase {
+        if let Phase::Wishing(seq) = self.phase
+            && !self.questions.contains_key(&seq)
+        {
             self.phase = Phase::Wishing(self.head);
+        }
+    }
+
+    /// Whoever has not answered before the rest gets the whole time once more.
+    fn ask_for_approval_anew(&mut self, at: Timestamp) {
+        let timeout_ms = self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms);
+        self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
+        let head = self.head;
+        for call in &mut self.calls {
+            if let Stage::Approving { timer, .. } = &mut call.stage {
+                *timer = head;
+            }
         }
     }
 }

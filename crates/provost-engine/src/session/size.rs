@@ -21,6 +21,8 @@ struct Span {
     bytes: u64,
     /// Pictures in it, or left out with what it stands for.
     images: usize,
+    /// Messages, results and items in it.
+    items: u32,
 }
 
 /// The size of the conversation as the model sees it.
@@ -33,6 +35,13 @@ pub(super) struct Size {
     waiting_bytes: u64,
     /// Pictures among it.
     waiting_images: usize,
+    /// Messages, results and items, and those of them that wait for the next call.
+    items: u32,
+    waiting_items: u32,
+    /// What stands for what was left out last.
+    summary: String,
+    /// Tokens of the last request, as the provider counted them.
+    last_input_tokens: Option<u64>,
     /// Tokens of everything up to the last answer, as the provider counted them.
     anchor_tokens: Option<u64>,
     /// What came after that answer.
@@ -61,12 +70,14 @@ impl Size {
             Entry::AssistantMessage(answer) => {
                 self.wait(content_bytes(&answer.content));
                 let counted = answer.usage.prompt_tokens();
+                self.last_input_tokens = (counted > 0).then_some(counted);
                 self.anchor_tokens = (counted > 0).then(|| answer.usage.total());
                 self.since_anchor_bytes = 0;
             }
             Entry::ModelCalled(_) => {
                 let (bytes, images) = (self.waiting_bytes, self.waiting_images);
-                self.spans.push(Span { through: seq, bytes, images });
+                let items = std::mem::take(&mut self.waiting_items);
+                self.spans.push(Span { through: seq, bytes, images, items });
                 (self.waiting_bytes, self.waiting_images) = (0, 0);
             }
             _ => {}
@@ -75,8 +86,25 @@ impl Size {
 
     fn wait(&mut self, bytes: u64) {
         let bytes = bytes.saturating_add(BLOCK_OVERHEAD_BYTES);
+        self.items = self.items.saturating_add(1);
+        self.waiting_items = self.waiting_items.saturating_add(1);
         self.waiting_bytes = self.waiting_bytes.saturating_add(bytes);
         self.since_anchor_bytes = self.since_anchor_bytes.saturating_add(bytes);
+    }
+
+    /// Messages, results and items that the next call sends; what was left out counts as one.
+    pub(super) const fn items(&self) -> u32 {
+        self.items
+    }
+
+    /// Tokens of the last request, if the provider has counted them.
+    pub(super) const fn last_input_tokens(&self) -> Option<u64> {
+        self.last_input_tokens
+    }
+
+    /// What stands for what was left out last.
+    pub(super) fn summary(&self) -> String {
+        self.summary.clone()
     }
 
     /// Estimated tokens of the next request.
@@ -95,7 +123,11 @@ impl Size {
     pub(super) fn compact(&mut self, compacted: &Compacted) {
         let gone = self.spans.partition_point(|span| span.through <= compacted.through);
         let images = self.images_through(compacted.through);
-        let summary = Span { through: compacted.through, bytes: length(&compacted.summary), images };
+        let items = self.spans.iter().take(gone).map(|span| span.items).fold(0, u32::saturating_add);
+        self.items = self.items.saturating_sub(items).saturating_add(1);
+        self.summary.clone_from(&compacted.summary);
+        let summary =
+            Span { through: compacted.through, bytes: length(&compacted.summary), images, items: 1 };
         self.spans.splice(..gone, [summary]);
         self.anchor_tokens = None;
     }

@@ -1,21 +1,28 @@
 //! When an agent wishes to stop: the stop hooks decide, and whoever keeps saying no about nothing new ends it.
 
-use provost_event::{ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopVerdicts, SystemItem, Verdict};
+use provost_event::{
+    HookMoment, HookSubject, ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopVerdicts, SystemItem,
+    Verdict,
+};
 
-use super::Deciding;
 use super::fold::block_reasons;
+use super::{Deciding, Phase, SessionState};
 use crate::event::StopCheckResult;
 use crate::{Effect, StopCheck};
 
 impl Deciding<'_> {
     /// The answer asks for no tool: the agent thinks that it is done.
     pub(super) fn wish_to_stop(&mut self) {
+        if self.state.has_hook(HookMoment::TurnEnd) && !self.state.told.turn_end {
+            return self.ask(HookSubject::TurnEnd { turn: self.state.next_turn() });
+        }
         self.ask_stop_hooks();
     }
 
     /// The entry just committed names the question.
     pub(super) fn ask_stop_hooks(&mut self) {
-        if self.state.policy.as_ref().is_none_or(|policy| policy.stop_hooks.is_empty()) {
+        let asks_none = self.state.policy.as_ref().is_none_or(|policy| policy.stop_hooks.is_empty());
+        if asks_none && !self.state.has_hook(HookMoment::Stop) {
             return self.may_stop();
         }
         let check = StopCheck {
@@ -73,12 +80,19 @@ impl Deciding<'_> {
 
     fn may_stop(&mut self) {
         let verdict = Verdict::find(&self.state.turn_text);
-        let unheard = self.state.unheard;
+        let unheard = self.state.unheard || self.state.has_open_prompts();
         self.end_turn(0);
         if unheard {
             self.next_turn();
         } else {
             self.rest(Outcome::Completed { verdict });
         }
+    }
+}
+
+impl SessionState {
+    /// Whether the effect that entry `seq` opened asks the stop hooks.
+    pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
+        self.phase == Phase::Wishing(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)
     }
 }

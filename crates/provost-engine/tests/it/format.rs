@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
-use provost_engine::{Actor, RunEvent};
+use provost_engine::{Actor, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, BlobId, Block, Budget, Entry, ErrorClass, Image, ImageKind, Outcome, Record, StopHookVerdict,
+    ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, Entry, ErrorClass, HookContract,
+    HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Outcome, Record, StopHookVerdict,
     StopReason, ToolStatus,
 };
 
-use crate::world::{World, policy, without_hooks};
+use crate::world::{World, guarded, policy, report, without_hooks};
 
 fn lines(world: &World) -> String {
     let records = world.run_log().iter().chain(world.session_log());
@@ -54,6 +55,33 @@ fn eventful_run() -> World {
     world
 }
 
+/// A run that hooks, permissions and a person stand in the way of.
+fn gated_run() -> World {
+    let mut policy = guarded(&[HookMoment::PreToolCall, HookMoment::PromptSubmit, HookMoment::SessionEnd]);
+    policy.observers = vec!["trace".to_owned()];
+    let (hook, permissions) = (&mut policy.agent.hooks[0], &mut policy.agent.permissions);
+    hook.matcher = Some("Bash".to_owned());
+    hook.condition = Some("Bash(make *)".to_owned());
+    hook.program = Some(HookProgram::Shell { command: "./check.sh".to_owned() });
+    hook.contract = HookContract::Claude;
+    permissions.ask = vec!["shell".to_owned()];
+    permissions.deny = vec!["edit".to_owned()];
+    let mut world = World::start(policy);
+    world.hear(HookDecision::Continue);
+    world.call(&[("shell", "{\"command\":\"make\"}"), ("edit", "{\"path\":\"a\"}")]);
+    let (seq, _) = world.consults()[0].clone();
+    let reminders = vec!["use the cache".to_owned()];
+    let note = Some("a note".to_owned());
+    let said = HookReport { reminders, note, ..report(HookMoment::PreToolCall, HookDecision::Allow) };
+    world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said] });
+    let (scope, pattern) = (ApprovalScope::Run, Some("shell(make)".to_owned()));
+    world.resolve(ApprovalAnswer::Allow { scope, pattern });
+    world.finish_first("made");
+    world.say("done");
+    world.hear(HookDecision::Continue);
+    world
+}
+
 /// A run with pictures in its goal and in a tool's result.
 fn pictured_run() -> World {
     let picture = |blob: &str| Image { kind: ImageKind::Png, blob: BlobId(blob.into()), bytes: 45 };
@@ -73,8 +101,9 @@ fn formats() -> PathBuf {
 /// write today's examples to a new one.
 #[test]
 fn today_s_format_is_the_stored_one() {
-    expect_file!["../../../provost-event/formats/v2/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
-    expect_file!["../../../provost-event/formats/v2/pictured-run.jsonl"].assert_eq(&lines(&pictured_run()));
+    expect_file!["../../../provost-event/formats/v3/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
+    expect_file!["../../../provost-event/formats/v3/pictured-run.jsonl"].assert_eq(&lines(&pictured_run()));
+    expect_file!["../../../provost-event/formats/v3/gated-run.jsonl"].assert_eq(&lines(&gated_run()));
 }
 
 #[test]
@@ -98,9 +127,9 @@ fn stored_logs_of_every_version_replay_to_their_end() {
 
 #[test]
 fn the_stored_logs_show_every_kind_of_entry() {
-    let world = eventful_run();
-    let shown =
-        world.run_log().iter().chain(world.session_log()).map(|r| r.entry.kind()).collect::<HashSet<_>>();
+    let worlds = [eventful_run(), gated_run()];
+    let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
+    let shown = records.map(|record| record.entry.kind()).collect::<HashSet<_>>();
     let missing = Entry::KINDS.iter().filter(|kind| !shown.contains(**kind)).collect::<Vec<_>>();
     assert!(missing.is_empty(), "{missing:?}");
 }

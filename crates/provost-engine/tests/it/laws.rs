@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 use provost_engine::{Answer, Effect, RunEvent, SessionEvent, StopCheckResult, ToolResult};
 use provost_event::{
-    Block, Budget, CallId, Entry, ErrorClass, Json, ModelFailure, Outcome, Seq, StopHookVerdict, StopReason,
-    StopReport, ToolCall, ToolStatus, Usage,
+    ApprovalAnswer, ApprovalScope, Block, Budget, CallId, Entry, ErrorClass, HookDecision, HookMoment,
+    HookReport, Json, ModelFailure, Outcome, RunPolicy, Seq, StopHookVerdict, StopReason, StopReport,
+    ToolCall, ToolStatus, Unanswered, Usage,
 };
 
-use crate::world::{World, policy};
+use crate::world::{World, guard, policy, report};
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -15,6 +16,8 @@ enum Op {
     Fail(u8),
     ToolDone(u8, u8),
     Hooks(u8),
+    Hear(u8, u8),
+    Resolve(u8, u8),
     Tick,
     Crash,
     Pause,
@@ -33,6 +36,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => any::<u8>().prop_map(Op::Fail),
         8 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Op::ToolDone(a, b)),
         4 => any::<u8>().prop_map(Op::Hooks),
+        6 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Op::Hear(a, b)),
+        3 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Op::Resolve(a, b)),
         3 => Just(Op::Tick),
         1 => Just(Op::Crash),
         1 => Just(Op::Pause),
@@ -111,6 +116,38 @@ fn failure(kind: u8) -> ModelFailure {
     ModelFailure::new(class, "m")
 }
 
+fn said(moment: HookMoment, kind: u8) -> Vec<HookReport> {
+    let reason = || "r".to_owned();
+    let decision = match kind % 16 {
+        1 => HookDecision::Deny(reason()),
+        2 => HookDecision::Pause(reason()),
+        3 if kind > 150 => HookDecision::Abort(reason()),
+        4 => HookDecision::Ask(reason()),
+        5 => HookDecision::Allow,
+        6 => HookDecision::Failed(reason()),
+        7 => return Vec::new(),
+        _ => HookDecision::Continue,
+    };
+    let reminders = if kind.is_multiple_of(3) { vec!["remember".to_owned()] } else { Vec::new() };
+    vec![HookReport { reminders, ..report(moment, decision) }]
+}
+
+fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
+    let scope = match kind % 3 {
+        0 => ApprovalScope::Once,
+        1 => ApprovalScope::Run,
+        _ => return ApprovalAnswer::Deny { reason: String::new() },
+    };
+    ApprovalAnswer::Allow { scope, pattern: Some(pattern.to_owned()) }
+}
+
+/// Every moment whose bit is set has a hook.
+fn guarded(mut policy: RunPolicy, bits: u32) -> RunPolicy {
+    let moments = HookMoment::ALL.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
+    policy.agent.hooks = moments.map(|(_, moment)| guard(*moment)).collect();
+    policy
+}
+
 struct Driver {
     world: World,
     sent: Vec<SessionEvent>,
@@ -144,6 +181,20 @@ impl Driver {
             Op::Hooks(kind) => {
                 if let Some(seq) = self.world.checking() {
                     self.send(SessionEvent::StopChecked { seq, result: stop_result(*kind) });
+                }
+            }
+            Op::Hear(which, kind) => {
+                let open = self.world.consults();
+                if let Some((seq, consult)) = open.get(usize::from(*which) % open.len().max(1)) {
+                    let reports = said(consult.about.moments()[0], *kind);
+                    self.send(SessionEvent::HooksAnswered { seq: *seq, reports });
+                }
+            }
+            Op::Resolve(which, kind) => {
+                let open = self.world.approvals();
+                if let Some(open) = open.get(usize::from(*which) % open.len().max(1)) {
+                    let answer = approval(*kind, &open.pattern);
+                    self.send(SessionEvent::Resolve { asked: open.asked, answer, by: "p".into() });
                 }
             }
             Op::Tick => self.world.tick(),
@@ -184,6 +235,8 @@ impl Driver {
         self.world.session_event(SessionEvent::StopChecked { seq, result: stop_result(kind) });
         self.world.session_event(SessionEvent::Answered { seq, answer: answer(kind, kind, before) });
         self.world.session_event(SessionEvent::ModelFailed { seq, failure: failure(kind) });
+        let reports = said(HookMoment::PreToolCall, kind);
+        self.world.session_event(SessionEvent::HooksAnswered { seq, reports });
         assert_eq!(self.world.session_log().len(), before, "a stray result counted");
     }
 
@@ -199,6 +252,10 @@ impl Driver {
                 self.send(SessionEvent::ToolDone { seq, result: tool_result(3) });
             } else if self.world.checking().is_some() {
                 self.apply(&Op::Hooks(0));
+            } else if !self.world.consults().is_empty() {
+                self.apply(&Op::Hear(0, 0));
+            } else if !self.world.approvals().is_empty() {
+                self.apply(&Op::Resolve(0, 0));
             } else {
                 self.world.tick();
             }
@@ -223,8 +280,17 @@ proptest! {
         ops in proptest::collection::vec(op(), 0..120),
         tokens in proptest::option::of(400_u64..3_000),
         wall in proptest::option::of(1_000_u64..100_000),
+        hooks in prop_oneof![2 => Just(0_u32), 3 => any::<u32>()],
+        (asks, pauses) in (any::<bool>(), any::<bool>()),
     ) {
-        let mut policy = policy();
+        let mut policy = guarded(policy(), hooks);
+        if asks {
+            policy.agent.permissions.ask = vec!["shell".to_owned(), "read".to_owned()];
+            policy.agent.permissions.deny = vec!["edit".to_owned()];
+        }
+        if pauses {
+            policy.agent.permissions.unanswered = Unanswered::Pause;
+        }
         policy.budget.tokens = tokens;
         policy.budget.wall_time_ms = wall;
         let mut driver = Driver { world: World::start(policy), sent: Vec::new() };

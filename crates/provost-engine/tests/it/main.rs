@@ -3,7 +3,13 @@
 #[cfg(test)]
 mod format;
 #[cfg(test)]
+mod gates;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod permissions;
+#[cfg(test)]
+mod permissions_laws;
 #[cfg(test)]
 mod turns;
 #[cfg(test)]

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use provost_engine::{
-    Actor, Answer, Effect, Event, Message, Now, RunEvent, SessionEvent, StopCheckResult, ToolResult,
+    Actor, Answer, Consult, Effect, Event, Message, Now, PendingApproval, RunEvent, SessionEvent,
+    StopCheckResult, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, Image, Json, Limits,
-    MicroDollars, ModelFailure, ModelPolicy, Outcome, Pace, PermissionPolicy, Price, Record, RunId,
-    RunPolicy, Seq, SessionId, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall,
-    ToolSpec, ToolStatus, Usage,
+    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, HookContract,
+    HookDecision, HookMoment, HookPolicy, HookReport, Image, Json, Limits, MicroDollars, ModelFailure,
+    ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Record, RunId, RunPolicy, Seq, SessionId,
+    StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus,
+    Usage,
 };
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
@@ -67,6 +69,38 @@ pub(crate) fn without_hooks() -> RunPolicy {
     let mut policy = policy();
     policy.agent.stop_hooks.clear();
     policy
+}
+
+/// A policy without stop hooks, with one hook at each of these moments.
+pub(crate) fn guarded(moments: &[HookMoment]) -> RunPolicy {
+    let mut policy = without_hooks();
+    policy.agent.hooks = moments.iter().map(|moment| guard(*moment)).collect();
+    policy
+}
+
+pub(crate) fn guard(moment: HookMoment) -> HookPolicy {
+    HookPolicy {
+        name: "guard".to_owned(),
+        moment,
+        matcher: None,
+        condition: None,
+        program: None,
+        contract: HookContract::Provost,
+        timeout_ms: 1_000,
+        on_failure: OnFailure::Deny,
+        may_remind: true,
+    }
+}
+
+pub(crate) fn report(moment: HookMoment, decision: HookDecision) -> HookReport {
+    HookReport {
+        hook: "guard".to_owned(),
+        moment,
+        decision,
+        reminders: Vec::new(),
+        note: None,
+        duration_us: 1,
+    }
 }
 
 pub(crate) struct World {
@@ -171,6 +205,35 @@ impl World {
 
     pub(crate) fn checking(&self) -> Option<Seq> {
         self.first_open(|effect| matches!(effect, Effect::CheckStop(_))).map(|id| id.1)
+    }
+
+    /// What hooks are being asked.
+    pub(crate) fn consults(&self) -> Vec<(Seq, Consult)> {
+        let consult = |effect: &Effect| match effect {
+            Effect::AskHooks(consult) => Some(consult.clone()),
+            _ => None,
+        };
+        self.open.iter().filter_map(|(id, effect)| Some((id.1, consult(effect)?))).collect()
+    }
+
+    /// The first question to hooks that is open is answered by the hook `guard`.
+    pub(crate) fn hear(&mut self, decision: HookDecision) {
+        let Some((seq, consult)) = self.consults().first().cloned() else { panic!("no hook is asked") };
+        let moment = consult.about.moments()[0];
+        self.session_event(SessionEvent::HooksAnswered { seq, reports: vec![report(moment, decision)] });
+    }
+
+    pub(crate) fn approvals(&self) -> Vec<PendingApproval> {
+        match self.actors.get(&ROOT.into()) {
+            Some(Actor::Session(state)) => state.approvals().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The first pending approval is answered.
+    pub(crate) fn resolve(&mut self, answer: ApprovalAnswer) {
+        let Some(open) = self.approvals().first().cloned() else { panic!("nobody is asked") };
+        self.session_event(SessionEvent::Resolve { asked: open.asked, answer, by: "a person".into() });
     }
 
     pub(crate) fn timers(&self) -> Vec<(ActorKey, Seq, Timestamp)> {
@@ -325,13 +388,32 @@ impl World {
                     let limit = self.turn_limit();
                     assert!(called.turn <= limit, "turn {} of {limit}", called.turn);
                 }
-                Entry::Ended(_) | Entry::Paused(_) => {
-                    assert_eq!(asked.len(), finished.len(), "a rest before all calls have a result");
+                Entry::Ended(_) => {
+                    assert_eq!(asked.len(), finished.len(), "an end before all calls have a result");
+                }
+                Entry::Paused(_) if asked.len() != finished.len() => {
+                    assert!(self.may_rest_amid_calls(), "a rest before all calls have a result");
                 }
                 _ => {}
             }
         }
-        assert!(asked.starts_with(&finished), "results in the order of the calls, one each");
+        let amid_calls = self
+            .session_log()
+            .iter()
+            .any(|record| matches!(record.entry, Entry::ApprovalRequested(_) | Entry::HooksDecided(_)));
+        if !amid_calls {
+            assert!(asked.starts_with(&finished), "results in the order of the calls, one each");
+        }
+        let each = finished.iter().collect::<HashSet<_>>();
+        assert_eq!(each.len(), finished.len(), "one result each");
+        assert!(finished.iter().all(|call| asked.contains(call)), "a result of no call");
+    }
+
+    /// Only for somebody's answer, or because a hook said so.
+    fn may_rest_amid_calls(&self) -> bool {
+        self.session_log()
+            .iter()
+            .any(|record| matches!(record.entry, Entry::ApprovalRequested(_) | Entry::HooksDecided(_)))
     }
 
     fn turn_limit(&self) -> u32 {
@@ -362,7 +444,7 @@ fn effect_word(effect: &Effect) -> String {
         Effect::Think(think) => format!("think (turn {}, cap {})", think.turn, think.output_tokens_max),
         Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
         Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
-        Effect::AskHooks(consult) => format!("ask hooks about {:?}", consult.about),
+        Effect::AskHooks(consult) => format!("ask hooks: {}", consult.about.moments()[0].name()),
         Effect::Timer { .. } => "timer".to_owned(),
     }
 }
@@ -375,7 +457,10 @@ fn short(entry: &Entry) -> String {
         Entry::AssistantMessage(e) => format!("assistant_message {:?} {} blocks", e.stop, e.content.len()),
         Entry::Retry(e) => format!("retry {:?} in {} ms", e.cause, e.delay_ms),
         Entry::ToolStarted(e) => format!("tool_started {}{}", e.call, if e.again { " again" } else { "" }),
-        Entry::ToolFinished(e) => format!("tool_finished {} {:?}: {}", e.call, e.status, e.output),
+        Entry::ToolFinished(e) => {
+            let output = e.output.chars().take(120).collect::<String>();
+            format!("tool_finished {} {:?}: {output}", e.call, e.status)
+        }
         Entry::SystemItem(e) => format!("system_item {:?}", e.item),
         Entry::StopVerdicts(e) => format!("stop_verdicts {:?}", e.reports[0].verdict),
         Entry::Paused(e) => format!("paused: {}", e.outcome),
@@ -384,6 +469,14 @@ fn short(entry: &Entry) -> String {
         Entry::Compacted(e) => {
             format!("compacted through {} ({} → {} tokens)", e.through, e.tokens_before, e.tokens_after)
         }
+        Entry::HooksAsked(e) => format!("hooks_asked {}", e.about.moments()[0].name()),
+        Entry::HooksDecided(e) => {
+            let said = e.reports.iter().map(|report| format!("{:?}", report.decision)).collect::<Vec<_>>();
+            format!("hooks_decided #{} {}", e.asked, said.join(", "))
+        }
+        Entry::PermissionDecided(e) => format!("permission_decided {} {:?}", e.call, e.permission),
+        Entry::ApprovalRequested(e) => format!("approval_requested {}: {}", e.call, e.why),
+        Entry::ApprovalResolved(e) => format!("approval_resolved #{} {:?} by {}", e.asked, e.answer, e.by),
         other => other.kind().to_owned(),
     }
 }

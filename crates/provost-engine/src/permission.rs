@@ -1,0 +1,267 @@
+//! Permissions: whether a tool call may be made, is asked about, or is never made.
+//!
+//! Pure: a judgement hangs on the patterns, the call and the workspace's path, so that it is the same on every run
+//! and every replay. It looks at texts: it doesn't see where links lead, what a script file holds or what a program
+//! does. It is a fence for agents that err, and a sandbox is what holds those that don't mean well.
+
+mod call;
+mod glob;
+mod names;
+mod path;
+mod pattern;
+mod shell;
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+
+use provost_event::{Json, Permission, PermissionPolicy};
+
+use call::{Call, Subject};
+use pattern::Touch;
+
+pub use names::names_of;
+pub use pattern::{Pattern, PatternError};
+
+/// Compiled permissions of one agent.
+///
+/// `deny` beats `ask` beats `allow` beats what the policy says of all other calls; `approved` patterns lift an `ask`,
+/// also one by default, and never a `deny`. `ask` and `deny` count where any part of a call is met
+/// ([`Pattern::touches`]); `allow` and `approved` where all of it is covered as it is written: every simple command
+/// of a shell command, by whichever of their patterns. Output into a file is only covered where the pattern speaks
+/// of `>`.
+///
+/// A command whose text doesn't tell all that it runs (the name of a program put in by the shell, a script put
+/// together when it runs, what can't be read, more than 16 KiB) is covered by no `shell(PATTERN)`, and at least asked
+/// about where there are `ask` or `deny` patterns with arguments for the shell. Where such a `deny` may be met,
+/// nothing but a person's answer to that call lifts the question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permissions {
+    rules: Vec<Rule>,
+    otherwise: Permission,
+    workspace: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    kind: Kind,
+    text: String,
+    pattern: Pattern,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Allow,
+    Ask,
+    Deny,
+    Approved,
+}
+
+/// What the permissions say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// What is to be done.
+    pub permission: Permission,
+    /// The pattern that decided, with its kind: `deny shell(rm *)`. Of several of one kind it is the one with the
+    /// most characters that stand for themselves, in its arguments first, then in its tool; then the earlier one.
+    pub rule: Option<String>,
+    /// Why, in words.
+    pub why: String,
+    /// Whether no pattern spoke of it.
+    pub by_default: bool,
+}
+
+impl Permissions {
+    /// Reads the patterns of `policy`; relative paths in them count from `workspace`, an absolute path.
+    ///
+    /// # Errors
+    /// The first pattern that can't be read. Also an `allow` or `approved` one that begins with `~/`: whose home that
+    /// is isn't known here.
+    pub fn new(policy: &PermissionPolicy, workspace: &Path) -> Result<Self, PatternError> {
+        for (kind, text) in patterns(policy) {
+            let pattern = Pattern::parse(text)?;
+            if matches!(kind, Kind::Allow | Kind::Approved) && pattern.is_of_home() && !names_shell(text) {
+                let complaint = "begins with `~/`, which isn't known here: write the absolute path";
+                return Err(PatternError { pattern: text.to_owned(), complaint });
+            }
+        }
+        Ok(Self::of_policy(policy, workspace))
+    }
+
+    /// The same for a policy that counts already, with patterns that can't be read: an `allow` or `approved` one
+    /// allows nothing, an `ask` or `deny` one counts for every call of its tool, or of all tools.
+    #[must_use]
+    pub fn of_policy(policy: &PermissionPolicy, workspace: &Path) -> Self {
+        let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
+        Self { rules, otherwise: policy.otherwise, workspace: workspace.to_owned() }
+    }
+
+    /// Adds a pattern that somebody has agreed to for the rest of the run; one that can't be read adds nothing.
+    pub fn approve(&mut self, pattern: &str) {
+        self.rules.extend(Rule::new(Kind::Approved, pattern));
+    }
+
+    /// Whether nothing is ever asked or denied.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.otherwise == Permission::Allow
+            && !self.rules.iter().any(|rule| matches!(rule.kind, Kind::Ask | Kind::Deny))
+    }
+
+    /// What is to be done about a call of `tool` with `input`.
+    #[must_use]
+    pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
+        if self.rules.is_empty() {
+            return self.by_default();
+        }
+        let call = Call::read(tool, input, &self.workspace);
+        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.pattern.speaks_of(&call)).collect();
+        if let Some(rule) = touching(&rules, &call, Kind::Deny, Touch::Yes) {
+            return rule.ruling(Permission::Deny, "it is never made");
+        }
+        let coverage = Coverage::of(&rules, &call);
+        self.asked(&rules, &call, &coverage).unwrap_or_else(|| self.covered(&coverage))
+    }
+
+    /// The question that patterns raise about a call, unless it is answered.
+    fn asked(&self, rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ruling> {
+        if let Some(rule) = touching(rules, call, Kind::Deny, Touch::Maybe) {
+            return Some(rule.ruling(Permission::Ask, "whether it is met shows only when the command runs"));
+        }
+        let bound = |kind| rules.iter().any(|rule| rule.kind == kind && rule.pattern.is_bound());
+        let unclear = call.unclear().filter(|_| bound(Kind::Deny) || bound(Kind::Ask));
+        let approved_whole =
+            || rules.iter().any(|rule| rule.kind == Kind::Approved && !rule.pattern.is_bound());
+        if let Some(why) = unclear
+            && (bound(Kind::Deny) || !approved_whole())
+        {
+            let why = format!("what the call does can't be told from its text: {why}");
+            return Some(Ruling { permission: Permission::Ask, rule: None, why, by_default: false });
+        }
+        let lifted = |part: usize, ask: &Rule| {
+            coverage.approved.get(part).copied().flatten().is_some() || !ask.pattern.touches_part(call, part)
+        };
+        let open = |rule: &&&Rule| (0..call.parts()).any(|part| !lifted(part, rule));
+        let asks = rules.iter().filter(|rule| rule.kind == Kind::Ask && rule.pattern.touch(call) > Touch::No);
+        let rule = most_specific(asks.filter(open).copied())?;
+        Some(rule.ruling(Permission::Ask, "somebody must agree to it"))
+    }
+
+    /// What becomes of a call that no pattern forbids or asks about.
+    fn covered(&self, coverage: &Coverage<'_>) -> Ruling {
+        let counts = self.otherwise != Permission::Deny;
+        let by = |(allowed, approved): (&Option<_>, &Option<_>)| allowed.or(approved.filter(|_| counts));
+        let all: Option<Vec<&Rule>> = coverage.allowed.iter().zip(&coverage.approved).map(by).collect();
+        match all.and_then(|rules| most_specific(rules.into_iter())) {
+            Some(rule) => rule.ruling(Permission::Allow, "it may be made"),
+            None => self.by_default(),
+        }
+    }
+
+    fn by_default(&self) -> Ruling {
+        let why = match self.otherwise {
+            Permission::Allow => "calls that no pattern speaks of may be made",
+            Permission::Ask => "somebody must agree to calls that no pattern speaks of",
+            Permission::Deny => "calls that no pattern speaks of are never made",
+        };
+        Ruling { permission: self.otherwise, rule: None, why: why.to_owned(), by_default: true }
+    }
+}
+
+/// Which patterns cover which parts of a call.
+struct Coverage<'r> {
+    allowed: Vec<Option<&'r Rule>>,
+    approved: Vec<Option<&'r Rule>>,
+}
+
+impl<'r> Coverage<'r> {
+    fn of(rules: &[&'r Rule], call: &Call<'_>) -> Self {
+        let by = |kind| {
+            let mut covered = vec![None; call.parts()];
+            for rule in rules.iter().filter(|rule| rule.kind == kind) {
+                if call.unclear().is_some() && rule.pattern.is_bound() {
+                    continue;
+                }
+                for (part, covers) in covered.iter_mut().zip(rule.pattern.covers(call)) {
+                    if covers {
+                        *part = most_specific(part.iter().copied().chain([*rule]));
+                    }
+                }
+            }
+            covered
+        };
+        Self { allowed: by(Kind::Allow), approved: by(Kind::Approved) }
+    }
+}
+
+impl Rule {
+    fn new(kind: Kind, text: &str) -> Option<Self> {
+        let pattern = match (Pattern::parse(text), kind) {
+            (Ok(pattern), _) => pattern,
+            (Err(_), Kind::Ask | Kind::Deny) => Pattern::widest_of(text),
+            (Err(_), Kind::Allow | Kind::Approved) => return None,
+        };
+        Some(Self { kind, text: text.to_owned(), pattern })
+    }
+
+    fn ruling(&self, permission: Permission, meaning: &str) -> Ruling {
+        let rule = format!("{} {}", self.kind.word(), self.text);
+        let why = format!("the pattern `{rule}` speaks of it: {meaning}");
+        Ruling { permission, rule: Some(rule), why, by_default: false }
+    }
+}
+
+impl Kind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+            Self::Approved => "approved",
+        }
+    }
+}
+
+fn patterns(policy: &PermissionPolicy) -> impl Iterator<Item = (Kind, &String)> {
+    let kinds = [
+        (Kind::Deny, &policy.deny),
+        (Kind::Ask, &policy.ask),
+        (Kind::Allow, &policy.allow),
+        (Kind::Approved, &policy.approved),
+    ];
+    kinds.into_iter().flat_map(|(kind, texts)| texts.iter().map(move |text| (kind, text)))
+}
+
+/// Whether a pattern is for the shell alone, where `~/` is the beginning of a command.
+fn names_shell(text: &str) -> bool {
+    names_of(text.split('(').next().unwrap_or_default().trim()).first() == Some(&"shell")
+}
+
+fn touching<'r>(rules: &[&'r Rule], call: &Call<'_>, kind: Kind, touch: Touch) -> Option<&'r Rule> {
+    most_specific(rules.iter().copied().filter(|rule| rule.kind == kind && rule.pattern.touch(call) == touch))
+}
+
+/// The earliest of the narrowest.
+fn most_specific<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> {
+    rules
+        .enumerate()
+        .max_by_key(|(at, rule)| (rule.pattern.specificity(), Reverse(*at)))
+        .map(|(_, rule)| rule)
+}
+
+/// Returns the narrowest pattern that covers a call: `shell(git push origin main)`, `write_file(./src/a.rs)`,
+/// `mcp__issues__close({"number":7})`.
+///
+/// For the shell it is all of the command. One that can't be covered by a pattern, since its text doesn't tell all
+/// that it runs, is given as it is, and asked about again. Where a tool's arguments can't be read, the pattern covers
+/// nothing.
+#[must_use]
+pub fn narrowest_pattern(tool: &str, input: &Json, workspace: &Path) -> String {
+    let argument = match Call::read(tool, input, workspace).subject {
+        Subject::Shell(script) if script.whole.is_empty() => " ".to_owned(),
+        Subject::Shell(script) => script.whole,
+        Subject::Path { place, .. } => place.shown(),
+        Subject::Json(json) => json,
+        Subject::Unreadable => " ".to_owned(),
+    };
+    format!("{}({})", glob::escaped(tool), glob::escaped(&argument))
+}

@@ -1,0 +1,84 @@
+//! A tool call as permissions see it.
+
+use std::path::Path;
+
+use provost_event::Json;
+use serde_json::Value;
+
+use super::names::names_of;
+use super::path::Place;
+use super::shell::Script;
+
+/// A call, its arguments read once.
+pub(super) struct Call<'c> {
+    pub(super) tool: &'c str,
+    pub(super) workspace: &'c Path,
+    pub(super) subject: Subject,
+}
+
+/// What a pattern's argument is compared to.
+pub(super) enum Subject {
+    /// A command for a shell.
+    Shell(Script),
+    /// A path.
+    Path {
+        /// Where it leads.
+        place: Place,
+        /// Whether the tool goes through what is below it.
+        walks: bool,
+    },
+    /// All arguments.
+    Json(String),
+    /// The argument that matters is missing or of a wrong type: the tool will refuse it.
+    Unreadable,
+}
+
+impl<'c> Call<'c> {
+    pub(super) fn read(tool: &'c str, input: &Json, workspace: &'c Path) -> Self {
+        let subject =
+            input.read::<Value>().map_or(Subject::Unreadable, |value| subject(tool, value, workspace));
+        Self { tool, workspace, subject }
+    }
+
+    /// How many parts of it must be covered: at least one.
+    pub(super) fn parts(&self) -> usize {
+        match &self.subject {
+            Subject::Shell(script) => script.commands.len().max(1),
+            _ => 1,
+        }
+    }
+
+    /// Why it may do more than its text tells.
+    pub(super) fn unclear(&self) -> Option<&'static str> {
+        match &self.subject {
+            Subject::Shell(script) => script.unclear,
+            Subject::Unreadable => Some("its arguments can't be read"),
+            Subject::Path { .. } | Subject::Json(_) => None,
+        }
+    }
+}
+
+fn subject(tool: &str, mut value: Value, workspace: &Path) -> Subject {
+    let text = |name: &str| value.get(name).map(Value::as_str);
+    let path = |path: &str, walks| Subject::Path { place: Place::new(path, workspace), walks };
+    match names_of(tool).first().copied().unwrap_or(tool) {
+        "shell" => match text("command") {
+            Some(Some(command)) => Subject::Shell(Script::read(command)),
+            _ => Subject::Unreadable,
+        },
+        "read_file" | "write_file" | "edit_file" => match text("path") {
+            Some(Some(given)) => path(given, false),
+            _ => Subject::Unreadable,
+        },
+        "list_dir" | "search" => match text("path") {
+            Some(Some(given)) => path(given, true),
+            None => path(".", true),
+            Some(None) if value.get("path").is_some_and(Value::is_null) => path(".", true),
+            Some(None) => Subject::Unreadable,
+        },
+        _ => {
+            value.sort_all_objects();
+            Subject::Json(value.to_string())
+        }
+    }
+}

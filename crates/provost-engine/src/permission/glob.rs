@@ -1,0 +1,145 @@
+//! Globs in which `*` stands for any text and `\*` for a star; everything else stands for itself.
+
+/// Stands in a text for something that can't be known: any text, also none. No assigned character; where a text
+/// holds it itself, that text only counts as less known than it is.
+pub(super) const HOLE: char = '\u{10FFFF}';
+
+/// One step of a glob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// This character.
+    Is(char),
+    /// Any text.
+    Star,
+}
+
+/// A glob, ready to be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Glob {
+    steps: Vec<Step>,
+    /// The literal texts between the stars: always one more than there are stars.
+    literals: Vec<String>,
+}
+
+/// Reads a pattern's text into steps.
+pub(super) fn steps_of(text: &str) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(text.len());
+    let mut ahead = text.chars().peekable();
+    while let Some(c) = ahead.next() {
+        match c {
+            '*' => steps.push(Step::Star),
+            '\\' if ahead.next_if_eq(&'*').is_some() => steps.push(Step::Is('*')),
+            _ => steps.push(Step::Is(c)),
+        }
+    }
+    steps
+}
+
+/// `text` as a pattern that stands for nothing else.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('*', "\\*")
+}
+
+impl Glob {
+    /// Reads a pattern.
+    pub(super) fn new(text: &str) -> Self {
+        Self::of(steps_of(text))
+    }
+
+    /// A glob of these steps.
+    pub(super) fn of(mut steps: Vec<Step>) -> Self {
+        steps.dedup_by(|a, b| *a == Step::Star && *b == Step::Star);
+        let mut literals = vec![String::new()];
+        for step in &steps {
+            match (step, literals.last_mut()) {
+                (Step::Is(c), Some(last)) => last.push(*c),
+                _ => literals.push(String::new()),
+            }
+        }
+        Self { steps, literals }
+    }
+
+    /// The text that it stands for, if that is only one.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.literals.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Characters that stand for themselves.
+    pub(super) fn literal_chars(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::Is(_))).count()
+    }
+
+    /// Whether `c` is among the characters that stand for themselves.
+    pub(super) fn has(&self, c: char) -> bool {
+        self.steps.contains(&Step::Is(c))
+    }
+
+    /// Whether all of `text` is what it stands for. A hole counts as a character of its own, so that only a star
+    /// takes it.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        let [first, between @ .., last] = self.literals.as_slice() else {
+            return self.literal() == Some(text);
+        };
+        let Some(mut rest) =
+            text.strip_prefix(first.as_str()).and_then(|rest| rest.strip_suffix(last.as_str()))
+        else {
+            return false;
+        };
+        // The leftmost place of each is as good as any: what is left only gets longer.
+        for literal in between {
+            match rest.find(literal.as_str()) {
+                Some(at) => rest = rest.get(at + literal.len()..).unwrap_or_default(),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Whether it may stand for `text`, if each hole may be any text.
+    pub(super) fn may_match(&self, text: &str) -> bool {
+        let mut states = vec![false; self.steps.len() + 1];
+        if let Some(start) = states.first_mut() {
+            *start = true;
+        }
+        self.pass_stars(&mut states);
+        for c in text.chars() {
+            if c == HOLE {
+                let first = states.iter().position(|state| *state).unwrap_or(states.len());
+                states.iter_mut().skip(first).for_each(|state| *state = true);
+                continue;
+            }
+            let mut next = vec![false; states.len()];
+            for (at, step) in self.steps.iter().enumerate().filter(|(at, _)| states.get(*at) == Some(&true)) {
+                let to = match step {
+                    Step::Star => at,
+                    Step::Is(is) if *is == c => at + 1,
+                    Step::Is(_) => continue,
+                };
+                if let Some(state) = next.get_mut(to) {
+                    *state = true;
+                }
+            }
+            self.pass_stars(&mut next);
+            if !next.contains(&true) {
+                return false;
+            }
+            states = next;
+        }
+        states.last() == Some(&true)
+    }
+
+    /// A star may stand for nothing.
+    fn pass_stars(&self, states: &mut [bool]) {
+        for (at, step) in self.steps.iter().enumerate() {
+            if *step == Step::Star
+                && states.get(at) == Some(&true)
+                && let Some(after) = states.get_mut(at + 1)
+            {
+                *after = true;
+            }
+        }
+    }
+}

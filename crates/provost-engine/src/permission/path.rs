@@ -1,0 +1,182 @@
+//! Path globs: `*` within a name, `**` for any number of names.
+
+use std::path::Path;
+
+use super::glob::Glob;
+
+/// Where the homes of users lie: the engine reads no environment, so it can't tell whose home `~` is.
+const HOMES: [&[&str]; 4] = [&["home", "*"], &["Users", "*"], &["root"], &["var", "root"]];
+
+/// Whether upper and lower case are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    /// They differ: what is allowed is allowed as it is written.
+    Counts,
+    /// They are the same, as in some file systems: what is forbidden has no other spelling.
+    Folds,
+}
+
+/// A path without `.` and `..`, from the root of the file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    names: Vec<String>,
+    /// How many of the names are the workspace's, where it lies in there.
+    workspace_names: usize,
+}
+
+/// How a path stands to a pattern.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Meeting {
+    /// The pattern names it.
+    pub(super) exact: bool,
+    /// The pattern names it or a folder that it lies in.
+    pub(super) within: bool,
+    /// The pattern may name something below it.
+    pub(super) above: bool,
+}
+
+impl Place {
+    /// Where `path`, seen from `workspace`, leads by its text alone: links aren't followed.
+    pub(super) fn new(path: &str, workspace: &Path) -> Self {
+        let workspace = workspace.to_string_lossy();
+        let mut home = Vec::new();
+        push_names(&mut home, &workspace);
+        let mut names = if path.starts_with('/') { Vec::new() } else { home.clone() };
+        push_names(&mut names, path);
+        let workspace_names = if names.starts_with(&home) { home.len() } else { 0 };
+        Self { names, workspace_names }
+    }
+
+    /// It as a pattern's text: from the workspace on, where it lies in there.
+    pub(super) fn shown(&self) -> String {
+        let below = self.names.get(self.workspace_names..).unwrap_or_default().join("/");
+        match (self.workspace_names, below.as_str()) {
+            (0, _) => format!("/{below}"),
+            (_, "") => ".".to_owned(),
+            (_, path) if path.contains('/') && !path.starts_with("~/") => below,
+            // A lone name would stand for that name in every folder, and `~/` for a home.
+            _ => format!("./{below}"),
+        }
+    }
+
+    /// How it stands to `pattern`.
+    pub(super) fn meets(&self, pattern: &str, workspace: &Path, case: Case) -> Meeting {
+        let fold = |text: &str| match case {
+            Case::Counts => text.to_owned(),
+            Case::Folds => text.to_ascii_lowercase(),
+        };
+        let (pattern, names) = (fold(pattern), self.names.iter().map(|name| fold(name)).collect::<Vec<_>>());
+        let below = names.get(self.workspace_names..).unwrap_or_default();
+        let here = fold(&workspace.to_string_lossy());
+        if is_floating(&pattern) {
+            let floating = format!("**/{}", pattern.trim_matches('/'));
+            return meeting(&steps(&[], &floating), below);
+        }
+        if let Some(rest) = pattern.strip_prefix("~/") {
+            let written = meeting(&steps(&literal_names(&here), &pattern), &names);
+            return HOMES
+                .iter()
+                .map(|home| home.iter().map(|name| Step::Name(Glob::new(&fold(name)))).collect::<Vec<_>>())
+                .map(|home| meeting(&steps(&home, rest), &names))
+                .fold(written, Meeting::or);
+        }
+        match pattern.starts_with('/') {
+            true => meeting(&steps(&[], &pattern), &names),
+            false => meeting(&steps(&literal_names(&here), &pattern), &names),
+        }
+    }
+}
+
+impl Meeting {
+    fn or(self, other: Self) -> Self {
+        Self {
+            exact: self.exact || other.exact,
+            within: self.within || other.within,
+            above: self.above || other.above,
+        }
+    }
+}
+
+/// Whether a pattern counts in every folder: it begins with `**/`, or is one name.
+fn is_floating(pattern: &str) -> bool {
+    pattern.starts_with("**/")
+        || (!pattern.trim_end_matches('/').contains('/') && pattern != "." && pattern != "..")
+}
+
+/// One step of a path pattern.
+#[derive(Debug, Clone)]
+enum Step {
+    Name(Glob),
+    /// Any number of names.
+    Any,
+}
+
+fn literal_names(path: &str) -> Vec<Step> {
+    let mut names = Vec::new();
+    push_names(&mut names, path);
+    names.iter().map(|name| Step::Name(Glob::new(&super::glob::escaped(name)))).collect()
+}
+
+fn steps(from: &[Step], pattern: &str) -> Vec<Step> {
+    let mut steps = from.to_vec();
+    for name in pattern.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => _ = steps.pop(),
+            "**" => steps.push(Step::Any),
+            _ => steps.push(Step::Name(Glob::new(name))),
+        }
+    }
+    // As in ignore files: a folder is all that is in it.
+    if pattern.ends_with('/') {
+        steps.push(Step::Any);
+    }
+    steps
+}
+
+fn push_names(names: &mut Vec<String>, path: &str) {
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => _ = names.pop(),
+            _ => names.push(name.to_owned()),
+        }
+    }
+}
+
+fn meeting(steps: &[Step], names: &[String]) -> Meeting {
+    let mut states = vec![false; steps.len() + 1];
+    if let Some(start) = states.first_mut() {
+        *start = true;
+    }
+    pass_any(steps, &mut states);
+    let mut within = names.is_empty() && states.last() == Some(&true);
+    for name in names {
+        let mut next = vec![false; states.len()];
+        for (at, step) in steps.iter().enumerate().filter(|(at, _)| states.get(*at) == Some(&true)) {
+            let to = match step {
+                Step::Any => at,
+                Step::Name(glob) if glob.matches(name) => at + 1,
+                Step::Name(_) => continue,
+            };
+            if let Some(state) = next.get_mut(to) {
+                *state = true;
+            }
+        }
+        pass_any(steps, &mut next);
+        within |= next.last() == Some(&true);
+        states = next;
+    }
+    Meeting { exact: states.last() == Some(&true), within, above: states.contains(&true) }
+}
+
+fn pass_any(steps: &[Step], states: &mut [bool]) {
+    for (at, step) in steps.iter().enumerate() {
+        if matches!(step, Step::Any)
+            && states.get(at) == Some(&true)
+            && let Some(after) = states.get_mut(at + 1)
+        {
+            *after = true;
+        }
+    }
+}

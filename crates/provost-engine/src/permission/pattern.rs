@@ -1,0 +1,199 @@
+//! Patterns: `tool` or `tool(PATTERN)`.
+
+use std::path::Path;
+
+use provost_event::Json;
+
+use super::call::{Call, Subject};
+use super::glob::Glob;
+use super::names::names_of;
+use super::path::Case;
+use super::shell::ShellGlob;
+
+/// Bytes of a pattern.
+const PATTERN_BYTES_MAX: usize = 64 * 1024;
+
+/// A pattern can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pattern `{pattern}` {complaint}")]
+pub struct PatternError {
+    /// The pattern as it was written; cut where it is very long.
+    pub pattern: String,
+    /// What is wrong with it and what would be right, to stand behind its name.
+    pub complaint: &'static str,
+}
+
+/// Names tool calls: `tool`, or `tool(PATTERN)` for those with certain arguments.
+///
+/// `tool` is one of the tool's names ([`names_of`]), with `*` for any text; `*` alone is every tool, and `tool()` and
+/// `tool(*)` are the same as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*`
+/// stands for any text, `\*` for a star, and everything else for itself.
+///
+/// - `shell`: one simple command. ` *` at the end also stands for no arguments, `git push:*` is `git push *`, runs of
+///   blanks count as one space.
+/// - tools with a path: that path, from the workspace on or from the root if it begins with `/`. `*` stays within a
+///   name, `**` is any number of folders, `/` at the end is all that is in the folder. One name without `/`, and what
+///   follows `**/`, counts in every folder (of the workspace, for what lies there). `~/` is the home of any user,
+///   since nothing here knows whose.
+/// - other tools: their arguments as JSON without blanks, the names of fields sorted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    tool: Glob,
+    argument: Option<Argument>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Argument {
+    text: String,
+    shell: ShellGlob,
+    plain: Glob,
+}
+
+/// How sure it is that a pattern names a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Touch {
+    No,
+    /// It depends on what shows only when the call is made.
+    Maybe,
+    Yes,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When it is empty or longer than 64 KiB, names no tool, or its parenthesis isn't closed at its end.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
+        let fail = |complaint| Err(PatternError { pattern: text.chars().take(200).collect(), complaint });
+        let trimmed = text.trim();
+        if text.len() > PATTERN_BYTES_MAX {
+            return fail("is too long: at most 64 KiB");
+        }
+        let (tool, argument) = match trimmed.split_once('(') {
+            None => (trimmed, None),
+            Some((tool, rest)) => match rest.strip_suffix(')') {
+                Some(argument) => (tool, Some(argument)),
+                None => return fail("isn't closed: write `)` at its end"),
+            },
+        };
+        if tool.is_empty() {
+            return fail("names no tool: write `tool` or `tool(PATTERN)`, or `*` for every tool");
+        }
+        if tool.contains(|c: char| c.is_whitespace() || c == ')') {
+            return fail("isn't one: write `tool` or `tool(PATTERN)`");
+        }
+        let argument = argument.filter(|argument| !matches!(*argument, "" | "*")).map(Argument::new);
+        Ok(Self { tool: Glob::new(tool), argument })
+    }
+
+    /// All calls of the tool that a pattern names that can't be read; of all tools if that can't either.
+    pub(super) fn widest_of(text: &str) -> Self {
+        let tool = text.trim().split('(').next().unwrap_or_default();
+        let all = || Self { tool: Glob::new("*"), argument: None };
+        Self::parse(tool).unwrap_or_else(|_| all())
+    }
+
+    /// Whether any part of a call is met, which is the sense of `ask`, `deny` and the `if` of hooks.
+    ///
+    /// A command counts as met where its text doesn't tell all that it runs, and a search or listing where what it
+    /// looks through may be met. For paths, upper and lower case are the same, and a pattern that names a folder
+    /// names what is in it.
+    #[must_use]
+    pub fn touches(&self, tool: &str, input: &Json, workspace: &Path) -> bool {
+        let call = Call::read(tool, input, workspace);
+        self.speaks_of(&call) && (self.touch(&call) > Touch::No || call.unclear().is_some())
+    }
+
+    /// Whether it is about the call's tool.
+    pub(super) fn speaks_of(&self, call: &Call<'_>) -> bool {
+        names_of(call.tool).into_iter().any(|name| self.tool.matches(name))
+    }
+
+    /// Whether it looks at arguments.
+    pub(super) fn is_bound(&self) -> bool {
+        self.argument.is_some()
+    }
+
+    /// Whether it begins at a home that nothing here knows.
+    pub(super) fn is_of_home(&self) -> bool {
+        self.argument.as_ref().is_some_and(|argument| argument.text.starts_with("~/"))
+    }
+
+    /// Whether any part of a call of its tool is met.
+    pub(super) fn touch(&self, call: &Call<'_>) -> Touch {
+        let Some(argument) = &self.argument else { return Touch::Yes };
+        let sure = |yes: bool| if yes { Touch::Yes } else { Touch::No };
+        match &call.subject {
+            Subject::Shell(script) if argument.shell.touches(script) => Touch::Yes,
+            Subject::Shell(script)
+                if script.commands.iter().any(|one| argument.shell.may_touch_command(one)) =>
+            {
+                Touch::Maybe
+            }
+            Subject::Shell(_) => Touch::No,
+            Subject::Path { place, walks } => {
+                let meeting = place.meets(&argument.text, call.workspace, Case::Folds);
+                sure(meeting.within || (*walks && meeting.above))
+            }
+            Subject::Json(json) => sure(argument.plain.matches(json)),
+            // The tool will refuse it; until then it may be anything.
+            Subject::Unreadable => Touch::Yes,
+        }
+    }
+
+    /// Which of a call's parts are covered: one flag a simple command, one in all for other calls.
+    pub(super) fn covers(&self, call: &Call<'_>) -> Vec<bool> {
+        let Some(argument) = &self.argument else { return vec![true; call.parts()] };
+        match &call.subject {
+            Subject::Shell(script) => {
+                let all = script.unclear.is_none() && argument.shell.literal() == Some(script.whole.as_str());
+                let one = |command| all || argument.shell_covers(command);
+                match script.commands.as_slice() {
+                    [] => vec![all],
+                    commands => commands.iter().map(one).collect(),
+                }
+            }
+            Subject::Path { place, .. } => {
+                let home = self.is_of_home();
+                vec![!home && place.meets(&argument.text, call.workspace, Case::Counts).exact]
+            }
+            Subject::Json(json) => vec![argument.plain.matches(json)],
+            Subject::Unreadable => vec![false],
+        }
+    }
+
+    /// Whether it names the simple command at this place, surely or perhaps.
+    pub(super) fn touches_part(&self, call: &Call<'_>, part: usize) -> bool {
+        match (&self.argument, &call.subject) {
+            (Some(argument), Subject::Shell(script)) => match script.commands.get(part) {
+                Some(_) if script_joined(argument, script) => true,
+                Some(command) => {
+                    argument.shell.touches_command(command) || argument.shell.may_touch_command(command)
+                }
+                None => self.touch(call) > Touch::No,
+            },
+            _ => self.touch(call) > Touch::No,
+        }
+    }
+
+    /// How narrow it is: characters of its PATTERN that stand for themselves, then those of its tool.
+    pub(super) fn specificity(&self) -> (usize, usize) {
+        let argument = self.argument.as_ref().map_or(0, |argument| argument.shell.literal_chars());
+        (argument, self.tool.literal_chars())
+    }
+}
+
+/// Whether a pattern names the script only as a whole.
+fn script_joined(argument: &Argument, script: &super::shell::Script) -> bool {
+    argument.shell.touches(script) && !script.commands.iter().any(|one| argument.shell.touches_command(one))
+}
+
+impl Argument {
+    fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), shell: ShellGlob::new(text), plain: Glob::new(text) }
+    }
+
+    fn shell_covers(&self, command: &super::shell::Command) -> bool {
+        command.is_covered_by(&self.shell)
+    }
+}

@@ -1,0 +1,279 @@
+//! Words: quotes, escapes and what the shell puts in.
+
+use super::super::super::glob::HOLE;
+use super::{Read, Scan, Unclear, Word};
+
+impl Scan<'_, '_> {
+    /// The word that begins here; an empty one where none does.
+    pub(super) fn word(&mut self) -> Read<Word> {
+        let start = self.at;
+        let mut word = Word { bare: true, ..Word::default() };
+        let (mut fills_in, mut brace, mut expands_brace) = (false, false, false);
+        while let Some(c) = self.peek() {
+            match c {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' => break,
+                '<' | '>' if !self.at_process() => break,
+                '<' | '>' => {
+                    self.at += 2;
+                    self.in_parens()?;
+                    word.value.push(HOLE);
+                }
+                '\\' if self.take("\\\n") => self.inside_newline()?,
+                '\'' | '"' | '\\' | '$' | '`' => {
+                    word.bare = false;
+                    self.special(c, &mut word.value)?;
+                }
+                _ => {
+                    self.bump();
+                    word.assigns |= c == '=' && word.bare && is_variable(&word.value);
+                    brace |= c == '{';
+                    expands_brace |= brace && (c == ',' || (c == '.' && word.value.ends_with('.')));
+                    fills_in |= matches!(c, '*' | '?') || (c == ']' && word.value.contains('['));
+                    word.value.push(c);
+                }
+            }
+        }
+        word.raw = self.text.get(start..self.at).unwrap_or_default().to_owned();
+        if expands_brace {
+            word.value = HOLE.to_string();
+        }
+        word.plain = !word.value.contains(HOLE) && (!fills_in || word.value == "[[" || word.value == "[");
+        Ok(word)
+    }
+
+    fn special(&mut self, c: char, value: &mut String) -> Read<()> {
+        match c {
+            '\'' => self.single_quotes(value),
+            '"' => self.double_quotes(value),
+            '`' => {
+                value.push(HOLE);
+                self.backticks(false)
+            }
+            '$' => self.dollar(false, value),
+            _ => {
+                self.bump();
+                value.extend(self.bump());
+                Ok(())
+            }
+        }
+    }
+
+    fn single_quotes(&mut self, value: &mut String) -> Read<()> {
+        self.bump();
+        let Some((quoted, _)) = self.rest().split_once('\'') else {
+            return Err(Unclear("a quote in it is never closed"));
+        };
+        if quoted.contains('\n') {
+            self.inside_newline()?;
+        }
+        value.push_str(quoted);
+        self.at += quoted.len() + 1;
+        Ok(())
+    }
+
+    fn double_quotes(&mut self, value: &mut String) -> Read<()> {
+        self.deeper(|scan| {
+            scan.bump();
+            loop {
+                match scan.peek() {
+                    None => return Err(Unclear("a quote in it is never closed")),
+                    Some('"') => {
+                        scan.bump();
+                        return Ok(());
+                    }
+                    Some('$') => scan.dollar(true, value)?,
+                    Some('`') => {
+                        scan.backticks(true)?;
+                        value.push(HOLE);
+                    }
+                    Some('\\') => scan.quoted_escape(value)?,
+                    Some(c) => {
+                        if c == '\n' {
+                            scan.inside_newline()?;
+                        }
+                        scan.bump();
+                        value.push(c);
+                    }
+                }
+            }
+        })
+    }
+
+    fn quoted_escape(&mut self, value: &mut String) -> Read<()> {
+        self.bump();
+        match self.bump() {
+            None => return Err(Unclear("a quote in it is never closed")),
+            Some('\n') => return self.inside_newline(),
+            Some(c @ ('$' | '`' | '"' | '\\')) => value.push(c),
+            Some(c) => value.extend(['\\', c]),
+        }
+        Ok(())
+    }
+
+    /// What begins with `$`.
+    pub(super) fn dollar(&mut self, quoted: bool, value: &mut String) -> Read<()> {
+        let mut ahead = self.rest().chars().skip(1);
+        let (next, after) = (ahead.next(), ahead.next());
+        match next {
+            Some('(') if after == Some('\\') => return Err(Unclear("a substitution isn't understood")),
+            Some('(') if after == Some('(') => self.deeper(Self::arithmetic)?,
+            Some('(') => {
+                self.at += 2;
+                self.in_parens()?;
+            }
+            Some('{') => self.deeper(|scan| scan.parameter(quoted))?,
+            Some('[') => return Err(Unclear("`$[` is arithmetic in some shells")),
+            Some('\\') if after == Some('\n') => return Err(Unclear("a substitution isn't understood")),
+            Some('\'') if !quoted => return self.ansi_quotes(value),
+            Some('"') if !quoted => {
+                self.bump();
+                return Ok(());
+            }
+            Some(c) if c == '_' || c.is_ascii_alphabetic() => {
+                self.bump();
+                self.at += self
+                    .rest()
+                    .bytes()
+                    .take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric())
+                    .count();
+            }
+            Some(c) if c.is_ascii_digit() || "@*#?$!-".contains(c) => self.at += 2,
+            _ => {
+                self.bump();
+                value.push('$');
+                return Ok(());
+            }
+        }
+        value.push(HOLE);
+        Ok(())
+    }
+
+    /// `$((…))`, if it can't be anything else.
+    fn arithmetic(&mut self) -> Read<()> {
+        self.at += 3;
+        let mut open = 0_usize;
+        loop {
+            match self.peek() {
+                Some('(') => open += 1,
+                Some(')') if open > 0 => open -= 1,
+                Some(')') if self.take("))") => return Ok(()),
+                Some('$') => {
+                    self.dollar(true, &mut String::new())?;
+                    continue;
+                }
+                Some(c) if c.is_ascii_alphanumeric() || " _+-*/%<>=!&|^~?:,".contains(c) => {}
+                _ => return Err(Unclear("what stands in `$((` isn't understood")),
+            }
+            self.bump();
+        }
+    }
+
+    /// `${…}`.
+    fn parameter(&mut self, quoted: bool) -> Read<()> {
+        self.at += 2;
+        if matches!(self.peek(), None | Some(' ' | '\t' | '\n' | '|' | '(' | '!')) {
+            return Err(Unclear("what stands in `${` isn't understood"));
+        }
+        let mut unused = String::new();
+        loop {
+            match self.peek() {
+                Some('}') => {
+                    self.bump();
+                    return Ok(());
+                }
+                Some('\'') if !quoted => self.single_quotes(&mut unused)?,
+                Some('"') if !quoted => self.double_quotes(&mut unused)?,
+                Some('$') if !self.rest().starts_with("$'") && !self.rest().starts_with("$\"") => {
+                    self.dollar(true, &mut unused)?;
+                }
+                Some('`') => self.backticks(quoted)?,
+                Some('\\') if !self.rest().starts_with("\\\n") => _ = (self.bump(), self.bump()),
+                None | Some('\'' | '"' | '$' | '\\' | '{' | '\n' | '<' | '>' | '(') => {
+                    return Err(Unclear("what stands in `${` isn't understood"));
+                }
+                Some('@') if self.rest().starts_with("@P") => {
+                    return Err(Unclear("`@P` runs what a variable holds"));
+                }
+                Some(_) => _ = self.bump(),
+            }
+        }
+    }
+
+    /// Commands between backticks.
+    pub(super) fn backticks(&mut self, quoted: bool) -> Read<()> {
+        self.bump();
+        let mut script = String::new();
+        loop {
+            match self.bump() {
+                None => return Err(Unclear("a backtick in it has no partner")),
+                Some('`') => break,
+                Some('\\') => match self.bump() {
+                    Some(c @ ('`' | '\\' | '$')) => script.push(c),
+                    Some('"') if quoted => script.push('"'),
+                    Some(c) => script.extend(['\\', c]),
+                    None => {}
+                },
+                Some(c) => script.push(c),
+            }
+        }
+        if script.contains('\n') {
+            self.inside_newline()?;
+        }
+        self.inner(&script, |scan| scan.list(super::End::Text)).map(|_| ())
+    }
+
+    /// `$'…'`, in which bash knows escapes.
+    fn ansi_quotes(&mut self, value: &mut String) -> Read<()> {
+        self.at += 2;
+        loop {
+            match self.bump() {
+                None => return Err(Unclear("a quote in it is never closed")),
+                Some('\'') => return Ok(()),
+                Some('\n') => {
+                    self.inside_newline()?;
+                    value.push('\n');
+                }
+                Some('\\') => self.ansi_escape(value)?,
+                Some(c) => value.push(c),
+            }
+        }
+    }
+
+    fn ansi_escape(&mut self, value: &mut String) -> Read<()> {
+        let c = match self.bump() {
+            // To dash this is the end of the quote.
+            None | Some('\'') => return Err(Unclear("shells differ in how they read `$'`")),
+            Some('n') => '\n',
+            Some('t') => '\t',
+            Some('r') => '\r',
+            Some(c @ ('\\' | '"' | '?')) => c,
+            Some('x') => self.code(16, 2, 0),
+            Some('u') => self.code(16, 4, 0),
+            Some('U') => self.code(16, 8, 0),
+            Some(c @ '0'..='7') => self.code(8, 2, c.to_digit(8).unwrap_or(0)),
+            // Control characters, and what only some shells know.
+            Some(_) => HOLE,
+        };
+        value.push(c);
+        Ok(())
+    }
+
+    /// A character by its number; a hole where shells would make bytes of it.
+    fn code(&mut self, radix: u32, digits_max: usize, start: u32) -> char {
+        let mut code = start;
+        for _ in 0..digits_max {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else { break };
+            code = code.saturating_mul(radix).saturating_add(digit);
+            self.bump();
+        }
+        char::from_u32(code).filter(|c| c.is_ascii() && *c != '\0').unwrap_or(HOLE)
+    }
+}
+
+/// Whether `text` may stand in front of an assignment's `=`.
+fn is_variable(text: &str) -> bool {
+    let name = text.strip_suffix('+').unwrap_or(text);
+    let name = name.split_once('[').filter(|_| name.ends_with(']')).map_or(name, |(name, _)| name);
+    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
+        && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
+}

@@ -1,0 +1,130 @@
+//! Consent: somebody is asked whether a call may be made, and one answer counts.
+
+use std::collections::BTreeSet;
+
+use provost_event::{
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, Outcome, PauseReason,
+    Permission, Seq, StopRequested, Unanswered,
+};
+
+use super::{Deciding, SessionState, Stage};
+use crate::Effect;
+use crate::permission::narrowest_pattern;
+
+/// Who answers when nobody does.
+pub(super) const NOBODY: &str = "nobody (timeout)";
+/// Who answers when the question is no longer worth asking.
+const PROVOST: &str = "Provost";
+
+impl Deciding<'_> {
+    pub(super) fn request_approval(&mut self, id: &CallId) {
+        let (Some(call), Some(policy)) = (self.state.call(id), &self.state.policy) else { return };
+        let due = self.step.now().plus_ms(policy.permissions.approval_timeout_ms);
+        let request = ApprovalRequested {
+            call: id.clone(),
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            why: self.state.why_ask(call),
+            pattern: narrowest_pattern(&call.tool, &call.input, &policy.workspace),
+            due,
+        };
+        self.commit(request);
+        self.open(Effect::Timer { due });
+    }
+
+    /// An answer to the question that entry `asked` asks; only the first counts.
+    pub(super) fn resolve(&mut self, asked: Seq, answer: ApprovalAnswer, by: String) {
+        if !self.state.approvals.contains_key(&asked) {
+            return;
+        }
+        let lasts = matches!(&answer, ApprovalAnswer::Allow { scope, .. } if *scope != ApprovalScope::Once);
+        let others = format!("{by} (with #{asked})");
+        self.settle_approval(asked, answer, by);
+        if lasts {
+            self.settle_covered(&others);
+        }
+        if self.state.outcome.is_none() {
+            self.advance_calls();
+        }
+    }
+
+    fn settle_approval(&mut self, asked: Seq, answer: ApprovalAnswer, by: String) {
+        let before = self.state.approval_timers();
+        self.commit(ApprovalResolved { asked, answer, by });
+        if self.state.outcome.is_none() {
+            let after = self.state.approval_timers();
+            before.difference(&after).for_each(|timer| self.step.close(*timer));
+        }
+    }
+
+    /// What was agreed to for longer answers other questions too.
+    fn settle_covered(&mut self, by: &str) {
+        let covered = |state: &SessionState| {
+            let allows = |tool: &str, input| {
+                let permissions = state.permissions.as_ref();
+                permissions.is_some_and(|all| all.judge(tool, input).permission == Permission::Allow)
+            };
+            let found = state.approvals.values().filter(|open| state.is_asked_by_rules(&open.call));
+            found.filter(|open| allows(&open.tool, &open.input)).map(|open| open.asked).collect::<Vec<_>>()
+        };
+        for asked in covered(self.state) {
+            let answer = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
+            self.settle_approval(asked, answer, by.to_owned());
+        }
+    }
+
+    pub(super) fn approvals_timed_out(&mut self, timer: Seq) {
+        if self.state.stopping.is_some() || self.state.outcome.is_some() {
+            return;
+        }
+        let late = self.state.approving_until(timer);
+        let Some((_, tool)) = late.first() else { return };
+        match self.state.policy.as_ref().map(|policy| policy.permissions.unanswered) {
+            Some(Unanswered::Pause) => {
+                let why = PauseReason::Approval { tool: tool.clone() };
+                self.commit(StopRequested { outcome: Outcome::Paused { why } });
+            }
+            Some(Unanswered::Deny) | None => {
+                for (asked, _) in late {
+                    let reason = "nobody answered in time".to_owned();
+                    self.settle_approval(asked, ApprovalAnswer::Deny { reason }, NOBODY.to_owned());
+                }
+            }
+        }
+        self.advance_calls();
+    }
+
+    /// The session ends: nobody needs to answer any more.
+    pub(super) fn withdraw_approvals(&mut self) {
+        let open = self.state.approvals.keys().copied().collect::<Vec<_>>();
+        for asked in open {
+            let reason = "the agent was stopped before somebody answered".to_owned();
+            self.settle_approval(asked, ApprovalAnswer::Deny { reason }, PROVOST.to_owned());
+        }
+    }
+}
+
+impl SessionState {
+    /// The timers of the questions that wait for somebody.
+    pub(super) fn approval_timers(&self) -> BTreeSet<Seq> {
+        let timer = |stage: Stage| match stage {
+            Stage::Approving { timer, .. } => Some(timer),
+            _ => None,
+        };
+        self.calls.iter().filter_map(|call| timer(call.stage)).collect()
+    }
+
+    /// The questions that `timer` ends, each with its tool.
+    fn approving_until(&self, timer: Seq) -> Vec<(Seq, String)> {
+        let late = self.calls.iter().filter_map(|call| match call.stage {
+            Stage::Approving { asked, timer: found } if found == timer => Some((asked, call.tool.clone())),
+            _ => None,
+        });
+        late.collect()
+    }
+
+    fn is_asked_by_rules(&self, id: &CallId) -> bool {
+        let ruling = self.call(id).and_then(|call| call.ruling.as_ref());
+        ruling.is_some_and(|ruling| ruling.permission == Permission::Ask)
+    }
+}

@@ -1,0 +1,145 @@
+//! Which hooks are asked when, and with what.
+
+use provost_event::{HookMoment, HookSubject, HooksAsked, Outcome, Seq};
+
+use super::{Call, Deciding, Phase, SessionState, Stage};
+use crate::permission::names_of;
+use crate::{CallDetails, Consult, ConsultDetails, Effect};
+
+/// Who the goal's words are by, when hooks are asked about them.
+const GOAL: &str = "goal";
+
+impl Deciding<'_> {
+    /// Asks the hooks about `about`. While the session rests the question is only noted: it is asked when the
+    /// session goes on.
+    pub(super) fn ask(&mut self, about: HookSubject) {
+        self.commit(HooksAsked { about });
+        if self.state.outcome.is_none() {
+            self.open_question(self.state.head);
+        }
+    }
+
+    /// Has the hooks asked what the entry `seq` asks.
+    pub(super) fn open_question(&mut self, seq: Seq) {
+        let Some(about) = self.state.questions.get(&seq).cloned() else { return };
+        let details = self.state.details(&about);
+        let (session, turn) = (self.state.session, self.state.next_turn());
+        self.step.effect(seq, Effect::AskHooks(Consult { session, turn, about, details }));
+    }
+
+    pub(super) fn stop_asking(&mut self) {
+        let open = self.state.questions.keys().copied().collect::<Vec<_>>();
+        open.into_iter().for_each(|seq| self.step.abort(seq));
+    }
+}
+
+impl SessionState {
+    /// Whether a hook is there that is asked at `moment`.
+    pub(super) fn has_hook(&self, moment: HookMoment) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.hooks.iter().any(|hook| hook.moment == moment))
+    }
+
+    /// Whether hooks are to be asked about `about`.
+    pub(super) fn has_hooks_for(&self, about: &HookSubject) -> bool {
+        about.moments().iter().any(|moment| self.has_hook(*moment))
+    }
+
+    /// Whether a hook may want to be asked about a call of `tool`. Only patterns stay undecided here.
+    pub(super) fn may_want(&self, moments: &[HookMoment], tool: &str) -> bool {
+        let names = names_of(tool);
+        let wants =
+            |matcher: &str| matches!(matcher, "" | "*") || !is_list(matcher) || listed(matcher, &names);
+        self.policy.as_ref().is_some_and(|policy| {
+            let hooks = policy.hooks.iter().filter(|hook| moments.contains(&hook.moment));
+            hooks.into_iter().any(|hook| hook.matcher.as_deref().is_none_or(wants))
+        })
+    }
+
+    /// What hooks are to be asked before the next model call.
+    pub(super) fn preparation(&self) -> Option<HookSubject> {
+        let call = self.counters.calls.saturating_add(1);
+        if !self.told.session && self.has_hook(HookMoment::SessionStart) {
+            Some(HookSubject::Session { source: self.source })
+        } else if !self.told.goal && self.has_hook(HookMoment::PromptSubmit) {
+            Some(HookSubject::Prompt { text: self.goal.clone(), by: GOAL.to_owned() })
+        } else if self.told.compaction_untold && self.has_hook(HookMoment::PostCompact) {
+            Some(HookSubject::Compacted)
+        } else if self.told.request < call && self.has_hook(HookMoment::PreLlmRequest) {
+            Some(HookSubject::Request { call })
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn is_goal(&self, about: &HookSubject) -> bool {
+        matches!(about, HookSubject::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
+    }
+
+    /// The question about the rest or end to come, while it is asked.
+    pub(super) fn closing(&self) -> Option<Seq> {
+        let is_closing = |about: &HookSubject| matches!(about, HookSubject::Closing { .. });
+        self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq)
+    }
+
+    /// Whether what somebody said waits for hooks to let it pass.
+    pub(super) fn has_open_prompts(&self) -> bool {
+        self.questions.values().any(|about| matches!(about, HookSubject::Prompt { .. }))
+    }
+
+    fn details(&self, about: &HookSubject) -> ConsultDetails {
+        match about {
+            HookSubject::Session { .. } | HookSubject::Prompt { .. } | HookSubject::Compaction => {
+                ConsultDetails::None
+            }
+            HookSubject::Request { .. } => ConsultDetails::Request {
+                items: self.size.items(),
+                input_tokens: self.size.last_input_tokens(),
+                tool_calls: u32::try_from(self.calls.len()).unwrap_or(u32::MAX),
+            },
+            HookSubject::Call { call } | HookSubject::Approval { call } => self
+                .call(call)
+                .map_or(ConsultDetails::None, |call| ConsultDetails::Call(self.call_details(call))),
+            HookSubject::Result { call, .. } => self.result_details(call).unwrap_or(ConsultDetails::None),
+            HookSubject::Batch { .. } => ConsultDetails::Batch {
+                calls: self
+                    .calls
+                    .iter()
+                    .filter_map(|call| Some((self.call_details(call), call.finished?)))
+                    .collect(),
+            },
+            HookSubject::TurnEnd { .. } | HookSubject::Closing { .. } => ConsultDetails::Text {
+                tool_calls: self.counters.tool_calls,
+                last_text: self.turn_text.clone(),
+            },
+            HookSubject::Compacted => ConsultDetails::Compacted { summary: self.size.summary() },
+        }
+    }
+
+    fn result_details(&self, call: &provost_event::CallId) -> Option<ConsultDetails> {
+        let call = self.call(call)?;
+        Some(ConsultDetails::Result { call: self.call_details(call), finished: call.finished? })
+    }
+
+    fn call_details(&self, call: &Call) -> CallDetails {
+        let why = match call.stage {
+            Stage::Asking(_) => self.why_ask(call),
+            _ => String::new(),
+        };
+        CallDetails { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone(), why }
+    }
+
+    /// Whether hooks want to know of a rest or end like `outcome`.
+    pub(super) fn closing_subject(&self, outcome: &Outcome) -> Option<HookSubject> {
+        let about = HookSubject::Closing { outcome: outcome.clone() };
+        (self.phase != Phase::New && self.has_hooks_for(&about)).then_some(about)
+    }
+}
+
+/// Whether a matcher is a plain name or a list of names, by the characters in it.
+fn is_list(matcher: &str) -> bool {
+    matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'))
+}
+
+fn listed(matcher: &str, names: &[impl AsRef<str>]) -> bool {
+    matcher.split(['|', ',']).map(str::trim).any(|wanted| names.iter().any(|name| name.as_ref() == wanted))
+}

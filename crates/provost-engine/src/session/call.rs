@@ -1,0 +1,114 @@
+//! One tool call of the last answer: how far it has come, and what was said of it.
+
+use provost_event::{ApprovalRequested, CallId, Json, PermissionDecided, Seq, Timestamp, ToolCall};
+
+/// Where one tool call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Pending,
+    /// Hooks are asked whether it may be made, or may be consented to.
+    Asking(Seq),
+    /// Somebody is asked for consent by the entry `asked`, until the timer that `timer` set.
+    Approving {
+        asked: Seq,
+        timer: Seq,
+    },
+    Running(Seq),
+    /// It has its result; hooks are asked about that.
+    Reviewing(Seq),
+    Done,
+}
+
+impl Stage {
+    pub(super) const fn has_result(self) -> bool {
+        matches!(self, Self::Reviewing(_) | Self::Done)
+    }
+}
+
+/// What the hooks said of a call that is to be made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Word {
+    #[default]
+    Unasked,
+    Free,
+    Allow,
+    Ask(String),
+    Deny(String),
+}
+
+/// What somebody said of a call that needs consent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum Consent {
+    #[default]
+    Unasked,
+    /// The hooks that could have consented left it to somebody else.
+    LeftOpen,
+    Given,
+    Refused(String),
+}
+
+/// A question that waits for somebody's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingApproval {
+    /// The entry that asked; names the question.
+    pub asked: Seq,
+    /// The call.
+    pub call: CallId,
+    /// Its tool.
+    pub tool: String,
+    /// Its arguments.
+    pub input: Json,
+    /// Why it is asked.
+    pub why: String,
+    /// The narrowest pattern that covers it.
+    pub pattern: String,
+    /// When it counts as not answered. While the session rests nobody is late.
+    pub due: Timestamp,
+}
+
+impl PendingApproval {
+    pub(super) fn new(asked: Seq, request: &ApprovalRequested) -> Self {
+        Self {
+            asked,
+            call: request.call.clone(),
+            tool: request.tool.clone(),
+            input: request.input.clone(),
+            why: request.why.clone(),
+            pattern: request.pattern.clone(),
+            due: request.due,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) tool: String,
+    pub(super) input: Json,
+    pub(super) malformed: Option<String>,
+    pub(super) stage: Stage,
+    pub(super) word: Word,
+    pub(super) ruling: Option<PermissionDecided>,
+    pub(super) consent: Consent,
+    /// A hook paused the session at this call; it is asked again when the session goes on.
+    pub(super) paused: bool,
+    /// The entry with its result.
+    pub(super) finished: Option<Seq>,
+}
+
+impl Call {
+    pub(super) fn new(call: &ToolCall) -> Self {
+        Self {
+            id: call.id.clone(),
+            tool: call.name.clone(),
+            input: call.input.clone(),
+            malformed: call.malformed.clone(),
+            stage: Stage::Pending,
+            word: Word::default(),
+            ruling: None,
+            consent: Consent::default(),
+            paused: false,
+            finished: None,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What stands between a tool call and its being made: hooks, then permissions, then somebody's consent. The most
+//! restrictive of them wins, always in this order.
+
+use provost_event::{HookMoment, HookSubject, Permission, PermissionDecided};
+
+use super::{Call, Consent, Deciding, SessionState, Stage, Word};
+
+/// What a call needs next.
+enum Clearance {
+    Hooks,
+    Ruling,
+    HooksThatConsent,
+    Consent,
+    Nothing,
+    /// It isn't made; its result says why when its turn comes.
+    Refused,
+}
+
+impl Deciding<'_> {
+    /// Takes each call that may begin as far as it gets by itself; true if that changed anything.
+    pub(super) fn open_calls(&mut self) -> bool {
+        let before = self.state.head;
+        for call in self.state.startable() {
+            self.open_call(&call);
+        }
+        self.state.head != before
+    }
+
+    fn open_call(&mut self, call: &Call) {
+        let id = &call.id;
+        loop {
+            let Some(call) = self.state.call(id) else { return };
+            match self.state.clearance(call) {
+                Clearance::Hooks => return self.ask(HookSubject::Call { call: id.clone() }),
+                Clearance::HooksThatConsent => return self.ask(HookSubject::Approval { call: id.clone() }),
+                Clearance::Consent => return self.request_approval(id),
+                Clearance::Nothing => return self.start_call(id),
+                Clearance::Refused => return,
+                Clearance::Ruling => match self.state.rule(call) {
+                    Some(decided) => self.commit(decided),
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+impl SessionState {
+    fn clearance(&self, call: &Call) -> Clearance {
+        if call.word == Word::Unasked && self.may_want(&[HookMoment::PreToolCall], &call.tool) {
+            return Clearance::Hooks;
+        }
+        let is_denied = matches!(call.word, Word::Deny(_));
+        if !is_denied && call.ruling.is_none() && self.has_rules() {
+            return Clearance::Ruling;
+        }
+        if self.refusal(call).is_some() {
+            return Clearance::Refused;
+        }
+        match call.consent {
+            Consent::Given => Clearance::Nothing,
+            _ if !self.needs_consent(call) => Clearance::Nothing,
+            Consent::Unasked if self.has_consenting_hooks(&call.tool) => Clearance::HooksThatConsent,
+            Consent::Unasked | Consent::LeftOpen | Consent::Refused(_) => Clearance::Consent,
+        }
+    }
+
+    fn has_consenting_hooks(&self, tool: &str) -> bool {
+        self.may_want(&[HookMoment::Approval], tool) || self.has_hook(HookMoment::Notification)
+    }
+
+    fn has_rules(&self) -> bool {
+        self.permissions.as_ref().is_some_and(|permissions| !permissions.is_open())
+    }
+
+    fn rule(&self, call: &Call) -> Option<PermissionDecided> {
+        let ruling = self.permissions.as_ref()?.judge(&call.tool, &call.input);
+        Some(PermissionDecided {
+            call: call.id.clone(),
+            permission: ruling.permission,
+            rule: ruling.rule,
+            why: ruling.why,
+        })
+    }
+
+    /// Whether somebody must agree. A hook's word lifts the question only where no pattern asks it.
+    fn needs_consent(&self, call: &Call) -> bool {
+        let ruling = call.ruling.as_ref();
+        let asked_by_rules = ruling.is_some_and(|ruling| {
+            ruling.permission == Permission::Ask && (ruling.rule.is_some() || call.word != Word::Allow)
+        });
+        asked_by_rules || matches!(call.word, Word::Ask(_))
+    }
+
+    /// Why somebody must agree, in words.
+    pub(super) fn why_ask(&self, call: &Call) -> String {
+        match (&call.word, &call.ruling) {
+            (Word::Ask(reason), _) => reason.clone(),
+            (_, Some(ruling)) if ruling.permission == Permission::Ask => ruling.why.clone(),
+            _ => String::new(),
+        }
+    }
+
+    /// Why a call isn't made though it could be, in words for the model.
+    pub(super) fn refusal(&self, call: &Call) -> Option<String> {
+        if let Word::Deny(reason) = &call.word {
+            return Some(reason.clone());
+        }
+        if let Some(ruling) = call.ruling.as_ref().filter(|ruling| ruling.permission == Permission::Deny) {
+            let rule = ruling.rule.as_ref().map(|rule| format!(" (`{rule}`)")).unwrap_or_default();
+            return Some(format!("Not allowed by the permissions{rule}: {}", ruling.why));
+        }
+        match &call.consent {
+            Consent::Refused(reason) => Some(reason.clone()),
+            Consent::Unasked | Consent::LeftOpen | Consent::Given => None,
+        }
+    }
+
+    /// Whether the session is to rest in the middle of its calls, because one of them waits for somebody: those
+    /// that have not begun keep their place.
+    pub(super) fn holds_calls(&self) -> bool {
+        let waits = |call: &Call| {
+            matches!(call.stage, Stage::Approving { .. })
+                || call.paused
+                || (call.stage == Stage::Pending && call.consent == Consent::Given)
+        };
+        let rests = self.stopping.as_ref().is_some_and(|outcome| !outcome.is_final());
+        rests && self.calls.iter().any(waits)
+    }
+}

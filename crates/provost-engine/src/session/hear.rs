@@ -1,0 +1,201 @@
+//! What a session makes of what hooks say.
+
+use provost_event::{
+    ErrorClass, HookDecision, HookMoment, HookReport, HookSubject, HooksDecided, ItemKind, OnFailure, Origin,
+    Outcome, PauseReason, Seq, SystemItem, UserMessage,
+};
+
+use super::{Deciding, Phase, SessionState};
+
+/// What hooks said together, the mildest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Heard {
+    Free,
+    Allow,
+    Ask(String),
+    Deny { hook: String, reason: String },
+    Pause { hook: String, reason: String },
+    Abort { hook: String, reason: String },
+}
+
+impl Deciding<'_> {
+    pub(super) fn hooks_answered(&mut self, seq: Seq, reports: Vec<HookReport>) {
+        if self.state.outcome.is_some() {
+            return;
+        }
+        let Some(about) = self.state.questions.get(&seq).cloned() else { return };
+        self.step.close(seq);
+        for report in &reports {
+            for body in &report.reminders {
+                let origin = Origin::Hook(report.hook.clone());
+                self.commit(SystemItem { item: ItemKind::Reminder, body: body.clone(), origin });
+            }
+        }
+        let heard = self.state.heard(&reports);
+        let is_goal = self.state.phase == Phase::Preparing(seq);
+        self.commit(HooksDecided { asked: seq, reports });
+        match about {
+            HookSubject::Closing { .. } => self.closing_heard(),
+            HookSubject::Prompt { text, by } if !is_goal => self.prompt_heard(heard, text, by),
+            _ if self.state.stopping.is_some() => self.go_on_stopping(),
+            about => self.gate_heard(&about, heard),
+        }
+    }
+
+    /// The questions that the session stands still for.
+    fn gate_heard(&mut self, about: &HookSubject, heard: Heard) {
+        let heard = match (about, heard) {
+            // The goal is all there is to do.
+            (HookSubject::Prompt { .. }, Heard::Deny { hook, reason }) => Heard::Abort { hook, reason },
+            (_, heard) => heard,
+        };
+        match heard {
+            Heard::Abort { hook, reason } if matches!(about, HookSubject::TurnEnd { .. }) => {
+                self.end_turn(0);
+                self.rest(Outcome::Aborted { hook, reason });
+            }
+            Heard::Abort { hook, reason } => self.stop(Outcome::Aborted { hook, reason }),
+            Heard::Pause { hook, reason } => self.pause_for(about, PauseReason::Hook { hook, reason }),
+            Heard::Deny { hook, reason } if *about == HookSubject::Compaction => {
+                let message = format!(
+                    "the conversation is too long, and hook {hook} keeps it from being shortened: {reason}"
+                );
+                self.rest(Outcome::Failed { class: ErrorClass::ContextTooLong, message });
+            }
+            _ => self.go_on_after(about),
+        }
+    }
+
+    fn go_on_after(&mut self, about: &HookSubject) {
+        match about {
+            HookSubject::Session { .. }
+            | HookSubject::Prompt { .. }
+            | HookSubject::Request { .. }
+            | HookSubject::Compacted => self.next_call(),
+            HookSubject::Call { .. }
+            | HookSubject::Approval { .. }
+            | HookSubject::Result { .. }
+            | HookSubject::Batch { .. } => self.advance_calls(),
+            HookSubject::TurnEnd { .. } => self.ask_stop_hooks(),
+            HookSubject::Compaction => self.compact(),
+            HookSubject::Closing { .. } => {}
+        }
+    }
+
+    /// The tools that run are left to their end; what has not begun waits for the session to go on.
+    fn pause_for(&mut self, about: &HookSubject, why: PauseReason) {
+        let outcome = Outcome::Paused { why };
+        match about {
+            HookSubject::Call { .. }
+            | HookSubject::Approval { .. }
+            | HookSubject::Result { .. }
+            | HookSubject::Batch { .. } => {
+                self.commit(provost_event::StopRequested { outcome });
+                self.advance_calls();
+            }
+            _ => self.rest(outcome),
+        }
+    }
+
+    fn prompt_heard(&mut self, heard: Heard, text: String, by: String) {
+        match heard {
+            Heard::Deny { .. } => {}
+            Heard::Abort { hook, reason } => return self.stop(Outcome::Aborted { hook, reason }),
+            Heard::Free | Heard::Allow | Heard::Ask(_) | Heard::Pause { .. } => {
+                self.commit(UserMessage { content: vec![provost_event::Block::Text(text)], by });
+            }
+        }
+        if self.state.phase == Phase::Ready && self.state.stopping.is_none() {
+            self.next_call();
+        }
+    }
+
+    /// A stop was asked for while hooks were: what they said counts no more.
+    fn go_on_stopping(&mut self) {
+        match (self.state.phase, self.state.stopping.clone()) {
+            (Phase::Acting, _) => self.advance_calls(),
+            (_, Some(outcome)) => self.rest(outcome),
+            (_, None) => {}
+        }
+    }
+
+    fn closing_heard(&mut self) {
+        if let Some(outcome) = self.state.stopping.clone() {
+            self.come_to_rest(outcome);
+        }
+    }
+}
+
+impl SessionState {
+    /// The most restrictive of what the hooks said; of several alike, the first.
+    pub(super) fn heard(&self, reports: &[HookReport]) -> Heard {
+        let all = reports.iter().map(|report| self.heard_of(report));
+        all.fold(Heard::Free, |first, next| if next.rank() > first.rank() { next } else { first })
+    }
+
+    fn heard_of(&self, report: &HookReport) -> Heard {
+        let hook = report.hook.clone();
+        match report.decision.clone() {
+            HookDecision::Continue => Heard::Free,
+            HookDecision::Allow => Heard::Allow,
+            HookDecision::Ask(reason) => Heard::Ask(format!("hook {hook}: {reason}")),
+            HookDecision::Deny(reason) => Heard::Deny { hook, reason },
+            HookDecision::Pause(reason) => Heard::Pause { hook, reason },
+            HookDecision::Abort(reason) => Heard::Abort { hook, reason },
+            HookDecision::Failed(why) => self.failed(report, why),
+        }
+    }
+
+    /// What it means that a hook gave no answer: nothing, or the strongest no that its moment has.
+    fn failed(&self, report: &HookReport, why: String) -> Heard {
+        let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
+        let policy = hooks.iter().find(|hook| hook.name == report.hook && hook.moment == report.moment);
+        let on_failure =
+            policy.map_or_else(|| OnFailure::default_at(report.moment), |policy| policy.on_failure);
+        let (hook, reason) = (report.hook.clone(), format!("it gave no answer: {why}"));
+        match (on_failure, report.moment) {
+            (OnFailure::Continue, _) => Heard::Free,
+            (
+                OnFailure::Deny,
+                HookMoment::PreToolCall
+                | HookMoment::Approval
+                | HookMoment::PromptSubmit
+                | HookMoment::PreCompact
+                | HookMoment::Stop,
+            ) => Heard::Deny { hook, reason },
+            (OnFailure::Deny, HookMoment::TurnEnd | HookMoment::PostToolBatch) => {
+                Heard::Pause { hook, reason }
+            }
+            (
+                OnFailure::Deny,
+                HookMoment::SessionStart
+                | HookMoment::PreLlmRequest
+                | HookMoment::PostToolCall
+                | HookMoment::PostToolSuccess
+                | HookMoment::PostToolFailure,
+            ) => Heard::Abort { hook, reason },
+            // Nobody waits for their word.
+            (
+                OnFailure::Deny,
+                HookMoment::Notification
+                | HookMoment::PostCompact
+                | HookMoment::Abort
+                | HookMoment::StopFailure
+                | HookMoment::SessionEnd,
+            ) => Heard::Free,
+        }
+    }
+}
+
+impl Heard {
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Free => 0,
+            Self::Allow => 1,
+            Self::Ask(_) => 2,
+            Self::Deny { .. } => 3,
+            Self::Pause { .. } => 4,
+            Self::Abort { .. } => 5,
+        }
+    }
+}
