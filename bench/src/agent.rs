@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, RunId, RunPolicy, ToolSpec, PermissionPolicy,
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy,
+    ToolSpec,
 };
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Home, Model, Models, SystemClock, Tool, ToolContext,

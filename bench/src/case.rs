@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
-use crate::{appends, fold, http, sessions, turn};
+use crate::{appends, dispatch, fold, http, observers, sessions, turn};
 
 /// One thing to measure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,8 +21,12 @@ pub(crate) enum Case {
     Appends { store: Store, sessions: usize, seconds: u64 },
     /// A log read and folded.
     Fold { work: fold::Work, entries: usize, log: PathBuf },
+    /// Questions to hooks.
+    Dispatch { hooks: usize, matcher: dispatch::Matcher, questions: usize },
     /// Sessions that wait for a model.
     Sessions { model: sessions::SlowModel, sessions: usize, port: u16 },
+    /// Events told to observers.
+    Observers { pace: observers::Pace, observers: usize, events: usize },
 }
 
 impl Case {
@@ -30,8 +34,10 @@ impl Case {
     pub(crate) fn run(&self, dir: &Path) -> anyhow::Result<Sample> {
         let mut builder = match self {
             // As `provost run` does it, and the same for those it is compared with.
-            Self::Turn { .. } | Self::Http { .. } => Builder::new_current_thread(),
-            Self::Appends { .. } | Self::Fold { .. } | Self::Sessions { .. } => Builder::new_multi_thread(),
+            Self::Turn { .. } | Self::Http { .. } | Self::Dispatch { .. } => Builder::new_current_thread(),
+            Self::Appends { .. } | Self::Fold { .. } | Self::Sessions { .. } | Self::Observers { .. } => {
+                Builder::new_multi_thread()
+            }
         };
         builder.enable_all().build()?.block_on(async {
             match self {
@@ -42,7 +48,13 @@ impl Case {
                 Self::Appends { store, sessions, seconds } => {
                     appends::case(*store, *sessions, *seconds, dir).await
                 }
+                Self::Dispatch { hooks, matcher, questions } => {
+                    dispatch::case(*hooks, *matcher, *questions, dir).await
+                }
                 Self::Fold { work, entries, log } => fold::case(*work, *entries, log).await,
+                Self::Observers { pace, observers, events } => {
+                    observers::case(*pace, *observers, *events).await
+                }
                 Self::Sessions { model, sessions, port } => {
                     sessions::case(*model, *sessions, *port, dir).await
                 }

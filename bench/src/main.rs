@@ -5,11 +5,13 @@ mod answer;
 mod appends;
 mod case;
 mod disk;
+mod dispatch;
 mod fold;
 mod http;
 mod log;
 mod measure;
 mod model_server;
+mod observers;
 mod sample;
 mod sessions;
 mod start;
@@ -57,6 +59,10 @@ enum Command {
     Fold,
     /// The memory of live sessions.
     Sessions,
+    /// What it costs to ask hooks.
+    Dispatch,
+    /// What observers cost a run.
+    Observers,
     /// Everything.
     All,
     /// One case, as a parent asks for it.
@@ -125,13 +131,17 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Start => start::report(options),
         Command::Fold => fold::report(options),
         Command::Sessions => sessions::report(options),
+        Command::Dispatch => dispatch::report(options),
+        Command::Observers => observers::report(options),
         Command::All | Command::Case { .. } | Command::ServeModel => {
             turn::report(options)?;
             http::report(options)?;
             appends::report(options)?;
             start::report(options)?;
             fold::report(options)?;
-            sessions::report(options)
+            sessions::report(options)?;
+            dispatch::report(options)?;
+            observers::report(options)
         }
     }
 }

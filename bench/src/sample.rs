@@ -24,6 +24,10 @@ pub(crate) struct Sample {
     pub(crate) commit_cpu: Duration,
     /// The most memory the process ever held.
     pub(crate) peak_kib: u64,
+    /// Wall time of telling observers alone.
+    pub(crate) telling: Duration,
+    /// Events that observers weren't told.
+    pub(crate) lost: u64,
     /// What the memory grew by meanwhile.
     pub(crate) grown_kib: u64,
 }

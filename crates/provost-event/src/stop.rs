@@ -25,4 +25,7 @@ pub struct StopReport {
     pub verdict: StopHookVerdict,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
+    /// What a person should know of it: its own message, or what of its answer couldn't be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }

@@ -8,12 +8,15 @@ use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
 
 use crate::known::Known;
-use crate::{HarnessDeps, Home};
+use crate::{HarnessDeps, Home, RunObservers};
 
 mod hooks;
+mod log_file;
 mod stop;
 mod think;
 mod tool;
+
+pub(crate) use log_file::LogFile;
 
 /// Performs effects. A home calls it at least once for each; the id is the idempotency key.
 #[async_trait]
@@ -26,17 +29,14 @@ pub trait Executor: Send + Sync {
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event;
 }
 
-/// The executor over the dependencies of a harness.
+/// The executor of one run over the dependencies of a harness.
 pub(crate) struct HarnessExecutor {
     pub(crate) deps: Arc<HarnessDeps>,
-    pub(crate) known: Known,
+    pub(crate) known: Arc<Known>,
+    pub(crate) observers: Arc<RunObservers>,
 }
 
 impl HarnessExecutor {
-    pub(crate) fn new(deps: Arc<HarnessDeps>) -> Self {
-        Self { deps, known: Known::default() }
-    }
-
     fn home(&self) -> &dyn Home {
         &*self.deps.home
     }

@@ -1,5 +1,6 @@
 //! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use provost_event::{
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
+use crate::known::Known;
 use crate::{
-    Blobs, Clock, Goal, HarnessCallback, Home, HomeError, Models, NoCallback, Serving, StopHookHandler,
-    SystemClock, Toolbox,
+    Blobs, Clock, Goal, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models, NoCallback,
+    NoHookPrograms, ObserverReport, Observers, RunObservers, Serving, StopHookHandler, SystemClock, Toolbox,
 };
 
 /// Entries read at a time when a log is folded.
@@ -31,8 +33,14 @@ pub struct HarnessDeps {
     pub tools: Toolbox,
     /// The stop hooks that policies may name besides shell commands.
     pub stop_hooks: Vec<Arc<dyn StopHookHandler>>,
+    /// The hooks that are put before those of each run's policy; none by default.
+    pub hooks: HookRegistry,
+    /// Runs hooks that are programs; by default none can be run.
+    pub hook_programs: Arc<dyn HookPrograms>,
     /// Who watches.
     pub callback: Arc<dyn HarnessCallback>,
+    /// Who watches besides, each on a thread of its own; nobody by default.
+    pub observers: Observers,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
@@ -48,7 +56,10 @@ impl HarnessDeps {
             models,
             tools,
             stop_hooks: Vec::new(),
+            hooks: HookRegistry::default(),
+            hook_programs: Arc::new(NoHookPrograms),
             callback: Arc::new(NoCallback),
+            observers: Observers::new(),
             clock: Arc::new(SystemClock),
             transcripts: None,
         }
@@ -74,12 +85,18 @@ pub enum HarnessError {
         /// The model.
         model: String,
     },
+    /// Who decided couldn't be told from the log.
+    #[error("two hooks are called `{hook}`")]
+    DoubledHook {
+        /// The name.
+        hook: String,
+    },
 }
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
 pub struct AgentHarness {
     deps: Arc<HarnessDeps>,
-    executor: Arc<HarnessExecutor>,
+    known: Arc<Known>,
 }
 
 /// What one turn came to.
@@ -95,8 +112,7 @@ impl AgentHarness {
     /// A harness over `deps`.
     #[must_use]
     pub fn new(deps: HarnessDeps) -> Self {
-        let deps = Arc::new(deps);
-        Self { executor: Arc::new(HarnessExecutor::new(deps.clone())), deps }
+        Self { deps: Arc::new(deps), known: Arc::default() }
     }
 
     /// Starts a run named `run` on `goal` and works on it in this process. With [`Pace::Stepped`] it waits for
@@ -109,18 +125,28 @@ impl AgentHarness {
     ///
     /// [`ModelPolicy::images`]: provost_event::ModelPolicy::images
     ///
+    /// The hooks of [`HarnessDeps::hooks`] are put before those of the policy, and the names of
+    /// [`HarnessDeps::observers`] behind its own.
+    ///
     /// # Errors
-    /// When the log can't be written or an image not be kept, or the policy contradicts itself. Nothing has
-    /// started then.
+    /// When the log can't be written or an image not be kept, the policy contradicts itself, or two hooks have
+    /// the same name. Nothing has started then.
     pub async fn start(
         &self,
         run: RunId,
         goal: impl Into<Goal>,
-        policy: RunPolicy,
+        mut policy: RunPolicy,
     ) -> Result<Harness, HarnessError> {
         let model = &policy.agent.model;
         if policy.budget.money.is_some() && model.price.is_none() && !policy.allow_unpriced {
             return Err(HarnessError::UnknownPrice { model: model.name.clone() });
+        }
+        policy.agent.hooks.splice(..0, self.deps.hooks.policies());
+        unique_hooks(&policy)?;
+        for name in self.deps.observers.names() {
+            if !policy.observers.iter().any(|known| known == name) {
+                policy.observers.push(name.to_owned());
+            }
         }
         let mut harness = self.claim(run, Seq::START, Seq::START).await?;
         harness.pace = policy.agent.pace;
@@ -162,10 +188,17 @@ impl AgentHarness {
         let root = SessionId::root(run);
         let records = select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), run_head));
         let stop = CancellationToken::new();
-        let serving = home.serve(run, self.executor.clone(), stop.clone()).await?;
+        let observers = Arc::new(self.deps.observers.of_run(run));
+        let executor = HarnessExecutor {
+            deps: self.deps.clone(),
+            known: self.known.clone(),
+            observers: observers.clone(),
+        };
+        let serving = home.serve(run, Arc::new(executor), stop.clone()).await?;
         Ok(Harness {
             deps: self.deps.clone(),
-            executor: self.executor.clone(),
+            sessions: self.known.clone(),
+            observers: Watched(observers),
             run,
             pace: Pace::Free,
             next_turn: 1,
@@ -189,7 +222,8 @@ struct Rested {
 /// A run that this process works on. Dropping it gives the run up as it is, to be opened again later.
 pub struct Harness {
     deps: Arc<HarnessDeps>,
-    executor: Arc<HarnessExecutor>,
+    sessions: Arc<Known>,
+    observers: Watched,
     run: RunId,
     pace: Pace,
     next_turn: u32,
@@ -200,6 +234,15 @@ pub struct Harness {
     records: BoxStream<'static, Result<Arc<Record>, HomeError>>,
     serving: Box<dyn Serving>,
     _stop: tokio_util::sync::DropGuard,
+}
+
+/// A run's observers, which have seen all when their run is given up.
+struct Watched(Arc<RunObservers>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Harness {
@@ -262,6 +305,7 @@ impl Harness {
             };
             let record = record.unwrap_or(Err(HomeError::Closed))?;
             self.tell_callback(&record);
+            self.observers.0.record(&record);
             if let Some(turn) = self.turn_after(&record).await? {
                 return Ok(turn);
             }
@@ -278,11 +322,11 @@ impl Harness {
         match (record.actor, &record.entry) {
             (ActorKey::Run(_), Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome })) => {
                 self.rested.run = Some(outcome.clone());
-                Ok(self.done())
+                Ok(self.done().await)
             }
             (ActorKey::Session(_), Entry::Paused(_) | Entry::Ended(_)) => {
                 self.rested.session = true;
-                Ok(self.done())
+                Ok(self.done().await)
             }
             (ActorKey::Session(session), Entry::TurnEnded(ended)) => {
                 self.next_turn = ended.turn.saturating_add(1);
@@ -297,11 +341,12 @@ impl Harness {
         }
     }
 
-    fn done(&mut self) -> Option<TurnState> {
+    async fn done(&mut self) -> Option<TurnState> {
         let outcome = self.rested.run.clone().filter(|_| self.rested.session)?;
         self.rested = Rested::default();
-        self.executor.known.forget(SessionId::root(self.run));
+        self.sessions.forget(SessionId::root(self.run));
         self.outcome = Some(outcome.clone());
+        self.observers.0.finish().await;
         Some(TurnState::Done(outcome))
     }
 
@@ -321,6 +366,12 @@ impl Harness {
         if told.is_err() {
             tracing::warn!(actor = %record.actor, seq = %record.seq, "the callback panicked at an entry");
         }
+    }
+
+    /// What each observer has been told since the run was started, opened or resumed here.
+    #[must_use]
+    pub fn observer_reports(&self) -> Vec<ObserverReport> {
+        self.observers.0.reports()
     }
 
     /// Asks the run to rest. It does so as soon as what is in flight has stopped; `run` then returns.
@@ -360,6 +411,7 @@ impl Harness {
     ) -> Result<(), HarnessError> {
         if self.outcome.as_ref().is_some_and(|outcome| !outcome.is_final()) {
             self.outcome = None;
+            self.observers.0.begin();
             self.to_run(RunEvent::Resume { by: by.to_owned(), budget, turns_max }).await?;
         }
         Ok(())
@@ -384,6 +436,14 @@ impl Harness {
             home.post(key, event, None).await?;
             Ok(())
         }
+    }
+}
+
+fn unique_hooks(policy: &RunPolicy) -> Result<(), HarnessError> {
+    let mut names = HashSet::new();
+    match policy.agent.hooks.iter().find(|hook| !names.insert(&hook.name)) {
+        Some(doubled) => Err(HarnessError::DoubledHook { hook: doubled.name.clone() }),
+        None => Ok(()),
     }
 }
 

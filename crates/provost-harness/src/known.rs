@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 
+use crate::executor::LogFile;
 use crate::{Home, HomeError, ImageData, Transcript};
 
 /// Entries read at a time.
@@ -26,6 +27,7 @@ pub(crate) struct Opening {
 struct Sessions {
     openings: HashMap<SessionId, Arc<Opening>>,
     transcripts: HashMap<SessionId, Transcript>,
+    log_files: HashMap<SessionId, Arc<LogFile>>,
     order: std::collections::VecDeque<SessionId>,
 }
 
@@ -67,6 +69,7 @@ impl Known {
         {
             sessions.openings.remove(&oldest);
             sessions.transcripts.remove(&oldest);
+            sessions.log_files.remove(&oldest);
         }
         Ok(opening)
     }
@@ -102,11 +105,17 @@ impl Known {
         self.sessions().transcripts.insert(session, transcript);
     }
 
+    /// How far the file with the log of `session` has been written by this process.
+    pub(crate) fn log_file(&self, session: SessionId) -> Arc<LogFile> {
+        self.sessions().log_files.entry(session).or_default().clone()
+    }
+
     /// Forgets a session that rests.
     pub(crate) fn forget(&self, session: SessionId) {
         let mut sessions = self.sessions();
         sessions.openings.remove(&session);
         sessions.transcripts.remove(&session);
+        sessions.log_files.remove(&session);
         sessions.order.retain(|known| *known != session);
     }
 }

@@ -10,10 +10,12 @@ mod executor;
 mod face;
 mod home;
 mod hook_program;
+pub mod hooks;
 mod image;
 mod known;
 mod model;
 mod observer;
+mod observers;
 mod output;
 mod prompt;
 mod secrets;
@@ -30,9 +32,14 @@ pub use executor::Executor;
 pub use face::{AgentHarness, Harness, HarnessDeps, HarnessError, TurnState, read_actor};
 pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
 pub use hook_program::{HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject, NoHookPrograms};
+pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
-pub use observer::{Observed, ObservedBody, ObservedKind, Observer, ObserverError};
+pub use observer::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, observe_with};
+pub use observers::{
+    CostTotals, CostTracker, JsonlTrace, ObserverOptions, ObserverReport, ObserverState, Observers,
+    RunLogger, RunObservers, Spending,
+};
 pub use prompt::system_prompt;
 pub use provost_event::StopHookVerdict;
 pub use secrets::Redactor;

@@ -51,7 +51,7 @@ kinds! {
     ToolEnd = "TOOL_END",
     /// A hook, the permissions or a stop hook said no.
     GuardrailTrip = "GUARDRAIL_TRIP",
-    /// Work is handed to another agent.
+    /// Work is handed to another agent. Nothing emits it yet.
     Handoff = "HANDOFF",
     /// A stretch of work begins: at the start of a run, and after each rest or interruption.
     FlowStart = "FLOW_START",
@@ -63,7 +63,7 @@ kinds! {
     Budget = "BUDGET",
     /// A conversation was shortened.
     Compaction = "COMPACTION",
-    /// Something happened at an external agent's terminal.
+    /// Something happened at an external agent's terminal. Nothing emits it yet.
     Terminal = "TERMINAL",
 }
 
@@ -91,19 +91,31 @@ pub enum ObservedBody {
 
 /// Sees what happens to one run, in order, on a thread of its own.
 ///
-/// A panic, an error and a hang are logged and counted, and the run goes on. What comes faster than it is taken in
-/// waits in a queue of its own; when that is full the oldest is dropped.
+/// That thread drives a runtime of its own, with timers and I/O, so that a method may await and may block; nobody
+/// else waits for it. A panic, an error and a hang are logged and counted, and the run goes on. What comes faster
+/// than it is taken in waits in a queue of its own; when that is full the oldest is dropped.
+///
+/// Entries of one log come in the order of that log, and pieces of an answer in theirs and before the answer. A
+/// piece may come before the entry that says that the model was called.
 #[async_trait]
 pub trait Observer: Send {
-    /// Takes in what happened. It may block its thread; nobody else waits for it.
+    /// Takes in what happened.
     ///
     /// # Errors
     /// Words for the log; it goes on being told.
     async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError>;
 
-    /// Is told that `count` events were dropped before the next one.
+    /// Is told that `count` events were dropped before the next one, or before the end.
     async fn lost(&mut self, count: u64) {
         let _ = count;
+    }
+
+    /// Is told, after one event or several, that no other waits: the time to write what was held back.
+    ///
+    /// # Errors
+    /// Words for the log.
+    async fn idle(&mut self) -> Result<(), ObserverError> {
+        Ok(())
     }
 
     /// Is told that nothing more comes: the run rests or has ended, or is given up.
@@ -117,3 +129,23 @@ pub trait Observer: Send {
 
 /// Why an observer couldn't take in what happened.
 pub type ObserverError = Box<dyn std::error::Error + Send + Sync>;
+
+/// An observer that is a function.
+pub fn observe_with<F>(observe: F) -> Box<dyn Observer>
+where
+    F: FnMut(&Arc<Observed>) -> Result<(), ObserverError> + Send + 'static,
+{
+    Box::new(Function(observe))
+}
+
+struct Function<F>(F);
+
+#[async_trait]
+impl<F> Observer for Function<F>
+where
+    F: FnMut(&Arc<Observed>) -> Result<(), ObserverError> + Send,
+{
+    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+        (self.0)(event)
+    }
+}

@@ -11,6 +11,11 @@ use provost_event::{
 
 use crate::ImageData;
 
+/// The tags that stand around Provost's words to a model.
+const REMINDER_NAME: &str = "system-reminder";
+const REMINDER_START: &str = "<system-reminder>";
+const REMINDER_END: &str = "</system-reminder>";
+
 /// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -185,7 +190,34 @@ impl Transcript {
 }
 
 fn reminder(item: &SystemItem) -> String {
-    format!("<system-reminder>\n{}\n</system-reminder>", item.body)
+    format!("{REMINDER_START}\n{}\n{REMINDER_END}", untagged(&item.body))
+}
+
+/// A reminder's words without the tags that stand around them. Such tags within the words stay readable, but are none
+/// any more: nobody closes the reminder early, and no reminder stands in another.
+fn untagged(body: &str) -> String {
+    let mut rest = body.trim_matches('\n');
+    while let Some(inner) = within_tags(rest) {
+        rest = inner;
+    }
+    let mut words = String::with_capacity(rest.len());
+    while let Some((before, after)) = rest.split_once('<') {
+        words.push_str(before);
+        words.push_str(if begins_tag(after) { "&lt;" } else { "<" });
+        rest = after;
+    }
+    words.push_str(rest);
+    words
+}
+
+fn within_tags(text: &str) -> Option<&str> {
+    text.trim().strip_prefix(REMINDER_START)?.strip_suffix(REMINDER_END).map(str::trim)
+}
+
+/// Whether what stands behind a `<` makes it the reminder's tag, as forgivingly as somebody might read it.
+fn begins_tag(after: &str) -> bool {
+    let name = after.trim_start().trim_start_matches('/').trim_start();
+    name.get(..REMINDER_NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(REMINDER_NAME))
 }
 
 fn part_of(block: &Block, images: &HashMap<BlobId, ImageData>) -> Part {
@@ -223,5 +255,49 @@ fn result_of(finished: &ToolFinished, images: &HashMap<BlobId, ImageData>) -> Pa
         output,
         images: shown,
         is_error: finished.status.is_error(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(body: &str) -> String {
+        let origin = provost_event::Origin::Hook("watch".to_owned());
+        reminder(&SystemItem { item: provost_event::ItemKind::Reminder, body: body.to_owned(), origin })
+    }
+
+    #[test]
+    fn a_reminder_is_wrapped_exactly_once() {
+        let plain = "<system-reminder>\nrun a < b\n</system-reminder>";
+        for body in [
+            "run a < b",
+            "\nrun a < b\n",
+            "<system-reminder>run a < b</system-reminder>",
+            plain,
+            "<system-reminder>\n<system-reminder>\nrun a < b\n</system-reminder></system-reminder>\n",
+        ] {
+            assert_eq!(shown(body), plain, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_reminder_cannot_be_closed_early() {
+        for tag in [
+            "</system-reminder>",
+            "<system-reminder>",
+            "< / System-Reminder >",
+            "<//system-reminder\n>",
+            "<system-reminder id=1>",
+            "<<system-reminder>",
+        ] {
+            for body in [format!("a{tag}b"), format!("{tag}b"), format!("a{tag}"), tag.repeat(2)] {
+                let shown = shown(&body).to_lowercase();
+                let inner = shown.strip_prefix("<system-reminder>\n").expect("opened");
+                let inner = inner.strip_suffix("\n</system-reminder>").expect("closed");
+                let bare = inner.replace([' ', '/', '\n'], "");
+                assert!(!bare.contains("<system-reminder"), "{body:?} became {shown:?}");
+            }
+        }
     }
 }

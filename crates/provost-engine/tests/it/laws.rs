@@ -99,7 +99,7 @@ fn stop_result(kind: u8) -> StopCheckResult {
         2 => StopHookVerdict::Error("e".to_owned()),
         _ => StopHookVerdict::Block(format!("r{}", kind % 2)),
     };
-    let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1 }];
+    let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
     StopCheckResult { reports, evidence: format!("{}", kind % 3) }
 }
 

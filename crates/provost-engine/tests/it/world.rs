@@ -312,7 +312,7 @@ impl World {
 
     pub(crate) fn hook(&mut self, verdict: StopHookVerdict, evidence: &str) {
         let Some(seq) = self.checking() else { panic!("no stop hook is asked") };
-        let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1 }];
+        let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
         let result = StopCheckResult { reports, evidence: evidence.to_owned() };
         self.session_event(SessionEvent::StopChecked { seq, result });
     }

@@ -1,25 +1,27 @@
 //! Asking the stop hooks.
 
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use provost_engine::{StopCheck, StopCheckResult};
-use provost_event::{Seq, SessionId, StopHookPolicy, StopHookVerdict, StopReport};
+use provost_event::{
+    HookDecision, HookMoment, HookPolicy, HookReport, OnFailure, StopHookPolicy, StopHookVerdict, StopReport,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
+use super::hooks::question;
+use super::log_file::Informed;
 use crate::known::Opening;
 use crate::workspace::fingerprint;
-use crate::{ShellStopHook, StopHookContext, StopHookHandler};
+use crate::{HookQuestionSubject, ShellStopHook, StopHookContext, StopHookHandler};
 
 /// How long a hook may take to end after its time is over, before it is let go.
 const ENDING_MAX: Duration = Duration::from_secs(5);
-/// Entries written to a transcript at a time.
-const BATCH: usize = 1_000;
 
 impl HarnessExecutor {
     /// Asks all hooks side by side and waits for each within its time.
@@ -32,30 +34,52 @@ impl HarnessExecutor {
             }
         };
         let evidence = self.evidence(&opening).await;
-        let context = self.stop_context(check, &opening).await;
-        let asked = opening.policy.stop_hooks.iter().map(|hook| self.ask(hook, &context, cancel));
-        StopCheckResult { reports: join_all(asked).await, evidence }
+        let informed = Informed::new(self, check.session);
+        let (mut reports, more) = join(
+            self.ask_handlers(check, &opening, &informed, cancel),
+            self.ask_programs(check, &opening, &informed, cancel),
+        )
+        .await;
+        reports.extend(more);
+        StopCheckResult { reports, evidence }
+    }
+
+    /// Asks those that can only be stop hooks.
+    async fn ask_handlers(
+        &self,
+        check: &StopCheck,
+        opening: &Opening,
+        informed: &Informed<'_>,
+        cancel: &CancellationToken,
+    ) -> Vec<StopReport> {
+        let hooks = &opening.policy.stop_hooks;
+        if hooks.is_empty() {
+            return Vec::new();
+        }
+        let context = stop_context(check, opening, informed.path().await);
+        join_all(hooks.iter().map(|hook| self.ask(hook, &context, cancel))).await
+    }
+
+    /// Asks hooks of the moment [`HookMoment::Stop`], which are programs.
+    async fn ask_programs(
+        &self,
+        check: &StopCheck,
+        opening: &Opening,
+        informed: &Informed<'_>,
+        cancel: &CancellationToken,
+    ) -> Vec<StopReport> {
+        let hooks = &opening.policy.hooks;
+        if !hooks.iter().any(|hook| hook.moment == HookMoment::Stop) {
+            return Vec::new();
+        }
+        let question = question(HookQuestionSubject::Stop(check.clone()), opening, Vec::new());
+        let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;
+        heard.into_iter().map(|(hook, report)| verdict_of(hook, report)).collect()
     }
 
     async fn evidence(&self, opening: &Opening) -> String {
         let workspace = opening.workspace.clone();
         tokio::task::spawn_blocking(move || fingerprint(&workspace)).await.unwrap_or_default()
-    }
-
-    async fn stop_context(&self, check: &StopCheck, opening: &Opening) -> StopHookContext {
-        StopHookContext {
-            hook_event_name: "Stop",
-            run_id: check.session.run,
-            session_id: check.session,
-            cwd: opening.workspace.to_path_buf(),
-            transcript_path: self.write_transcript(check.session).await,
-            final_text: check.final_text.clone(),
-            last_assistant_message: check.final_text.clone(),
-            iterations: check.turn,
-            tool_calls: check.tool_calls,
-            stop_reason: "end_turn",
-            stop_hook_active: check.blocked_before,
-        }
     }
 
     async fn ask(
@@ -108,52 +132,46 @@ impl HarnessExecutor {
             }
         }
     }
+}
 
-    /// Writes the session's log where hooks can read it; `None` where that isn't wanted or can't be done.
-    async fn write_transcript(&self, session: SessionId) -> Option<PathBuf> {
-        let folder = self.deps.transcripts.as_deref()?;
-        match self.transcript_lines(session).await {
-            Ok(lines) => write_whole(folder, session, lines.into_bytes()).await,
-            Err(error) => {
-                tracing::warn!(%session, %error, "the transcript for stop hooks can't be written");
-                None
-            }
-        }
-    }
-
-    async fn transcript_lines(&self, session: SessionId) -> Result<String, crate::HomeError> {
-        let (mut lines, mut after) = (String::new(), Seq::START);
-        loop {
-            let records = self.deps.home.read(session.into(), after, BATCH).await?;
-            let Some(last) = records.last() else { return Ok(lines) };
-            after = last.seq;
-            for line in records.iter().flat_map(|record| record.to_line()) {
-                lines.push_str(&line);
-                lines.push('\n');
-            }
-        }
+fn stop_context(check: &StopCheck, opening: &Opening, transcript_path: Option<PathBuf>) -> StopHookContext {
+    StopHookContext {
+        hook_event_name: "Stop",
+        run_id: check.session.run,
+        session_id: check.session,
+        cwd: opening.workspace.to_path_buf(),
+        transcript_path,
+        final_text: check.final_text.clone(),
+        last_assistant_message: check.final_text.clone(),
+        iterations: check.turn,
+        tool_calls: check.tool_calls,
+        stop_reason: "end_turn",
+        stop_hook_active: check.blocked_before,
     }
 }
 
-async fn write_whole(folder: &Path, session: SessionId, bytes: Vec<u8>) -> Option<PathBuf> {
-    let path = folder.join(format!("{session}.jsonl"));
-    let (folder, file) = (folder.to_owned(), path.clone());
-    let written = tokio::task::spawn_blocking(move || {
-        std::fs::create_dir_all(&folder)?;
-        let draft = file.with_extension("jsonl.new");
-        std::fs::write(&draft, bytes)?;
-        std::fs::rename(&draft, &file)
-    });
-    match written.await {
-        Ok(Ok(())) => Some(path),
-        Ok(Err(error)) => {
-            tracing::warn!(path = %path.display(), %error, "the transcript for stop hooks can't be written");
-            None
+/// What a hook's decision comes to at a wish to stop. Words for the model send the agent on, for it hears them only if
+/// it goes on.
+fn verdict_of(hook: &HookPolicy, heard: HookReport) -> StopReport {
+    let reasons = |reason: String| {
+        let said = std::iter::once(reason).chain(heard.reminders.iter().cloned());
+        said.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n\n")
+    };
+    let verdict = match heard.decision {
+        HookDecision::Continue | HookDecision::Allow if heard.reminders.is_empty() => StopHookVerdict::Allow,
+        HookDecision::Continue | HookDecision::Allow => StopHookVerdict::Block(reasons(String::new())),
+        HookDecision::Deny(reason) | HookDecision::Pause(reason) | HookDecision::Ask(reason) => {
+            StopHookVerdict::Block(reasons(reason))
         }
-        Err(_) => None,
-    }
+        HookDecision::Abort(reason) => StopHookVerdict::Halt(reason),
+        HookDecision::Failed(why) if hook.on_failure == OnFailure::Deny => {
+            StopHookVerdict::Block(reasons(why))
+        }
+        HookDecision::Failed(why) => StopHookVerdict::Error(why),
+    };
+    StopReport { name: heard.hook, verdict, duration_ms: heard.duration_us / 1_000, note: heard.note }
 }
 
 fn report(name: &str, verdict: StopHookVerdict) -> StopReport {
-    StopReport { name: name.to_owned(), verdict, duration_ms: 0 }
+    StopReport { name: name.to_owned(), verdict, duration_ms: 0, note: None }
 }

@@ -8,7 +8,7 @@ use provost_event::{Delta, DeltaKind, ErrorClass, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::{DeltaSink, HarnessCallback, HomeError, ModelRequest, ToolChoice};
+use crate::{DeltaSink, HarnessDeps, HomeError, ModelRequest, RunObservers, ToolChoice};
 
 impl HarnessExecutor {
     pub(super) async fn think(
@@ -40,7 +40,7 @@ impl HarnessExecutor {
             effort: opening.policy.model.effort,
             tool_choice: ToolChoice::Auto,
         };
-        let deltas = ToCallback { session, callback: &*self.deps.callback };
+        let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };
         let answer = AssertUnwindSafe(model.answer(request, &deltas, cancel)).catch_unwind().await;
         self.known.give_back(session, transcript);
         answer.unwrap_or_else(|_| {
@@ -53,16 +53,20 @@ fn storage(error: &HomeError) -> ModelFailure {
     ModelFailure::new(ErrorClass::Storage, error.to_string())
 }
 
-struct ToCallback<'a> {
+struct ToWatchers<'a> {
     session: SessionId,
-    callback: &'a dyn HarnessCallback,
+    deps: &'a HarnessDeps,
+    observers: &'a RunObservers,
 }
 
-impl DeltaSink for ToCallback<'_> {
+impl DeltaSink for ToWatchers<'_> {
     fn delta(&self, kind: DeltaKind, text: &str) {
         let delta = Delta { session: self.session, kind, text: text.to_owned() };
-        if catch_unwind(AssertUnwindSafe(|| self.callback.on_delta(&delta))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| self.deps.callback.on_delta(&delta))).is_err() {
             tracing::warn!(session = %self.session, "the callback panicked at a delta");
+        }
+        if !self.observers.is_empty() {
+            self.observers.delta(self.deps.clock.now(), &delta);
         }
     }
 }

@@ -3,6 +3,18 @@
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod hooks;
+#[cfg(test)]
+mod hooks_asked;
+#[cfg(test)]
+mod observers;
+#[cfg(test)]
+mod observers_events;
+#[cfg(test)]
+mod observers_harness;
+#[cfg(test)]
+mod observers_shipped;
+#[cfg(test)]
 mod pictures;
 #[cfg(test)]
 mod provider_faults;

@@ -11,7 +11,7 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Blobs, DeltaSink, Goal, Harness, HarnessDeps, HarnessError, Home, HomeError,
-    IMAGE_BYTES_MAX, ImageData, ImageError, Model, ModelRequest, Models, NoCallback, Part, Role, SystemClock,
+    IMAGE_BYTES_MAX, ImageData, ImageError, Model, ModelRequest, Models, Part, Role, SystemClock,
     Tool, ToolContext, ToolOutput, Toolbox, TurnState,
 };
 use provost_llm::ScriptedModel;

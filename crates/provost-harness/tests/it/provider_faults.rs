@@ -9,7 +9,7 @@ use provost_event::{
     RunId, RunPolicy, Seq, SessionId, Timestamp, ToolStatus,
 };
 use provost_harness::{
-    AgentHarness, HarnessDeps, Home, Models, NoCallback, SimulatedClock, SystemClock, Toolbox,
+    AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use provost_store::{LocalHome, MemoryStore};

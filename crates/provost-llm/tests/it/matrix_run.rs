@@ -9,7 +9,7 @@ use provost_event::{
     Record, RunId, RunPolicy, Seq, SessionId, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, HarnessDeps, Home as _, Models, NoCallback, Tool, ToolContext, ToolOutput, Toolbox,
+    AgentHarness, HarnessDeps, Home as _, Models, Tool, ToolContext, ToolOutput, Toolbox,
 };
 use provost_llm::ProviderModel;
 use provost_store::{LocalHome, MemoryStore};

@@ -1,0 +1,62 @@
+//! Hooks that the embedding program brings: typed, so that each can only say what its event allows.
+//!
+//! An event is a type ([`PreToolCall`], [`OnTurnEnd`], …) with its own read-only input and its own actions.
+//! Hooks are registered with a [`HookRegistryBuilder`] and frozen into a [`HookRegistry`], which a harness is given
+//! ([`HarnessDeps::hooks`]). Who only wants to see is an [`Observer`].
+//!
+//! ```
+//! use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
+//!
+//! let no_pushing = from_fn::<PreToolCall>(|call| {
+//!     if call.tool == "shell" && call.arguments.text().contains("git push") {
+//!         PreToolCallAction::Deny("pushing is left to people".to_owned())
+//!     } else {
+//!         PreToolCallAction::Continue
+//!     }
+//! });
+//! let registry = HookRegistry::builder().on(HookOptions::new("no-pushing"), no_pushing).freeze()?;
+//! assert_eq!(registry.policies()[0].name, "no-pushing");
+//! # Ok::<(), provost_harness::hooks::HookRegistryError>(())
+//! ```
+//!
+//! [`HarnessDeps::hooks`]: crate::HarnessDeps::hooks
+//! [`Observer`]: crate::Observer
+
+mod action;
+mod adapter;
+mod dispatch;
+mod event;
+mod input;
+mod registry;
+mod reminders;
+
+pub use action::{
+    OnApprovalAction, OnPromptSubmitAction, OnTurnEndAction, PostToolCallAction, PreCompactAction,
+    PreLlmRequestAction, PreToolCallAction,
+};
+pub use adapter::{blocking, from_fn};
+pub(crate) use dispatch::Dispatch;
+pub use event::{
+    Hook, HookEvent, OnAbort, OnApproval, OnPromptSubmit, OnSessionEnd, OnSessionStart, OnTurnEnd,
+    PostToolCall, PreCompact, PreLlmRequest, PreToolCall,
+};
+pub use input::{
+    OnAbortInput, OnApprovalInput, OnPromptSubmitInput, OnSessionEndInput, OnSessionStartInput,
+    OnTurnEndInput, PostToolCallInput, PreCompactInput, PreLlmRequestInput, PreToolCallInput,
+};
+pub use registry::{HookOptions, HookRegistry, HookRegistryBuilder, HookRegistryError};
+pub use reminders::TaskReminders;
+
+use std::time::Duration;
+
+/// How long a hook may take unless told otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of a tool's output that [`PostToolCallInput::summary`] shows.
+pub const SUMMARY_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of the agent's last words that [`OnTurnEndInput::preview`] shows.
+pub const PREVIEW_BYTES_MAX: usize = 1024;
+/// Bytes of a hook's reason, of its note and of each of its reminders; what is longer is cut. There is room for
+/// 10,000 characters of any script, which is what scripts for Claude Code may say at most.
+pub const WORDS_BYTES_MAX: usize = 40 * 1024;
+/// Reminders that one hook may give with one answer; further ones are dropped, and its note says so.
+pub const REMINDERS_MAX: usize = 16;

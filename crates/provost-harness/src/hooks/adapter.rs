@@ -1,0 +1,68 @@
+//! Hooks made of closures.
+
+use std::marker::PhantomData;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::task::{JoinError, spawn_blocking};
+
+use super::event::{Hook, HookEvent};
+use super::input::HookInput as _;
+
+/// Makes a hook of a closure that answers at once. It runs on the thread that asks, where nothing else goes on
+/// meanwhile and no timeout can cut it short: one that may wait for something belongs into [`blocking`].
+pub fn from_fn<E: HookEvent>(
+    decide: impl for<'a> Fn(E::Input<'a>) -> E::Action + Send + Sync + 'static,
+) -> impl Hook<E> {
+    AtOnce { decide, event: PhantomData }
+}
+
+/// Makes a hook of a closure that may block its thread: it runs on one of the runtime's pool for that.
+///
+/// When its time is over nobody waits for it any longer, but nothing can stop it: it keeps its thread until it
+/// returns.
+pub fn blocking<E: HookEvent>(
+    decide: impl for<'a> Fn(E::Input<'a>) -> E::Action + Send + Sync + 'static,
+) -> impl Hook<E> {
+    Blocking { decide: Arc::new(decide), event: PhantomData }
+}
+
+struct AtOnce<E, F> {
+    decide: F,
+    event: PhantomData<fn() -> E>,
+}
+
+struct Blocking<E, F> {
+    decide: Arc<F>,
+    event: PhantomData<fn() -> E>,
+}
+
+#[async_trait]
+impl<E, F> Hook<E> for AtOnce<E, F>
+where
+    E: HookEvent,
+    F: for<'a> Fn(E::Input<'a>) -> E::Action + Send + Sync + 'static,
+{
+    async fn decide(&self, input: E::Input<'_>) -> E::Action {
+        (self.decide)(input)
+    }
+}
+
+#[async_trait]
+impl<E, F> Hook<E> for Blocking<E, F>
+where
+    E: HookEvent,
+    F: for<'a> Fn(E::Input<'a>) -> E::Action + Send + Sync + 'static,
+{
+    async fn decide(&self, input: E::Input<'_>) -> E::Action {
+        let (asked, decide) = (input.asked().clone(), self.decide.clone());
+        let decided = spawn_blocking(move || E::Input::of(&asked).map(|input| decide(input)));
+        match decided.await.map_err(JoinError::try_into_panic) {
+            Ok(Some(action)) => action,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The same question was read before; and a runtime that shuts down waits for nobody.
+            Ok(None) | Err(Err(_)) => std::future::pending().await,
+        }
+    }
+}

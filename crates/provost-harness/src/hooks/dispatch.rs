@@ -1,0 +1,240 @@
+//! Asking hooks, typed ones and programs alike: who is asked, in which order, and what counts as no answer.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::join_all;
+use provost_event::{HookContract, HookDecision, HookMoment, HookPolicy, HookReport, OnFailure};
+use tokio_util::sync::CancellationToken;
+
+use super::reminders::Asked;
+use super::{HookRegistry, REMINDERS_MAX, TaskReminders, WORDS_BYTES_MAX};
+use crate::{Clock, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject};
+
+/// How much longer than its own time a program is waited for: it keeps its time by itself, and says so.
+const ENDING_MAX: Duration = Duration::from_secs(5);
+/// Stands where words were cut.
+const CUT: &str = " […]";
+
+/// One question, and all that it takes to ask it.
+#[derive(Clone, Copy)]
+pub(crate) struct Dispatch<'a> {
+    /// The policy's hooks, in its order.
+    pub(crate) hooks: &'a [HookPolicy],
+    /// Those that the embedding program brings.
+    pub(crate) registry: &'a HookRegistry,
+    /// Those that are programs.
+    pub(crate) programs: &'a dyn HookPrograms,
+    pub(crate) question: &'a Arc<HookQuestion>,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// A hook, its place in the policy, and what it said.
+struct Heard<'a> {
+    place: usize,
+    hook: &'a HookPolicy,
+    report: HookReport,
+}
+
+impl<'a> Dispatch<'a> {
+    /// Asks in order, up to the first hook that decides something. Hooks with Claude Code's contract know of no
+    /// order among themselves: all of them start at the place of the first, and all are heard.
+    pub(crate) async fn all(self) -> Vec<HookReport> {
+        let mut heard = Vec::new();
+        let mut claude_asked = false;
+        for (place, hook) in self.meant() {
+            let news = match hook.contract {
+                HookContract::Provost => self.one(place, hook).await.into_iter().collect(),
+                HookContract::Claude if claude_asked => continue,
+                HookContract::Claude => {
+                    claude_asked = true;
+                    let claude = |(_, hook): &(usize, &HookPolicy)| hook.contract == HookContract::Claude;
+                    self.side_by_side(self.meant().filter(claude)).await
+                }
+            };
+            let stops = news.iter().any(Heard::stops);
+            heard.extend(news);
+            if stops {
+                break;
+            }
+        }
+        heard.sort_by_key(|heard| heard.place);
+        heard.into_iter().map(|heard| heard.report).collect()
+    }
+
+    /// Asks everybody side by side, whatever the others say; in the policy's order, with the hooks they are of.
+    pub(crate) async fn everybody(self) -> Vec<(&'a HookPolicy, HookReport)> {
+        let heard = self.side_by_side(self.meant()).await;
+        heard.into_iter().map(|heard| (heard.hook, heard.report)).collect()
+    }
+
+    /// The hooks of the question's moments, with their places in the policy.
+    fn meant(&self) -> impl Iterator<Item = (usize, &'a HookPolicy)> + use<'a> {
+        let moments = moments(&self.question.subject);
+        self.hooks.iter().enumerate().filter(move |(_, hook)| moments.contains(&hook.moment))
+    }
+
+    async fn side_by_side(&self, hooks: impl Iterator<Item = (usize, &'a HookPolicy)>) -> Vec<Heard<'a>> {
+        let heard = join_all(hooks.map(|(place, hook)| self.one(place, hook))).await;
+        heard.into_iter().flatten().collect()
+    }
+
+    /// What one hook says; `None` if it doesn't want to be asked.
+    async fn one(&self, place: usize, hook: &'a HookPolicy) -> Option<Heard<'a>> {
+        if hook.program.is_some() && !self.wants(hook) {
+            return None;
+        }
+        // How long a hook took decides nothing, and most take less than the harness's clock can tell.
+        let started = Instant::now();
+        let answer = if self.cancel.is_cancelled() {
+            cancelled()
+        } else if hook.program.is_some() {
+            self.program(hook).await
+        } else {
+            self.typed(hook).await
+        };
+        let duration_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let HookAnswer { decision, reminders, note } = bounded(answer, hook);
+        let (name, moment) = (hook.name.clone(), hook.moment);
+        let report = HookReport { hook: name, moment, decision, reminders, note, duration_us };
+        Some(Heard { place, hook, report })
+    }
+
+    async fn typed(&self, hook: &HookPolicy) -> HookAnswer {
+        let Some(typed) = self.registry.get(hook) else {
+            return failed("the program that runs this agent doesn't have this hook");
+        };
+        let reminders = hook.may_remind.then(TaskReminders::default);
+        let asked = Asked { question: self.question.clone(), reminders };
+        let mut answer = pin!(AssertUnwindSafe(typed.ask(&asked)).catch_unwind());
+        // Most answer without waiting: those cost no timer.
+        let decided = match futures::poll!(answer.as_mut()) {
+            Poll::Ready(decided) => decided,
+            Poll::Pending => tokio::select! {
+                biased;
+                decided = answer => decided,
+                () = self.cancel.cancelled() => return cancelled(),
+                () = self.clock.sleep(Duration::from_millis(hook.timeout_ms)) => return late(hook),
+            },
+        };
+        let decision = match decided {
+            Ok(Some(decision)) => decision,
+            Ok(None) => return failed("what it is asked about isn't there"),
+            Err(_) => return failed("it panicked"),
+        };
+        let (reminders, dropped) = asked.reminders.as_ref().map(TaskReminders::take).unwrap_or_default();
+        HookAnswer { decision, reminders, note: too_many(dropped) }
+    }
+
+    /// Whether a program wants to be asked; one of which that can't be told does.
+    fn wants(&self, hook: &HookPolicy) -> bool {
+        let wants = || self.programs.wants(hook, self.question, hook.moment);
+        catch_unwind(AssertUnwindSafe(wants)).unwrap_or(true)
+    }
+
+    async fn program(&self, hook: &HookPolicy) -> HookAnswer {
+        let cancel = self.cancel.child_token();
+        let asked = async { self.programs.ask(hook, self.question, hook.moment, &cancel).await };
+        let mut asked = pin!(AssertUnwindSafe(asked).catch_unwind());
+        let time = Duration::from_millis(hook.timeout_ms).saturating_add(ENDING_MAX);
+        let otherwise = tokio::select! {
+            biased;
+            answer = &mut asked => return answer.unwrap_or_else(|_| failed("it panicked")),
+            () = self.cancel.cancelled() => cancelled(),
+            () = self.clock.sleep(time) => {
+                cancel.cancel();
+                late(hook)
+            }
+        };
+        // It ends what it has started. It may say in its own words why it has no answer; for one it is too late.
+        tokio::select! {
+            biased;
+            answer = asked => {
+                answer.ok().filter(|said| matches!(said.decision, HookDecision::Failed(_))).unwrap_or(otherwise)
+            }
+            () = self.clock.sleep(ENDING_MAX) => otherwise,
+        }
+    }
+}
+
+impl Heard<'_> {
+    /// Whether nobody after it is asked.
+    fn stops(&self) -> bool {
+        match self.report.decision {
+            HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
+            HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) => true,
+            HookDecision::Failed(_) => self.hook.on_failure == OnFailure::Deny,
+        }
+    }
+}
+
+/// The moments that a question is about.
+fn moments(subject: &HookQuestionSubject) -> &'static [HookMoment] {
+    match subject {
+        HookQuestionSubject::Consult(consult) => consult.about.moments(),
+        HookQuestionSubject::Stop(_) => &[HookMoment::Stop],
+    }
+}
+
+fn failed(why: &str) -> HookAnswer {
+    HookAnswer::only(HookDecision::Failed(why.to_owned()))
+}
+
+fn cancelled() -> HookAnswer {
+    failed("cancelled")
+}
+
+fn late(hook: &HookPolicy) -> HookAnswer {
+    let time = Duration::from_millis(hook.timeout_ms);
+    failed(&format!("no answer within {} s", time.as_secs_f32()))
+}
+
+fn too_many(dropped: usize) -> Option<String> {
+    (dropped > 0).then(|| format!("reminders beyond the first {REMINDERS_MAX} were dropped: {dropped}"))
+}
+
+/// The answer as the log takes it: no longer than it may be, and with reminders only where they are granted.
+fn bounded(answer: HookAnswer, hook: &HookPolicy) -> HookAnswer {
+    let HookAnswer { decision, reminders, note } = answer;
+    let mut reminders = reminders.into_iter().filter(|body| !body.trim().is_empty()).collect::<Vec<_>>();
+    let more = if hook.may_remind {
+        let dropped = reminders.len().saturating_sub(REMINDERS_MAX);
+        reminders.truncate(REMINDERS_MAX);
+        too_many(dropped)
+    } else {
+        let dropped = std::mem::take(&mut reminders).len();
+        (dropped > 0)
+            .then(|| format!("it may not remind the model of anything; reminders dropped: {dropped}"))
+    };
+    let note = [more, note].into_iter().flatten().reduce(|more, own| format!("{more}\n{own}"));
+    HookAnswer {
+        decision: bounded_decision(decision),
+        reminders: reminders.into_iter().map(cut).collect(),
+        note: note.map(cut),
+    }
+}
+
+fn bounded_decision(decision: HookDecision) -> HookDecision {
+    match decision {
+        HookDecision::Continue => HookDecision::Continue,
+        HookDecision::Allow => HookDecision::Allow,
+        HookDecision::Ask(reason) => HookDecision::Ask(cut(reason)),
+        HookDecision::Deny(reason) => HookDecision::Deny(cut(reason)),
+        HookDecision::Pause(reason) => HookDecision::Pause(cut(reason)),
+        HookDecision::Abort(reason) => HookDecision::Abort(cut(reason)),
+        HookDecision::Failed(reason) => HookDecision::Failed(cut(reason)),
+    }
+}
+
+fn cut(mut words: String) -> String {
+    if words.len() > WORDS_BYTES_MAX {
+        words.truncate(words.floor_char_boundary(WORDS_BYTES_MAX.saturating_sub(CUT.len())));
+        words.push_str(CUT);
+    }
+    words
+}

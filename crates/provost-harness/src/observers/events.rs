@@ -1,0 +1,81 @@
+//! Which kinds of events an entry is.
+
+use std::collections::HashMap;
+
+use provost_event::{
+    ActorKey, Entry, HookDecision, HooksDecided, Permission, Record, SessionId, StopHookVerdict,
+    StopVerdicts, ToolStatus,
+};
+
+use crate::ObservedKind as Kind;
+
+/// The turn that each session was last seen to begin.
+#[derive(Debug, Default)]
+pub(super) struct Turns(HashMap<SessionId, u32>);
+
+impl Turns {
+    fn is_new(&mut self, actor: ActorKey, turn: u32) -> bool {
+        match actor {
+            ActorKey::Session(session) => self.0.insert(session, turn) != Some(turn),
+            ActorKey::Run(_) => false,
+        }
+    }
+}
+
+/// The kinds of events that `record` is, in the order in which they are told; none for what nobody is told of.
+pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
+    let is_run = matches!(record.actor, ActorKey::Run(_));
+    match &record.entry {
+        Entry::RunStarted(_) => &[Kind::RunStart, Kind::FlowStart],
+        Entry::SessionStarted(_) => &[Kind::SessionStart],
+        Entry::ModelCalled(called) if called.attempt == 1 && turns.is_new(record.actor, called.turn) => {
+            &[Kind::TurnStart, Kind::LlmStart]
+        }
+        Entry::ModelCalled(_) => &[Kind::LlmStart],
+        Entry::AssistantMessage(_) | Entry::Retry(_) => &[Kind::LlmEnd],
+        Entry::ToolStarted(_) => &[Kind::ToolStart],
+        Entry::ToolFinished(finished) if finished.status == ToolStatus::Denied => {
+            &[Kind::ToolEnd, Kind::GuardrailTrip]
+        }
+        Entry::ToolFinished(_) => &[Kind::ToolEnd],
+        Entry::TurnEnded(_) => &[Kind::TurnEnd],
+        Entry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
+        Entry::StopVerdicts(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
+        Entry::PermissionDecided(decided) if decided.permission != Permission::Allow => {
+            &[Kind::GuardrailTrip]
+        }
+        Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
+        Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
+        Entry::Compacted(_) => &[Kind::Compaction],
+        Entry::Paused(_) if is_run => &[Kind::FlowEnd],
+        Entry::Resumed(_) if is_run => &[Kind::FlowStart],
+        Entry::Ended(_) if is_run => &[Kind::FlowEnd, Kind::RunEnd],
+        Entry::Ended(_) => &[Kind::SessionEnd],
+        // Nobody objected; what follows shows that.
+        Entry::HooksDecided(_) | Entry::StopVerdicts(_) | Entry::PermissionDecided(_) => &[],
+        // The answer is told.
+        Entry::HooksAsked(_) => &[],
+        // Words to the model, which the next call answers.
+        Entry::UserMessage(_) | Entry::SystemItem(_) => &[],
+        // The rest or end that comes of it is told; a session's rest by its run's.
+        Entry::StopRequested(_) | Entry::Paused(_) | Entry::Resumed(_) => &[],
+    }
+}
+
+fn hooks_object(decided: &HooksDecided) -> bool {
+    decided.reports.iter().any(|report| match report.decision {
+        HookDecision::Continue | HookDecision::Allow => false,
+        HookDecision::Ask(_)
+        | HookDecision::Deny(_)
+        | HookDecision::Pause(_)
+        | HookDecision::Abort(_)
+        | HookDecision::Failed(_) => true,
+    })
+}
+
+fn stop_hooks_object(verdicts: &StopVerdicts) -> bool {
+    verdicts.reports.iter().any(|report| match report.verdict {
+        StopHookVerdict::Allow | StopHookVerdict::Error(_) => false,
+        StopHookVerdict::Block(_) | StopHookVerdict::Halt(_) => true,
+    })
+}

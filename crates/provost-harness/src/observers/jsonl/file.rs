@@ -1,0 +1,96 @@
+//! A file that lines are put behind.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Bytes held back before they are written.
+const HELD_BYTES_MAX: usize = 64 * 1024;
+
+/// Why lines couldn't be written.
+#[derive(Debug, thiserror::Error)]
+#[error("can't write the trace {path}: {lines} lines are dropped", path = path.display())]
+pub(super) struct TraceError {
+    path: PathBuf,
+    lines: usize,
+    #[source]
+    source: io::Error,
+}
+
+/// Whole lines, held back and then written at once, so that several may write to one file side by side.
+pub(super) struct LineFile {
+    path: PathBuf,
+    /// Opened with the first lines; closed after a failure, so that a file that was removed or replaced is found.
+    file: Option<File>,
+    held: Vec<u8>,
+    lines: usize,
+}
+
+impl LineFile {
+    pub(super) const fn new(path: PathBuf) -> Self {
+        Self { path, file: None, held: Vec::new(), lines: 0 }
+    }
+
+    /// Puts `line` behind the others; writes them when enough have come together.
+    pub(super) fn add(&mut self, line: &str) -> Result<(), TraceError> {
+        self.held.extend_from_slice(line.as_bytes());
+        self.held.push(b'\n');
+        self.lines += 1;
+        if self.held.len() < HELD_BYTES_MAX { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes what is held back, or drops it where that can't be done.
+    pub(super) fn flush(&mut self) -> Result<(), TraceError> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let written = self.write();
+        if written.is_err() {
+            self.file = None;
+        }
+        let lines = std::mem::take(&mut self.lines);
+        self.held.clear();
+        // One very long line isn't kept room for.
+        self.held.shrink_to(2 * HELD_BYTES_MAX);
+        written.map_err(|source| TraceError { path: self.path.clone(), lines, source })
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            return file.write_all(&self.held);
+        }
+        let mut file = open(&self.path)?;
+        // So that of two that find a line without an end, one ends it.
+        let is_locked = file.lock().is_ok();
+        if file.metadata()?.is_file() && !ends_with_line_end(&self.path)? {
+            self.held.insert(0, b'\n');
+        }
+        file.write_all(&self.held)?;
+        if is_locked {
+            file.unlock()?;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+}
+
+/// Opens or makes the file, readable by nobody else.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Whether the last line has an end, which it may not have after a full disk or a kill.
+fn ends_with_line_end(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}

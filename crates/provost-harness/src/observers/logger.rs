@@ -1,0 +1,206 @@
+//! `RunLogger`: the newest events of each run as lines, ready to print.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use provost_event::{
+    ApprovalAnswer, Entry, HookDecision, HooksDecided, RetryCause, RunId, StopHookVerdict, StopVerdicts,
+    Usage,
+};
+
+use super::per_run::PerRun;
+use crate::{Observed, ObservedBody, Observer, ObserverError, Redactor};
+
+/// Lines kept of a run, unless somebody chose.
+const LINES_MAX: usize = 500;
+/// Runs of which lines are kept.
+const RUNS_MAX: usize = 100;
+/// Characters of a line.
+const LINE_CHARS_MAX: usize = 240;
+
+/// Keeps the newest events of each run as lines: time of day (UTC), actor, event, and what it was in a few words.
+/// Pieces of answers are left out.
+///
+/// 500 lines of each of the newest 100 runs; clones share them. The lines have no control characters, no secrets,
+/// and at most 240 characters.
+#[derive(Debug, Clone)]
+pub struct RunLogger {
+    kept: Arc<Mutex<PerRun<VecDeque<String>>>>,
+    lines_max: usize,
+    redactor: Arc<Redactor>,
+}
+
+impl RunLogger {
+    /// Keeps 500 lines of each run, without what `redactor` takes for a secret.
+    #[must_use]
+    pub fn new(redactor: Arc<Redactor>) -> Self {
+        Self { kept: Arc::new(Mutex::new(PerRun::new(RUNS_MAX))), lines_max: LINES_MAX, redactor }
+    }
+
+    /// Keeps so many lines of each run; 0 counts as 1.
+    #[must_use]
+    pub fn lines_max(mut self, lines_max: usize) -> Self {
+        self.lines_max = lines_max.max(1);
+        self
+    }
+
+    /// Makes the observer of a run, for [`Observers::with`](crate::Observers::with).
+    pub fn observer(&self) -> impl Fn(RunId) -> Box<dyn Observer> + Send + Sync + use<> {
+        let logger = self.clone();
+        move |run| Box::new(Writer { logger: logger.clone(), run })
+    }
+
+    /// The lines of `run`, the oldest first; none of a run that it doesn't know.
+    #[must_use]
+    pub fn lines(&self, run: RunId) -> Vec<String> {
+        self.kept().get(run).map(|lines| lines.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, PerRun<VecDeque<String>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, run: RunId, line: &str) {
+        let line = printable(&self.redactor.redact(line));
+        let mut kept = self.kept();
+        let lines = kept.entry(run);
+        while lines.len() >= self.lines_max {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+struct Writer {
+    logger: RunLogger,
+    run: RunId,
+}
+
+#[async_trait]
+impl Observer for Writer {
+    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+        if let ObservedBody::Entry(record) = &event.body {
+            let (time, actor, kind) = (time_of_day(event.at.0), event.actor, event.kind.name());
+            let mut line = format!("{time} {actor} {kind}");
+            let words = words(&record.entry);
+            if !words.is_empty() {
+                line.push(' ');
+                line.push_str(&words);
+            }
+            self.logger.keep(self.run, &line);
+        }
+        Ok(())
+    }
+
+    async fn lost(&mut self, count: u64) {
+        self.logger.keep(self.run, &format!("({count} events were lost)"));
+    }
+}
+
+/// The time of day in UTC.
+fn time_of_day(at_ms: u64) -> String {
+    let seconds = at_ms / 1_000;
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{hour:02}:{minute:02}:{second:02}.{:03}", at_ms % 1_000)
+}
+
+/// `line` without what a terminal would take for a command, cut to its length.
+fn printable(line: &str) -> String {
+    let mut chars = line.chars().map(|one| if one.is_control() { ' ' } else { one });
+    let mut out = chars.by_ref().take(LINE_CHARS_MAX).collect::<String>();
+    if chars.next().is_some() {
+        out.pop();
+        out.push('…');
+    }
+    out
+}
+
+/// What an entry says, in a few words.
+fn words(entry: &Entry) -> String {
+    match entry {
+        Entry::RunStarted(started) => started.goal.clone(),
+        Entry::SessionStarted(started) => started.policy.model.name.clone(),
+        Entry::ModelCalled(called) => {
+            format!("turn {}, call {}, attempt {}", called.turn, called.call, called.attempt)
+        }
+        Entry::AssistantMessage(message) => {
+            format!("{} {}", message.model, spent(message.usage, message.cost))
+        }
+        Entry::Retry(retry) => {
+            format!("call {} is made again in {} ms: {}", retry.call, retry.delay_ms, cause(&retry.cause))
+        }
+        Entry::ToolStarted(started) => format!("{} {}", started.tool, started.input.text()),
+        Entry::ToolFinished(finished) => {
+            format!("{} {:?} {} ms", finished.tool, finished.status, finished.duration_ms)
+        }
+        Entry::TurnEnded(ended) => format!("turn {}, {} tool calls", ended.turn, ended.tool_calls),
+        Entry::HooksDecided(decided) => objections_of_hooks(decided),
+        Entry::StopVerdicts(verdicts) => objections_of_stop_hooks(verdicts),
+        Entry::PermissionDecided(decided) => {
+            format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
+        }
+        Entry::ApprovalRequested(asked) => format!("{} {}: {}", asked.tool, asked.input.text(), asked.why),
+        Entry::ApprovalResolved(resolved) => match &resolved.answer {
+            ApprovalAnswer::Allow { scope, .. } => format!("allowed ({scope:?}) by {}", resolved.by),
+            ApprovalAnswer::Deny { reason } => format!("denied by {}: {reason}", resolved.by),
+        },
+        Entry::BudgetReserved(reserved) => format!("{} tokens set aside", reserved.tokens),
+        Entry::BudgetCharged(charged) => format!("{} {}", charged.model, spent(charged.usage, charged.cost)),
+        Entry::BudgetExhausted(exhausted) => exhausted.exhausted.to_string(),
+        Entry::Compacted(compacted) => {
+            format!("{} tokens to {}", compacted.tokens_before, compacted.tokens_after)
+        }
+        Entry::Paused(paused) => paused.outcome.to_string(),
+        Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
+        Entry::Ended(ended) => ended.outcome.to_string(),
+        // Nobody is told of these.
+        Entry::UserMessage(_) | Entry::SystemItem(_) | Entry::HooksAsked(_) | Entry::StopRequested(_) => {
+            String::new()
+        }
+    }
+}
+
+fn spent(usage: Usage, cost: Option<provost_event::MicroDollars>) -> String {
+    let mut out = format!("{} tokens in, {} out", usage.prompt_tokens(), usage.output_tokens);
+    // Writing to a String can't fail.
+    let _ = match cost {
+        Some(cost) => write!(out, ", {cost}"),
+        None => write!(out, ", price unknown"),
+    };
+    out
+}
+
+fn cause(cause: &RetryCause) -> String {
+    match cause {
+        RetryCause::Failed { class, message, .. } => format!("{}: {message}", class.words()),
+        RetryCause::EmptyAnswer => "empty answer".to_owned(),
+        RetryCause::Interrupted => "interrupted".to_owned(),
+        RetryCause::Compacted => "compacted".to_owned(),
+    }
+}
+
+fn objections_of_hooks(decided: &HooksDecided) -> String {
+    let objections = decided.reports.iter().filter_map(|report| {
+        let (word, reason) = match &report.decision {
+            HookDecision::Continue | HookDecision::Allow => return None,
+            HookDecision::Ask(reason) => ("asks", reason),
+            HookDecision::Deny(reason) => ("denies", reason),
+            HookDecision::Pause(reason) => ("pauses", reason),
+            HookDecision::Abort(reason) => ("aborts", reason),
+            HookDecision::Failed(reason) => ("failed", reason),
+        };
+        Some(format!("{} {word} at {}: {reason}", report.hook, report.moment.name()))
+    });
+    objections.collect::<Vec<_>>().join("; ")
+}
+
+fn objections_of_stop_hooks(verdicts: &StopVerdicts) -> String {
+    let objections = verdicts.reports.iter().filter_map(|report| match &report.verdict {
+        StopHookVerdict::Allow | StopHookVerdict::Error(_) => None,
+        StopHookVerdict::Block(reason) => Some(format!("{} blocks: {reason}", report.name)),
+        StopHookVerdict::Halt(reason) => Some(format!("{} halts: {reason}", report.name)),
+    });
+    objections.collect::<Vec<_>>().join("; ")
+}

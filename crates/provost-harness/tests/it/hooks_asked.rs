@@ -1,0 +1,624 @@
+//! How an executor asks hooks, typed ones and programs: over a real home, with the run's frozen policy.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use provost_engine::{CallDetails, Consult, ConsultDetails, Effect, Event, SessionEvent, StopCheck};
+use provost_event::{
+    ActorKey, AgentPolicy, BlobId, Budget, EffectId, HookContract, HookDecision, HookMoment, HookPolicy,
+    HookProgram, HookReport, HookSubject, Json, Limits, ModelPolicy, OnFailure, Pace, PermissionPolicy,
+    Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy, StopHookVerdict, Timestamp,
+};
+use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
+use provost_harness::{
+    AgentHarness, Blobs, Clock, Executor, Harness, HarnessDeps, HarnessError, Home, HomeError, HookAnswer,
+    HookPrograms, HookQuestion, HookQuestionSubject, Models, Posted, RunQuery, RunSummary, Serving,
+    SimulatedClock, SystemClock, Toolbox,
+};
+use provost_llm::ScriptedModel;
+use provost_store::{LocalHome, MemoryStore};
+use tokio::sync::{Barrier, mpsc};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+const RUN: RunId = RunId::from_entropy(6);
+const SESSION: SessionId = SessionId::root(RUN);
+/// Whatever is to happen must have happened by then.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A real home that lets the test have the executor it is given.
+struct Caught {
+    home: LocalHome,
+    executor: Mutex<Option<Arc<dyn Executor>>>,
+}
+
+#[async_trait]
+impl Blobs for Caught {
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError> {
+        self.home.put_blob(body).await
+    }
+
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+        self.home.get_blob(id).await
+    }
+}
+
+#[async_trait]
+impl Home for Caught {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError> {
+        self.home.post(key, event, dedup).await
+    }
+
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+        self.home.read(key, after, max).await
+    }
+
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
+        self.home.list(query).await
+    }
+
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+        self.home.actors(run).await
+    }
+
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
+        self.home.subscribe(key, after)
+    }
+
+    async fn serve(
+        &self,
+        run: RunId,
+        executor: Arc<dyn Executor>,
+        stop: CancellationToken,
+    ) -> Result<Box<dyn Serving>, HomeError> {
+        *self.executor.lock().expect("alone") = Some(executor.clone());
+        self.home.serve(run, executor, stop).await
+    }
+}
+
+type Does =
+    Box<dyn Fn(String, HookQuestion, CancellationToken) -> BoxFuture<'static, HookAnswer> + Send + Sync>;
+
+/// Hook programs that are functions of this test.
+struct Programs {
+    unwanted: &'static [&'static str],
+    does: Does,
+}
+
+#[async_trait]
+impl HookPrograms for Programs {
+    fn wants(&self, hook: &HookPolicy, _: &HookQuestion, _: HookMoment) -> bool {
+        assert_ne!(hook.name, "unsure", "a matcher that falls over");
+        !self.unwanted.contains(&&*hook.name)
+    }
+
+    async fn ask(
+        &self,
+        hook: &HookPolicy,
+        question: &HookQuestion,
+        _: HookMoment,
+        cancel: &CancellationToken,
+    ) -> HookAnswer {
+        (self.does)(hook.name.clone(), question.clone(), cancel.clone()).await
+    }
+}
+
+fn does<R>(does: impl Fn(String, HookQuestion, CancellationToken) -> R + Send + Sync + 'static) -> Programs
+where
+    R: Future<Output = HookAnswer> + Send + 'static,
+{
+    Programs {
+        unwanted: &[],
+        does: Box::new(move |name, question, cancel| Box::pin(does(name, question, cancel))),
+    }
+}
+
+/// Each says what its name says.
+fn as_named() -> Programs {
+    does(|name, _, _| async move {
+        let words = || name.clone();
+        HookAnswer::only(match name.split('-').next() {
+            Some("allow") => HookDecision::Allow,
+            Some("ask") => HookDecision::Ask(words()),
+            Some("deny") => HookDecision::Deny(words()),
+            Some("pause") => HookDecision::Pause(words()),
+            Some("abort") => HookDecision::Abort(words()),
+            Some("failed") => HookDecision::Failed(words()),
+            Some("panic") => panic!("it falls over"),
+            Some("remind") => {
+                let reminders = vec!["mind the gap".to_owned()];
+                return HookAnswer {
+                    decision: HookDecision::Continue,
+                    reminders,
+                    note: Some("hm".to_owned()),
+                };
+            }
+            _ => HookDecision::Continue,
+        })
+    })
+}
+
+fn program(name: &str, moment: HookMoment) -> HookPolicy {
+    HookPolicy {
+        name: name.to_owned(),
+        moment,
+        matcher: None,
+        condition: None,
+        program: Some(HookProgram::Shell { command: "true".to_owned() }),
+        contract: HookContract::Provost,
+        timeout_ms: 2_000,
+        on_failure: OnFailure::Continue,
+        may_remind: false,
+    }
+}
+
+fn before(name: &str) -> HookPolicy {
+    program(name, HookMoment::PreToolCall)
+}
+
+fn claude(name: &str) -> HookPolicy {
+    HookPolicy { contract: HookContract::Claude, ..before(name) }
+}
+
+struct Scene {
+    hooks: Vec<HookPolicy>,
+    stop_hooks: Vec<StopHookPolicy>,
+    registry: HookRegistry,
+    programs: Arc<dyn HookPrograms>,
+    clock: Arc<dyn Clock>,
+    folder: tempfile::TempDir,
+}
+
+/// A run that waits for its first turn, and who performs its effects.
+struct Open {
+    run: Harness,
+    home: Arc<Caught>,
+    executor: Arc<dyn Executor>,
+}
+
+impl Scene {
+    fn new(programs: Programs, hooks: Vec<HookPolicy>) -> Self {
+        Self {
+            hooks,
+            stop_hooks: Vec::new(),
+            registry: HookRegistry::default(),
+            programs: Arc::new(programs),
+            clock: Arc::new(SystemClock),
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn typed(mut self, names: &[&str]) -> Self {
+        let mut builder = HookRegistry::builder();
+        for name in names {
+            let hook = from_fn::<PreToolCall>(|_| PreToolCallAction::Continue);
+            builder = builder.on(HookOptions::new(*name), hook);
+        }
+        self.registry = builder.freeze().expect("a registry");
+        self
+    }
+
+    fn policy(&self) -> RunPolicy {
+        RunPolicy {
+            observers: Vec::new(),
+            budget: Budget::default(),
+            allow_unpriced: false,
+            agent: AgentPolicy {
+                model: ModelPolicy::new("script:test", 1_000),
+                system_prompt: String::new(),
+                tools: Vec::new(),
+                workspace: self.folder.path().to_owned(),
+                limits: Limits::default(),
+                stop_hooks: self.stop_hooks.clone(),
+                hooks: self.hooks.clone(),
+                permissions: PermissionPolicy::default(),
+                pace: Pace::Stepped,
+            },
+        }
+    }
+
+    async fn try_open(&self) -> Result<Open, HarnessError> {
+        let home = LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a home");
+        let home = Arc::new(Caught { home, executor: Mutex::default() });
+        let model = ScriptedModel::parse("answers: [{text: done}]", "script").expect("a script");
+        let harness = AgentHarness::new(HarnessDeps {
+            hooks: self.registry.clone(),
+            hook_programs: self.programs.clone(),
+            clock: self.clock.clone(),
+            transcripts: Some(self.folder.path().join("transcripts")),
+            ..HarnessDeps::new(
+                home.clone(),
+                Models::new().with("script:test", Arc::new(model)),
+                Toolbox::new(),
+            )
+        });
+        let run = harness.start(RUN, "the goal", self.policy()).await?;
+        let executor = home.executor.lock().expect("alone").clone().expect("it is served");
+        Ok(Open { run, home, executor })
+    }
+
+    async fn open(&self) -> Open {
+        self.try_open().await.expect("it starts")
+    }
+
+    async fn before_a_call(&self) -> Vec<HookReport> {
+        self.open().await.ask(before_a_call(), CancellationToken::new()).await
+    }
+}
+
+impl Open {
+    async fn perform(&self, effect: Effect, cancel: CancellationToken) -> SessionEvent {
+        let id = EffectId { actor: SESSION.into(), seq: Seq(1_000) };
+        let event = timeout(DEADLINE, self.executor.run(id, effect, cancel)).await.expect("an answer");
+        let Event::Session(event) = event else { panic!("{event:?}") };
+        event
+    }
+
+    async fn ask(&self, consult: Consult, cancel: CancellationToken) -> Vec<HookReport> {
+        let event = self.perform(Effect::AskHooks(consult), cancel).await;
+        let SessionEvent::HooksAnswered { seq: Seq(1_000), reports } = event else { panic!("{event:?}") };
+        reports
+    }
+
+    async fn log(&self) -> Vec<Arc<Record>> {
+        self.home.read(SESSION.into(), Seq::START, 1_000).await.expect("a log")
+    }
+
+    /// Somebody speaks to the agent, and that is in its log.
+    async fn hears(&self, text: &str) {
+        let before = self.log().await.len();
+        self.run.say(text, "ann").await.expect("it is said");
+        let heard = async {
+            while self.log().await.len() == before {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, heard).await.expect("it is heard");
+    }
+
+    async fn lines(&self) -> String {
+        let log = self.log().await;
+        log.iter().map(|record| record.to_line().expect("JSON") + "\n").collect()
+    }
+}
+
+fn call() -> CallDetails {
+    CallDetails { call: "c1".into(), tool: "shell".into(), input: Json::empty_object(), why: String::new() }
+}
+
+fn before_a_call() -> Consult {
+    let about = HookSubject::Call { call: "c1".into() };
+    Consult { session: SESSION, turn: 1, about, details: ConsultDetails::Call(call()) }
+}
+
+fn said(reports: &[HookReport]) -> Vec<(&str, HookDecision)> {
+    reports.iter().map(|report| (&*report.hook, report.decision.clone())).collect()
+}
+
+fn names(reports: &[HookReport]) -> Vec<&str> {
+    reports.iter().map(|report| &*report.hook).collect()
+}
+
+fn failed(why: &str) -> HookDecision {
+    HookDecision::Failed(why.to_owned())
+}
+
+#[tokio::test]
+async fn typed_hooks_come_first_and_weak_answers_let_the_rest_be_asked() {
+    let hooks = ["allow", "ask", "failed", "panic", "deny", "late"].map(before).to_vec();
+    let reports = Scene::new(as_named(), hooks).typed(&["typed-1", "typed-2"]).before_a_call().await;
+    assert_eq!(
+        said(&reports),
+        [
+            ("typed-1", HookDecision::Continue),
+            ("typed-2", HookDecision::Continue),
+            ("allow", HookDecision::Allow),
+            ("ask", HookDecision::Ask("ask".into())),
+            ("failed", failed("failed")),
+            ("panic", failed("it panicked")),
+            ("deny", HookDecision::Deny("deny".into())),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn whoever_must_not_be_silent_stops_the_rest_by_failing() {
+    let closed = HookPolicy { on_failure: OnFailure::Deny, ..before("failed") };
+    let reports = Scene::new(as_named(), vec![closed, before("late")]).before_a_call().await;
+    assert_eq!(said(&reports), [("failed", failed("failed"))]);
+}
+
+#[tokio::test]
+async fn who_does_not_want_to_be_asked_gives_no_report() {
+    let hooks =
+        vec![before("no-1"), before("unsure"), program("elsewhere", HookMoment::PostToolCall), before("b")];
+    let programs = Programs { unwanted: &["no-1"], ..as_named() };
+    let reports = Scene::new(programs, hooks).before_a_call().await;
+    assert_eq!(names(&reports), ["unsure", "b"]);
+}
+
+#[tokio::test]
+async fn a_typed_hook_that_is_not_there_gives_no_answer() {
+    let missing = HookPolicy { program: None, ..before("guard") };
+    let reports = Scene::new(as_named(), vec![missing]).before_a_call().await;
+    let why = "the program that runs this agent doesn't have this hook";
+    assert_eq!(said(&reports), [("guard", failed(why))]);
+}
+
+#[tokio::test]
+async fn hooks_of_the_other_contract_start_together_and_all_are_heard() {
+    let together = Arc::new(Barrier::new(3));
+    let programs = does(move |name, _, _| {
+        let together = together.clone();
+        async move {
+            if name.starts_with("own") {
+                return HookAnswer::only(HookDecision::Continue);
+            }
+            // Nobody gets past this alone.
+            together.wait().await;
+            let no = name == "claude-2";
+            HookAnswer::only(if no { HookDecision::Deny("no".into()) } else { HookDecision::Allow })
+        }
+    });
+    let hooks = vec![
+        before("own-1"),
+        claude("claude-1"),
+        before("own-2"),
+        claude("claude-2"),
+        claude("claude-3"),
+        before("own-3"),
+    ];
+    let reports = Scene::new(programs, hooks).before_a_call().await;
+    assert_eq!(
+        said(&reports),
+        [
+            ("own-1", HookDecision::Continue),
+            ("claude-1", HookDecision::Allow),
+            ("claude-2", HookDecision::Deny("no".into())),
+            ("claude-3", HookDecision::Allow),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn reports_are_in_the_policys_order_whoever_was_asked_first() {
+    let hooks = vec![claude("c-1"), before("own-1"), claude("c-2"), before("deny-own"), claude("c-3")];
+    let reports = Scene::new(as_named(), hooks).before_a_call().await;
+    assert_eq!(names(&reports), ["c-1", "own-1", "c-2", "deny-own", "c-3"]);
+}
+
+#[tokio::test]
+async fn a_no_before_them_spares_the_hooks_of_the_other_contract() {
+    let reports = Scene::new(as_named(), vec![before("deny"), claude("c-1")]).before_a_call().await;
+    assert_eq!(names(&reports), ["deny"]);
+}
+
+#[tokio::test]
+async fn reminders_of_whoever_may_not_remind_are_dropped_and_that_is_said() {
+    let may = HookPolicy { may_remind: true, ..before("remind-may") };
+    let reports = Scene::new(as_named(), vec![may, before("remind-not")]).before_a_call().await;
+    assert_eq!(
+        (&*reports[0].reminders, reports[0].note.as_deref()),
+        (&["mind the gap".to_owned()][..], Some("hm"))
+    );
+    let note = "it may not remind the model of anything; reminders dropped: 1\nhm";
+    assert_eq!((&*reports[1].reminders, reports[1].note.as_deref()), (&[][..], Some(note)));
+}
+
+#[tokio::test]
+async fn a_program_keeps_its_own_time_and_is_let_go_when_it_does_not() {
+    let (asked, mut are_asked) = mpsc::unbounded_channel();
+    let programs = does(move |name, _, cancel: CancellationToken| {
+        let asked = asked.clone();
+        async move {
+            asked.send(()).expect("the test is there");
+            cancel.cancelled().await;
+            match &*name {
+                "tells" => HookAnswer::only(failed("its own words")),
+                "agrees" => HookAnswer::only(HookDecision::Allow),
+                _ => std::future::pending().await,
+            }
+        }
+    });
+    let clock = Arc::new(SimulatedClock::at(Timestamp(10_000)));
+    let scene = Scene {
+        clock: clock.clone(),
+        ..Scene::new(programs, ["tells", "agrees", "stuck"].map(before).to_vec())
+    };
+    let open = scene.open().await;
+    let moved = async {
+        are_asked.recv().await;
+        let tells = clock.advance_to_next_sleeper().await;
+        are_asked.recv().await;
+        let agrees = clock.advance_to_next_sleeper().await;
+        are_asked.recv().await;
+        let stuck = clock.advance_to_next_sleeper().await;
+        let mut let_go = stuck;
+        while let_go == stuck {
+            // Who is woken needs a moment to leave.
+            tokio::task::yield_now().await;
+            let_go = clock.advance_to_next_sleeper().await;
+        }
+        [tells, agrees, stuck, let_go]
+    };
+    let (reports, wakes) = tokio::join!(open.ask(before_a_call(), CancellationToken::new()), async {
+        timeout(DEADLINE, moved).await.expect("sleepers")
+    });
+    let late = || failed("no answer within 2 s");
+    assert_eq!(said(&reports), [("tells", failed("its own words")), ("agrees", late()), ("stuck", late())]);
+    assert_eq!(wakes, [17_000, 24_000, 31_000, 36_000].map(Timestamp));
+}
+
+#[tokio::test]
+async fn a_cancelled_program_is_told_and_may_still_speak() {
+    let (asked, mut is_asked) = mpsc::unbounded_channel();
+    let programs = does(move |_, _, cancel: CancellationToken| {
+        let asked = asked.clone();
+        async move {
+            asked.send(()).expect("the test is there");
+            cancel.cancelled().await;
+            HookAnswer::only(failed("ended by the cancel"))
+        }
+    });
+    let open = Scene::new(programs, vec![before("a"), before("b")]).open().await;
+    let cancel = CancellationToken::new();
+    let (reports, ()) = tokio::join!(open.ask(before_a_call(), cancel.clone()), async {
+        is_asked.recv().await;
+        cancel.cancel();
+    });
+    assert_eq!(said(&reports), [("a", failed("ended by the cancel")), ("b", failed("cancelled"))]);
+}
+
+#[tokio::test]
+async fn programs_are_told_of_results_and_where_the_log_is() {
+    let programs = does(|_, question: HookQuestion, _| async move {
+        let kinds = question.records.iter().map(|record| record.entry.kind()).collect::<Vec<_>>();
+        HookAnswer::only(HookDecision::Abort(format!("{kinds:?} {:?}", question.transcript_path)))
+    });
+    let scene = Scene::new(programs, vec![program("h", HookMoment::PostToolCall)]);
+    let about = HookSubject::Result { call: "c1".into(), is_error: false };
+    // Any entry will do as the result that a program is told of; it reads it itself.
+    let details = ConsultDetails::Result { call: call(), finished: Seq(1) };
+    let consult = Consult { session: SESSION, turn: 1, about, details };
+    let reports = scene.open().await.ask(consult, CancellationToken::new()).await;
+    let path = scene.transcript();
+    assert_eq!(
+        said(&reports),
+        [("h", HookDecision::Abort(format!("[\"session_started\"] {:?}", Some(path))))]
+    );
+}
+
+impl Scene {
+    fn transcript(&self) -> PathBuf {
+        self.folder.path().join("transcripts").join(format!("{SESSION}.jsonl"))
+    }
+}
+
+#[tokio::test]
+async fn the_log_file_is_written_once_and_then_only_grows() {
+    let scene = Scene::new(as_named(), vec![before("h")]);
+    let open = scene.open().await;
+    let path = scene.transcript();
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(&path, "what another process left").expect("written");
+
+    open.ask(before_a_call(), CancellationToken::new()).await;
+    let read = || std::fs::read_to_string(&path).expect("a file");
+    let first = read();
+    assert_eq!(first, open.lines().await);
+
+    let same = File::open(&path).expect("a file");
+    open.hears("more").await;
+    open.ask(before_a_call(), CancellationToken::new()).await;
+    assert_eq!(read(), open.lines().await);
+    let (mut seen, mut file) = (String::new(), same);
+    file.read_to_string(&mut seen).expect("text");
+    assert_eq!(seen, read(), "it was written anew");
+    assert!(seen.len() > first.len() && seen.starts_with(&first));
+
+    // Both have something to add, and it is added once.
+    open.hears("still more").await;
+    let ask = || open.ask(before_a_call(), CancellationToken::new());
+    tokio::join!(ask(), ask(), ask());
+    assert_eq!(read(), open.lines().await);
+    file.read_to_string(&mut seen).expect("text");
+    assert_eq!(seen, read(), "it was written anew");
+
+    std::fs::write(&path, "what a hook left").expect("written");
+    open.hears("and more").await;
+    open.ask(before_a_call(), CancellationToken::new()).await;
+    assert_eq!(read(), open.lines().await);
+}
+
+#[tokio::test]
+async fn no_log_file_is_written_for_typed_hooks() {
+    let programs = Programs { unwanted: &["h"], ..as_named() };
+    let scene = Scene::new(programs, vec![before("h")]).typed(&["typed"]);
+    assert_eq!(names(&scene.before_a_call().await), ["typed"]);
+    assert!(!scene.transcript().exists());
+}
+
+fn wish_to_stop() -> Effect {
+    Effect::CheckStop(StopCheck {
+        session: SESSION,
+        turn: 1,
+        tool_calls: 0,
+        final_text: "done".into(),
+        blocked_before: false,
+    })
+}
+
+#[tokio::test]
+async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
+    let stop = |name: &str| program(name, HookMoment::Stop);
+    let names = ["go", "allow", "deny", "ask", "pause", "abort", "failed", "no-1"];
+    let mut hooks = names.map(stop).to_vec();
+    hooks.push(HookPolicy { on_failure: OnFailure::Deny, ..stop("failed-closed") });
+    hooks.push(HookPolicy { may_remind: true, ..stop("remind-may") });
+    hooks.push(HookPolicy { program: None, ..stop("typed") });
+    hooks.push(before("elsewhere"));
+    let shell = StopHookPolicy { name: "shell".into(), command: Some("true".into()), timeout_ms: 5_000 };
+    let programs = Programs { unwanted: &["no-1"], ..as_named() };
+    let scene = Scene { stop_hooks: vec![shell], ..Scene::new(programs, hooks) };
+    let open = scene.open().await;
+    let event = open.perform(wish_to_stop(), CancellationToken::new()).await;
+    let SessionEvent::StopChecked { result, .. } = event else { panic!("{event:?}") };
+    let verdicts = result.reports.iter().map(|report| (&*report.name, report.verdict.clone()));
+    let block = |why: &str| StopHookVerdict::Block(why.to_owned());
+    assert_eq!(
+        verdicts.collect::<Vec<_>>(),
+        [
+            ("shell", StopHookVerdict::Allow),
+            ("go", StopHookVerdict::Allow),
+            ("allow", StopHookVerdict::Allow),
+            ("deny", block("deny")),
+            ("ask", block("ask")),
+            ("pause", block("pause")),
+            ("abort", StopHookVerdict::Halt("abort".into())),
+            ("failed", StopHookVerdict::Error("failed".into())),
+            ("failed-closed", block("failed-closed")),
+            ("remind-may", block("mind the gap")),
+            (
+                "typed",
+                StopHookVerdict::Error("the program that runs this agent doesn't have this hook".into())
+            ),
+        ]
+    );
+    assert_eq!(std::fs::read_to_string(scene.transcript()).expect("a file"), open.lines().await);
+}
+
+#[tokio::test]
+async fn programs_are_asked_about_a_wish_to_stop_as_one() {
+    let programs = does(|_, question: HookQuestion, _| async move {
+        let HookQuestionSubject::Stop(check) = question.subject else { panic!("{question:?}") };
+        assert!(question.transcript_path.is_some_and(|path| path.exists()));
+        HookAnswer::only(HookDecision::Deny(check.final_text))
+    });
+    let scene = Scene::new(programs, vec![program("h", HookMoment::Stop)]);
+    let event = scene.open().await.perform(wish_to_stop(), CancellationToken::new()).await;
+    let SessionEvent::StopChecked { result, .. } = event else { panic!("{event:?}") };
+    assert_eq!(result.reports[0].verdict, StopHookVerdict::Block("done".into()));
+}
+
+#[tokio::test]
+async fn the_registrys_hooks_stand_before_the_policys() {
+    let open = Scene::new(as_named(), vec![before("b")]).typed(&["a"]).open().await;
+    let log = open.log().await;
+    let provost_event::Entry::SessionStarted(started) = &log[0].entry else { panic!("{log:?}") };
+    let hooks = started.policy.hooks.iter().map(|hook| &*hook.name).collect::<Vec<_>>();
+    assert_eq!(hooks, ["a", "b"]);
+}
+
+#[tokio::test]
+async fn two_hooks_of_one_name_keep_a_run_from_starting() {
+    let scene = Scene::new(as_named(), vec![before("b"), before("a")]).typed(&["a"]);
+    let error = scene.try_open().await.err().expect("it is refused");
+    assert!(matches!(&error, HarnessError::DoubledHook { hook } if hook == "a"), "{error:?}");
+    assert_eq!(error.to_string(), "two hooks are called `a`");
+}

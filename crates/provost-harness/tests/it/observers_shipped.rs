@@ -1,0 +1,238 @@
+//! The observers that come with Provost: costs, lines, traces.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use provost_engine::Actor;
+use provost_event::{
+    BudgetCharged, Delta, DeltaKind, Entry, Json, MicroDollars, Price, Record, RunId, Seq, SessionId,
+    Timestamp, ToolStarted, Usage,
+};
+use provost_harness::{
+    CostTracker, JsonlTrace, ObserverOptions, Observers, Redactor, RunLogger, RunObservers, read_actor,
+};
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+use crate::observers_harness::{RUN, harness, policy};
+
+const ANSWERS: &str = "answers: [{tools: [{nothing: {}}]}, {text: 'all is well'}]";
+
+fn session() -> SessionId {
+    SessionId::root(RUN)
+}
+
+fn record(seq: u64, entry: impl Into<Entry>) -> Arc<Record> {
+    let at = Timestamp(1_000 * seq);
+    Arc::new(Record { actor: session().into(), seq: Seq(seq), at, entry: entry.into() })
+}
+
+fn charged(run: RunId, model: &str, cost: Option<u64>) -> Arc<Record> {
+    let entry = BudgetCharged {
+        session: SessionId::root(run),
+        call: 1,
+        turn: 1,
+        model: model.into(),
+        usage: Usage {
+            input_tokens: 10,
+            output_tokens: 5,
+            cache_read_tokens: 3,
+            cache_write_tokens: 2,
+            reasoning_tokens: 1,
+        },
+        cost: cost.map(MicroDollars),
+    };
+    Arc::new(Record { actor: run.into(), seq: Seq(1), at: Timestamp(0), entry: entry.into() })
+}
+
+fn started(input: &str) -> ToolStarted {
+    let input = Json::parse(input.to_owned()).expect("JSON");
+    ToolStarted { call: "c1".into(), tool: "shell".into(), input, again: false }
+}
+
+#[tokio::test]
+async fn costs_are_those_of_the_run_s_ledger() {
+    let price = Price {
+        input: MicroDollars(3_000_000),
+        output: MicroDollars(15_000_000),
+        cache_read: MicroDollars(300_000),
+        cache_write: MicroDollars(3_750_000),
+        long: None,
+    };
+    for price in [Some(price), None] {
+        let costs = CostTracker::new();
+        let observers = Observers::new().with("costs", ObserverOptions::default(), costs.observer());
+        let (harness, home) = harness(ANSWERS, observers);
+        let mut policy = policy();
+        policy.agent.model.price = price;
+        let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
+        run.run(&CancellationToken::new()).await.expect("it ends");
+        let Actor::Run(state) = read_actor(&*home, RUN.into()).await.expect("a log") else { panic!("a run") };
+        let totals = costs.totals();
+        assert_eq!(totals.all.usage.total(), state.ledger().tokens);
+        assert_eq!(totals.all.known_cost, state.ledger().cost);
+        assert_eq!(totals.all.calls, 2);
+        assert_eq!(totals.all.cost().is_some(), price.is_some());
+        assert_eq!(totals.all.unpriced_calls, if price.is_some() { 0 } else { 2 });
+        assert_eq!(totals.by_model["script:test"], totals.all);
+        assert_eq!((totals.by_run[&RUN], totals.by_agent[&session()]), (totals.all, totals.all));
+        assert!(totals.all.usage.total() > 0);
+    }
+}
+
+#[tokio::test]
+async fn costs_are_told_apart_and_an_unknown_price_is_no_zero() {
+    let costs = CostTracker::new();
+    let observers = Observers::new().with("costs", ObserverOptions::default(), costs.observer());
+    let other = RunId::from_entropy(12);
+    let (one, two) = (observers.of_run(RUN), observers.of_run(other));
+    one.record(&charged(RUN, "a", Some(7)));
+    one.record(&charged(RUN, "b", None));
+    two.record(&charged(other, "a", Some(0)));
+    tokio::join!(one.finish(), two.finish());
+    let totals = costs.totals();
+    assert_eq!((totals.all.calls, totals.all.unpriced_calls, totals.all.cost()), (3, 1, None));
+    assert_eq!(totals.all.known_cost, MicroDollars(7));
+    assert_eq!(totals.all.usage.total(), 60);
+    assert_eq!(totals.by_model["a"].cost(), Some(MicroDollars(7)));
+    assert_eq!(totals.by_model["b"].cost(), None);
+    assert_eq!(totals.by_run[&RUN].cost(), None);
+    assert_eq!(totals.by_run[&other].cost(), Some(MicroDollars(0)), "what is free costs nothing");
+    assert_eq!(totals.by_agent[&SessionId::root(other)].calls, 1);
+}
+
+#[tokio::test]
+async fn lines_are_the_newest_and_safe_to_print() {
+    let secret = "not-for-everybody-1";
+    let redactor = Arc::new(Redactor::new([SecretString::from(secret)]));
+    let logger = RunLogger::new(redactor).lines_max(3);
+    let observers = Observers::new().with("lines", ObserverOptions::default(), logger.observer());
+    let run = observers.of_run(RUN);
+    run.record(&record(1, started("{}")));
+    run.record(&record(2, started("{}")));
+    run.record(&record(3, started(&format!(r#"{{"key":"{secret}"}}"#))));
+    run.record(&record(4, provost_event::Paused { outcome: halted("\u{1b}[2J\nboo") }));
+    run.record(&record(5, started(&format!(r#""{}""#, "é".repeat(500)))));
+    run.record(&record(6, provost_event::Ended { outcome: halted("\u{1b}[2J\nboo") }));
+    run.finish().await;
+    let lines = logger.lines(RUN);
+    let session = session();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], format!(r#"00:00:03.000 {session} TOOL_START shell {{"key":"[secret]"}}"#));
+    assert!(lines[1].ends_with("éé…") && lines[1].chars().count() == 240, "{}", lines[1]);
+    assert_eq!(lines[2], format!("00:00:06.000 {session} SESSION_END cancelled by  [2J boo"));
+    assert!(logger.lines(RunId::from_entropy(1)).is_empty());
+}
+
+fn halted(by: &str) -> provost_event::Outcome {
+    provost_event::Outcome::Cancelled { by: by.into() }
+}
+
+fn trace(path: &Path, secrets: &[&str]) -> Observers {
+    let secrets = secrets.iter().map(|secret| SecretString::from(*secret));
+    let trace = JsonlTrace::new(path, Arc::new(Redactor::new(secrets)));
+    Observers::new().with("trace", ObserverOptions::default(), trace.observer())
+}
+
+fn lines(path: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(path).expect("a trace");
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"))).collect()
+}
+
+#[tokio::test]
+async fn a_run_s_trace_is_lines_of_json_that_know_their_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.jsonl");
+    let (harness, _home) = harness(ANSWERS, trace(&path, &[]));
+    let mut run = harness.start(RUN, "the goal", policy()).await.expect("it starts");
+    run.run(&CancellationToken::new()).await.expect("it ends");
+    assert_eq!(run.observer_reports()[0].failed, 0);
+    let lines = lines(&path);
+    let of = |event: &str| lines.iter().find(|line| line["event"] == event).expect("it happened");
+    let run_start = of("RUN_START");
+    assert_eq!(run_start["entry"]["type"], "run_started");
+    assert_eq!((&run_start["span"], run_start.get("session")), (&RUN.to_string().into(), None));
+    let tool = of("TOOL_END");
+    let session = session().to_string();
+    assert_eq!(tool["session"], session.as_str());
+    assert_eq!(tool["chain"], serde_json::json!({"chain_id": RUN.to_string(), "parent": null, "depth": 0}));
+    assert_eq!(tool["parent_span"], format!("{session}/turn-1"));
+    assert_eq!(tool["span"], of("TOOL_START")["span"]);
+    assert!(tool["ts_ms"].as_u64().is_some_and(|ms| ms > 1_600_000_000_000), "{tool}");
+    assert_eq!(of("LLM_END")["span"], format!("{session}/turn-1/llm-1"));
+    let delta = of("LLM_DELTA");
+    assert_eq!(delta["delta"]["kind"], "text");
+    assert!(!delta.to_string().contains("well"), "no text: {delta}");
+    assert_eq!(of("RUN_END")["entry"]["outcome"]["kind"], "completed");
+    #[cfg(unix)]
+    {
+        let metadata = std::fs::metadata(&path).expect("a file");
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777, 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_trace_has_no_secrets_and_stays_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.jsonl");
+    let shaped = format!("sk-{}", "Ab1".repeat(10));
+    let run = trace(&path, &["not-for\"everybody-1"]).of_run(RUN);
+    run.record(&record(1, started("{\n \"key\": \"not-for\\\"everybody-1\",\r\n \"b\": 1}")));
+    run.record(&record(2, started(&format!(r#"{{"{shaped}":"{shaped}"}}"#))));
+    let piece = Delta { session: session(), kind: DeltaKind::Text, text: shaped.clone() };
+    run.delta(Timestamp(0), &piece);
+    run.finish().await;
+    let text = std::fs::read_to_string(&path).expect("a trace");
+    assert!(!text.contains(&shaped) && !text.contains("everybody"), "{text}");
+    let lines = lines(&path);
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0]["entry"]["input"], serde_json::json!({"key": "[secret]", "b": 1}));
+}
+
+fn tell(run: &RunObservers, seqs: std::ops::RangeInclusive<u64>) {
+    seqs.for_each(|seq| run.record(&record(seq, started("{}"))));
+}
+
+#[tokio::test]
+async fn a_trace_that_can_t_be_written_is_counted_and_the_next_line_is_tried_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing");
+    let path = missing.join("trace.jsonl");
+    let run = trace(&path, &[]).of_run(RUN);
+    tell(&run, 1..=1);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while run.reports()[0].failed == 0 {
+        assert!(std::time::Instant::now() < deadline, "it never failed");
+        tokio::task::yield_now().await;
+    }
+    std::fs::create_dir(&missing).expect("a folder");
+    tell(&run, 2..=2);
+    run.finish().await;
+    assert_eq!(lines(&path)[0]["seq"], 2);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_is_counted() {
+    let run = trace(Path::new("/dev/full"), &[]).of_run(RUN);
+    tell(&run, 1..=1);
+    run.finish().await;
+    assert_eq!(run.reports()[0].failed, 1);
+}
+
+#[tokio::test]
+async fn a_trace_goes_on_behind_what_is_there_and_behind_a_line_without_an_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.jsonl");
+    std::fs::write(&path, "{}\n{\"cut").expect("a file");
+    let one = trace(&path, &[]);
+    let (first, second) = (one.of_run(RUN), one.of_run(RUN));
+    tell(&first, 1..=500);
+    tell(&second, 1..=500);
+    tokio::join!(first.finish(), second.finish());
+    let text = std::fs::read_to_string(&path).expect("a trace");
+    let bad = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_err());
+    assert_eq!(bad.collect::<Vec<_>>(), ["{\"cut"]);
+    let events = text.lines().filter(|line| line.contains("TOOL_START")).count();
+    assert_eq!(events, 1_000);
+}

@@ -1,0 +1,139 @@
+//! What others decided about an agent: hooks, permissions, people, and the rules about its conversation. Events on
+//! its span.
+
+use opentelemetry::KeyValue;
+use provost_event::{
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, HookDecision, HookReport,
+    Permission, PermissionDecided, StopHookVerdict, StopReport,
+};
+
+use crate::content::Sieve;
+use crate::metrics::Instruments;
+use crate::names;
+use crate::span::whole;
+
+/// One event of a span.
+pub(crate) type Told = (&'static str, Vec<KeyValue>);
+
+const TRIP: &str = "provost.guardrail.trip";
+const FAILED: &str = "provost.guardrail.failed";
+const SOURCE: &str = "provost.guardrail.source";
+const NAME: &str = "provost.guardrail.name";
+const MOMENT: &str = "provost.guardrail.moment";
+const DECISION: &str = "provost.guardrail.decision";
+const REASON: &str = "provost.guardrail.reason";
+
+/// What `entry` says of decisions, counted too.
+pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> Vec<Told> {
+    let told = match entry {
+        Entry::HooksDecided(decided) => {
+            decided.reports.iter().filter_map(|report| hook(report, sieve)).collect()
+        }
+        Entry::StopVerdicts(verdicts) => {
+            verdicts.reports.iter().filter_map(|report| stop_hook(report, sieve)).collect()
+        }
+        Entry::PermissionDecided(decided) => permission(decided, sieve).into_iter().collect(),
+        Entry::ApprovalRequested(requested) => vec![asked(requested, sieve)],
+        Entry::ApprovalResolved(resolved) => vec![answered(resolved, sieve)],
+        Entry::Compacted(compacted) => vec![shortened(compacted)],
+        _ => Vec::new(),
+    };
+    match entry {
+        Entry::ApprovalRequested(_) => instruments.approval("requested"),
+        Entry::ApprovalResolved(resolved) => instruments.approval(state(&resolved.answer)),
+        _ => {
+            let source = match entry {
+                Entry::HooksDecided(_) => "hook",
+                Entry::StopVerdicts(_) => "stop_hook",
+                _ => "permission",
+            };
+            told.iter().filter(|(name, _)| *name == TRIP).for_each(|_| instruments.tripped(source));
+        }
+    }
+    told
+}
+
+fn hook(report: &HookReport, sieve: &Sieve) -> Option<Told> {
+    let (name, decision, reason) = match &report.decision {
+        HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => return None,
+        HookDecision::Deny(reason) => (TRIP, "deny", reason),
+        HookDecision::Pause(reason) => (TRIP, "pause", reason),
+        HookDecision::Abort(reason) => (TRIP, "abort", reason),
+        HookDecision::Failed(reason) => (FAILED, "failed", reason),
+    };
+    let mut attributes = said(("hook", &report.hook), (decision, reason), sieve);
+    attributes.push(KeyValue::new(MOMENT, names::word(&report.moment)));
+    Some((name, attributes))
+}
+
+fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<Told> {
+    let (name, decision, reason) = match &report.verdict {
+        StopHookVerdict::Allow => return None,
+        StopHookVerdict::Block(reason) => (TRIP, "block", reason),
+        StopHookVerdict::Halt(reason) => (TRIP, "halt", reason),
+        StopHookVerdict::Error(reason) => (FAILED, "failed", reason),
+    };
+    Some((name, said(("stop_hook", &report.name), (decision, reason), sieve)))
+}
+
+fn permission(decided: &PermissionDecided, sieve: &Sieve) -> Option<Told> {
+    if decided.permission != Permission::Deny {
+        return None;
+    }
+    let rule = decided.rule.as_deref().unwrap_or_default();
+    let mut attributes = said(("permission", rule), ("deny", &decided.why), sieve);
+    attributes.push(call(&decided.call, sieve));
+    Some((TRIP, attributes))
+}
+
+fn said(who: (&'static str, &str), what: (&'static str, &str), sieve: &Sieve) -> Vec<KeyValue> {
+    let mut attributes = vec![
+        KeyValue::new(SOURCE, who.0),
+        KeyValue::new(NAME, sieve.label(who.1)),
+        KeyValue::new(DECISION, what.0),
+    ];
+    attributes.extend(sieve.text(what.1).map(|reason| KeyValue::new(REASON, reason)));
+    attributes
+}
+
+fn asked(requested: &ApprovalRequested, sieve: &Sieve) -> Told {
+    let attributes =
+        vec![KeyValue::new(names::TOOL_NAME, sieve.label(&requested.tool)), call(&requested.call, sieve)];
+    ("provost.approval.requested", attributes)
+}
+
+fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> Told {
+    let mut attributes = vec![KeyValue::new("provost.approval.state", state(&resolved.answer))];
+    match &resolved.answer {
+        ApprovalAnswer::Allow { scope, .. } => {
+            attributes.push(KeyValue::new("provost.approval.scope", names::word(scope)));
+        }
+        ApprovalAnswer::Deny { reason } => {
+            let reason = sieve.text(reason).filter(|reason| !reason.is_empty());
+            attributes.extend(reason.map(|reason| KeyValue::new("provost.approval.reason", reason)));
+        }
+    }
+    // Who it was is a person's business.
+    attributes.extend(sieve.text(&resolved.by).map(|by| KeyValue::new("provost.approval.by", by)));
+    ("provost.approval.resolved", attributes)
+}
+
+fn shortened(compacted: &Compacted) -> Told {
+    let attributes = vec![
+        KeyValue::new("provost.compaction.kind", names::word(&compacted.how)),
+        KeyValue::new("provost.compaction.tokens_before", whole(compacted.tokens_before)),
+        KeyValue::new("provost.compaction.tokens_after", whole(compacted.tokens_after)),
+    ];
+    ("provost.compaction", attributes)
+}
+
+fn call(call: &CallId, sieve: &Sieve) -> KeyValue {
+    KeyValue::new(names::TOOL_CALL, sieve.label(&call.0))
+}
+
+const fn state(answer: &ApprovalAnswer) -> &'static str {
+    match answer {
+        ApprovalAnswer::Allow { .. } => "allowed",
+        ApprovalAnswer::Deny { .. } => "denied",
+    }
+}

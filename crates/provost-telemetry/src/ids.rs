@@ -1,0 +1,33 @@
+//! Ids of traces and spans: they follow from where something stands in the log, so that whoever goes on with a run
+//! names its trace and its first span as those before it did.
+
+use opentelemetry::trace::{SpanId, TraceId};
+use provost_event::{ActorKey, RunId, Seq};
+
+/// The trace of a run.
+pub(crate) fn trace_id(run: RunId) -> TraceId {
+    TraceId::from_bytes(digest("provost trace", &run.to_string()))
+}
+
+/// The span that an entry opens.
+pub(crate) fn span_id(actor: ActorKey, seq: Seq) -> SpanId {
+    SpanId::from_bytes(digest("provost span", &format!("{actor}#{seq}")))
+}
+
+/// A span that begins with an entry because its own beginning wasn't seen.
+pub(crate) fn stand_in_id(actor: ActorKey, seq: Seq) -> SpanId {
+    SpanId::from_bytes(digest("provost stand-in", &format!("{actor}#{seq}")))
+}
+
+/// The first span of a run, which everything is below.
+pub(crate) fn root_span_id(run: RunId) -> SpanId {
+    span_id(run.into(), Seq::START.next())
+}
+
+fn digest<const BYTES: usize>(what: &str, name: &str) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(what.as_bytes()).update(&[0]).update(name.as_bytes());
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes
+}

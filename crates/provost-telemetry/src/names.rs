@@ -1,0 +1,130 @@
+//! Words of the conventions (OpenTelemetry's for generative AI), and of Provost's own where there are none.
+
+use provost_event::{ErrorClass, RetryCause, SessionId, StopReason};
+use serde::Serialize;
+
+pub(crate) const OPERATION: &str = "gen_ai.operation.name";
+pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
+pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
+pub(crate) const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+pub(crate) const RESPONSE_MODEL: &str = "gen_ai.response.model";
+pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+pub(crate) const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+pub(crate) const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
+pub(crate) const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
+pub(crate) const TOKEN_TYPE: &str = "gen_ai.token.type";
+pub(crate) const TOOL_NAME: &str = "gen_ai.tool.name";
+pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
+pub(crate) const TOOL_CALL: &str = "gen_ai.tool.call.id";
+pub(crate) const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+pub(crate) const TOOL_RESULT: &str = "gen_ai.tool.call.result";
+pub(crate) const AGENT_ID: &str = "gen_ai.agent.id";
+pub(crate) const AGENT_NAME: &str = "gen_ai.agent.name";
+pub(crate) const CONVERSATION: &str = "gen_ai.conversation.id";
+pub(crate) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+pub(crate) const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
+pub(crate) const ERROR_TYPE: &str = "error.type";
+pub(crate) const HTTP_STATUS: &str = "http.response.status_code";
+pub(crate) const RUN: &str = "provost.run.id";
+pub(crate) const GOAL: &str = "provost.goal";
+pub(crate) const COST: &str = "provost.cost_usd";
+pub(crate) const OUTCOME: &str = "provost.outcome";
+pub(crate) const OUTCOME_REASON: &str = "provost.outcome.reason";
+pub(crate) const UNFINISHED: &str = "provost.unfinished";
+pub(crate) const TURN: &str = "provost.turn";
+pub(crate) const ATTEMPT: &str = "provost.attempt";
+
+pub(crate) const CHAT: &str = "chat";
+pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
+pub(crate) const INVOKE_AGENT: &str = "invoke_agent";
+
+/// The providers that the conventions call otherwise than Provost's settings do.
+const PROVIDERS: &[(&str, &str)] =
+    &[("gemini", "gcp.gemini"), ("mistral", "mistral_ai"), ("xai", "x_ai"), ("openai-chat", "openai")];
+
+/// A model as the conventions name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ModelName {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+}
+
+impl ModelName {
+    /// From a policy's name: `PROVIDER/MODEL`, `script:FILE`, `record:FILE=MODEL`, `replay:FILE`. Of a file only its
+    /// last part is told. `None` for an empty name, as logs of format 1 have.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        let name = match name.strip_prefix("record:") {
+            Some(recorded) => recorded.split_once('=').map_or(recorded, |(_, model)| model),
+            None => name,
+        };
+        for kind in ["script", "replay"] {
+            if let Some(path) = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')) {
+                let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+                return Some(Self { provider: kind.to_owned(), model: file.to_owned() });
+            }
+        }
+        let (provider, model) = name.split_once('/').unwrap_or(("", name));
+        let known = PROVIDERS.iter().find(|(ours, _)| *ours == provider).map(|(_, theirs)| *theirs);
+        let provider = known.unwrap_or(if provider.is_empty() { "_OTHER" } else { provider });
+        (!model.is_empty()).then(|| Self { provider: provider.to_owned(), model: model.to_owned() })
+    }
+}
+
+/// An agent's name: runs have one root, the others have numbers.
+pub(crate) fn agent_name(session: SessionId) -> String {
+    if session.agent == 0 { "root".to_owned() } else { format!("agent-{}", session.agent) }
+}
+
+/// Why an answer ended, as the conventions have it.
+pub(crate) const fn finish_reason(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::EndTurn => "stop",
+        StopReason::ToolUse => "tool_calls",
+        StopReason::OutputCap => "length",
+        StopReason::Refusal => "content_filter",
+    }
+}
+
+/// What kind of failure made a call be made again.
+pub(crate) fn retry_error(cause: &RetryCause) -> String {
+    match cause {
+        RetryCause::Failed { class, .. } => word(class),
+        RetryCause::EmptyAnswer => "empty_answer".to_owned(),
+        RetryCause::Interrupted => "interrupted".to_owned(),
+        RetryCause::Compacted => word(&ErrorClass::ContextTooLong),
+    }
+}
+
+/// The name of a value without fields, as the log has it.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "_OTHER".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ModelName;
+
+    fn check(name: &str, provider: &str, model: &str) {
+        let expected = ModelName { provider: provider.to_owned(), model: model.to_owned() };
+        assert_eq!(ModelName::of(name), Some(expected), "{name}");
+    }
+
+    #[test]
+    fn names_of_models_lead_to_the_conventions_provider() {
+        check("anthropic/claude-x", "anthropic", "claude-x");
+        check("openrouter/meta/llama", "openrouter", "meta/llama");
+        check("gemini/g-1", "gcp.gemini", "g-1");
+        check("xai/g", "x_ai", "g");
+        check("record:/home/somebody/tape=mistral/m", "mistral_ai", "m");
+        check("replay:/home/somebody/tape.jsonl", "replay", "tape.jsonl");
+        check("script:/home/somebody/a/fix.yaml", "script", "fix.yaml");
+        check("bare", "_OTHER", "bare");
+        assert_eq!(ModelName::of(""), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! The observer of one run: the run's own span, and whose entry is for which agent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanId;
+use provost_event::{
+    ActorKey, BudgetCharged, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Timestamp, Usage,
+};
+use provost_harness::{Observed, ObservedBody, Observer, ObserverError};
+
+use crate::ids::{root_span_id, span_id, trace_id};
+use crate::names;
+use crate::session::{Context, Session, set_outcome};
+use crate::span::{OpenSpan, Place, dollars, set_usage, whole};
+use crate::telemetry::Shared;
+
+/// The harness gives all observers two seconds to finish.
+const FINISH_MAX: Duration = Duration::from_millis(1500);
+
+pub(crate) struct RunObserver {
+    run: RunId,
+    context: Context,
+    /// The run's span, from its start or resumption to its rest or end.
+    stretch: Option<OpenSpan>,
+    usage: Usage,
+    cost: MicroDollars,
+    sessions: BTreeMap<SessionId, Session>,
+    /// The last entry of each log: one entry may be several events.
+    seen: BTreeMap<ActorKey, Seq>,
+    last: Timestamp,
+}
+
+impl RunObserver {
+    pub(crate) fn new(run: RunId, shared: Arc<Shared>) -> Self {
+        let place = Place { trace: trace_id(run), scope: shared.pipeline.scope.clone() };
+        Self {
+            run,
+            context: Context { shared, place },
+            stretch: None,
+            usage: Usage::default(),
+            cost: MicroDollars::default(),
+            sessions: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            last: Timestamp::default(),
+        }
+    }
+
+    fn record(&mut self, record: &Record) {
+        if self.seen.get(&record.actor).is_some_and(|seen| *seen >= record.seq) {
+            return;
+        }
+        self.seen.insert(record.actor, record.seq);
+        match record.actor {
+            ActorKey::Run(_) => self.on_run(record),
+            ActorKey::Session(session) => self.on_session(session, record),
+        }
+    }
+
+    fn on_run(&mut self, record: &Record) {
+        match &record.entry {
+            Entry::RunStarted(started) => {
+                let goal = self.context.shared.sieve.text(&started.goal);
+                let span = self.open(record, SpanId::INVALID);
+                if let Some(goal) = goal {
+                    span.set(names::GOAL, goal);
+                }
+            }
+            Entry::Resumed(_) => {
+                let parent = root_span_id(self.run);
+                self.open(record, parent);
+            }
+            Entry::BudgetCharged(charged) => self.charged(charged),
+            Entry::BudgetExhausted(exhausted) => {
+                let limit = exhausted.exhausted;
+                let attributes = vec![
+                    KeyValue::new("provost.budget.dimension", names::word(&limit.dimension)),
+                    KeyValue::new("provost.budget.used", whole(limit.used)),
+                    KeyValue::new("provost.budget.limit", whole(limit.limit)),
+                ];
+                self.event("provost.budget.exhausted", record.at, attributes);
+            }
+            Entry::Paused(paused) => self.rests(&paused.outcome, record.at),
+            Entry::Ended(ended) => self.rests(&ended.outcome, record.at),
+            _ => {}
+        }
+    }
+
+    fn on_session(&mut self, session: SessionId, record: &Record) {
+        let parent = self.parent(session, record);
+        let state = self.sessions.entry(session).or_insert_with(|| Session::new(session));
+        state.on(record, parent, &self.context);
+    }
+
+    /// The span that an agent's is below: that of the agent that asked for it, or the run's.
+    fn parent(&self, session: SessionId, record: &Record) -> SpanId {
+        let asked = match &record.entry {
+            Entry::SessionStarted(started) => started.parent,
+            _ => None,
+        };
+        let asking = asked.filter(|other| *other != session).and_then(|other| self.sessions.get(&other));
+        let stretch = || self.stretch.as_ref().map_or(root_span_id(self.run), |span| span.id);
+        asking.and_then(Session::span_id).unwrap_or_else(stretch)
+    }
+
+    fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
+        self.close_all(record.at);
+        let mut span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
+        span.set(names::RUN, self.run.to_string());
+        self.stretch.insert(span)
+    }
+
+    fn charged(&mut self, charged: &BudgetCharged) {
+        self.usage += charged.usage;
+        self.cost += charged.cost.unwrap_or_default();
+        if let Some(session) = self.sessions.get_mut(&charged.session) {
+            session.charged(charged, &self.context);
+        }
+    }
+
+    fn event(&mut self, name: &'static str, at: Timestamp, attributes: Vec<KeyValue>) {
+        if let Some(span) = &mut self.stretch {
+            span.event(name, at, attributes);
+        }
+    }
+
+    /// The run rests or ends, and its agents with it: of theirs only the ends are told.
+    fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
+        for mut session in std::mem::take(&mut self.sessions).into_values() {
+            session.rests(outcome, at, &self.context);
+            session.close_all(at, &self.context);
+        }
+        if let Some(mut span) = self.stretch.take() {
+            set_outcome(&mut span, outcome, &self.context.shared.sieve);
+            self.end(span, at);
+        }
+    }
+
+    /// Ends what nothing more is heard of.
+    fn close_all(&mut self, at: Timestamp) {
+        for mut session in std::mem::take(&mut self.sessions).into_values() {
+            session.close_all(at, &self.context);
+        }
+        if let Some(mut span) = self.stretch.take() {
+            span.set(names::UNFINISHED, true);
+            self.end(span, at);
+        }
+    }
+
+    fn end(&mut self, mut span: OpenSpan, at: Timestamp) {
+        set_usage(&mut span, std::mem::take(&mut self.usage));
+        span.set(names::COST, dollars(std::mem::take(&mut self.cost)));
+        self.context.ended(span, "provost.run", at);
+    }
+}
+
+#[async_trait]
+impl Observer for RunObserver {
+    async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
+        self.last = self.last.max(event.at);
+        if let ObservedBody::Entry(record) = &event.body {
+            self.record(record);
+        }
+        Ok(())
+    }
+
+    async fn lost(&mut self, count: u64) {
+        let attributes = vec![KeyValue::new("provost.observer.lost", whole(count))];
+        self.event("provost.observer.lost", self.last, attributes);
+    }
+
+    async fn finish(&mut self) -> Result<(), ObserverError> {
+        self.close_all(self.last);
+        if self.context.shared.pipeline.flush(FINISH_MAX) {
+            return Ok(());
+        }
+        Err("the last spans and metrics were not taken in by the collector in time".into())
+    }
+}

@@ -1,0 +1,237 @@
+//! Logs of runs, as runs make them, and telling an observer of them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use provost_event::*;
+use provost_harness::{ObserverOptions, Observers};
+use provost_telemetry::Telemetry;
+
+pub(crate) const RUN: &str = "k3x9m2p7q4ab";
+
+pub(crate) fn run() -> RunId {
+    RUN.parse().expect("a run id")
+}
+
+pub(crate) fn root() -> SessionId {
+    SessionId::root(run())
+}
+
+/// The logs of one run, growing.
+#[derive(Default)]
+pub(crate) struct Log {
+    heads: HashMap<ActorKey, Seq>,
+    records: Vec<Record>,
+}
+
+impl Log {
+    pub(crate) fn run(&mut self, at: u64, entry: impl Into<Entry>) -> &mut Self {
+        self.add(run().into(), at, entry.into())
+    }
+
+    pub(crate) fn root(&mut self, at: u64, entry: impl Into<Entry>) -> &mut Self {
+        self.add(root().into(), at, entry.into())
+    }
+
+    pub(crate) fn agent(&mut self, agent: u32, at: u64, entry: impl Into<Entry>) -> &mut Self {
+        self.add(SessionId { run: run(), agent }.into(), at, entry.into())
+    }
+
+    fn add(&mut self, actor: ActorKey, at: u64, entry: Entry) -> &mut Self {
+        let head = self.heads.entry(actor).or_default();
+        *head = head.next();
+        self.records.push(Record { actor, seq: *head, at: Timestamp(at), entry });
+        self
+    }
+
+    /// What was added since it was last asked.
+    pub(crate) fn take(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+}
+
+/// Tells an observer of `records` as a harness does, to the end.
+pub(crate) fn observe(telemetry: &Arc<Telemetry>, records: Vec<Record>) {
+    let telemetry = Arc::clone(telemetry);
+    let observers = Observers::new()
+        .with("otel", ObserverOptions::default(), move |run| telemetry.observer(run))
+        .of_run(run());
+    for record in records {
+        observers.record(&Arc::new(record));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(observers.finish());
+    let report = observers.reports().pop().expect("a report");
+    assert_eq!((report.panicked, report.lost), (0, 0), "{report:?}");
+}
+
+/// A run from start to end: a call that was rate limited, two tool calls of which one isn't allowed, a stop hook
+/// that objects, and an end.
+pub(crate) fn whole_run() -> Vec<Record> {
+    let mut log = Log::default();
+    begin(&mut log);
+    work(&mut log);
+    log.root(6_000, completed()).run(6_001, completed());
+    log.take()
+}
+
+pub(crate) fn completed() -> Ended {
+    Ended { outcome: Outcome::Completed { verdict: None } }
+}
+
+pub(crate) fn begin(log: &mut Log) {
+    let policy = policy();
+    let agent = policy.agent.clone();
+    let started =
+        SessionStarted { goal: "mend the roof".to_owned(), images: Vec::new(), policy: agent, parent: None };
+    log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy }).root(1_001, started);
+}
+
+pub(crate) fn work(log: &mut Log) {
+    let limited = RetryCause::Failed {
+        class: ErrorClass::RateLimited,
+        message: "slow down, roofer".to_owned(),
+        status: Some(429),
+        request_id: None,
+    };
+    let nothing = Usage { input_tokens: 7, ..Usage::default() };
+    let usage = Usage {
+        input_tokens: 100,
+        output_tokens: 20,
+        cache_read_tokens: 30,
+        cache_write_tokens: 5,
+        reasoning_tokens: 4,
+    };
+    log.root(1_010, called(1, 1))
+        .root(1_500, Retry { call: 1, cause: limited, delay_ms: 500, usage: nothing })
+        .run(1_500, charged(1, nothing, 11))
+        .root(2_000, called(2, 2))
+        .root(
+            3_000,
+            answer(2, StopReason::ToolUse, vec![call("c1", "shell"), call("c2", "write_file")], usage),
+        )
+        .run(3_000, charged(2, usage, 2_500))
+        .root(3_010, permission("c2"))
+        .root(3_020, asked("c1"))
+        .root(3_100, allowed(10))
+        .root(3_100, tool_started("c1", "shell"))
+        .root(4_100, tool_finished("c1", "shell", ToolStatus::TimedOut))
+        .root(4_100, tool_finished("c2", "write_file", ToolStatus::Denied))
+        .root(4_101, TurnEnded { turn: 1, tool_calls: 2 })
+        .root(4_150, shortened())
+        .root(4_200, called(3, 1))
+        .root(
+            5_000,
+            answer(3, StopReason::EndTurn, vec![Block::Text("the roof is mended".to_owned())], usage),
+        )
+        .run(5_000, charged(3, usage, 2_500))
+        .root(5_500, objections());
+}
+
+pub(crate) fn policy() -> RunPolicy {
+    let agent = AgentPolicy {
+        model: ModelPolicy::new("anthropic/roofer-1", 1000),
+        system_prompt: "You are a roofer.".to_owned(),
+        tools: Vec::new(),
+        workspace: PathBuf::from("/somewhere"),
+        limits: Limits::default(),
+        stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
+        pace: Pace::Free,
+    };
+    RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() }
+}
+
+pub(crate) fn called(call: u32, attempt: u32) -> ModelCalled {
+    ModelCalled { turn: 1, call, attempt, output_tokens_max: 1000, deadline: None }
+}
+
+pub(crate) fn answer(call: u32, stop: StopReason, content: Vec<Block>, usage: Usage) -> AssistantMessage {
+    AssistantMessage {
+        turn: 1,
+        call,
+        content,
+        usage,
+        cost: Some(MicroDollars(2_500)),
+        model: "roofer-1-20260101".to_owned(),
+        stop,
+    }
+}
+
+pub(crate) fn charged(call: u32, usage: Usage, cost: u64) -> BudgetCharged {
+    let model = "anthropic/roofer-1".to_owned();
+    BudgetCharged { session: root(), call, turn: 1, model, usage, cost: Some(MicroDollars(cost)) }
+}
+
+pub(crate) fn call(id: &str, tool: &str) -> Block {
+    Block::ToolCall(ToolCall { id: id.into(), name: tool.to_owned(), input: input(), malformed: None })
+}
+
+pub(crate) fn input() -> Json {
+    Json::parse(r#"{"command":"nail the tiles"}"#.to_owned()).expect("JSON")
+}
+
+pub(crate) fn tool_started(call: &str, tool: &str) -> ToolStarted {
+    ToolStarted { call: call.into(), tool: tool.to_owned(), input: input(), again: false }
+}
+
+pub(crate) fn tool_finished(call: &str, tool: &str, status: ToolStatus) -> ToolFinished {
+    ToolFinished {
+        call: call.into(),
+        tool: tool.to_owned(),
+        status,
+        output: "tiles are slippery".to_owned(),
+        images: Vec::new(),
+        whole: None,
+        duration_ms: 990,
+        memory: None,
+    }
+}
+
+fn permission(call: &str) -> PermissionDecided {
+    let why = "roofs are not to be written on".to_owned();
+    PermissionDecided {
+        call: call.into(),
+        permission: Permission::Deny,
+        rule: Some("deny write_file".to_owned()),
+        why,
+    }
+}
+
+fn asked(call: &str) -> ApprovalRequested {
+    ApprovalRequested {
+        call: call.into(),
+        tool: "shell".to_owned(),
+        input: input(),
+        why: "a roof is high".to_owned(),
+        pattern: "shell(nail *)".to_owned(),
+        due: Timestamp(9_000),
+    }
+}
+
+fn allowed(asked: u64) -> ApprovalResolved {
+    let answer = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
+    ApprovalResolved { asked: Seq(asked), answer, by: "somebody".to_owned() }
+}
+
+fn shortened() -> Compacted {
+    Compacted {
+        how: CompactionKind::Emergency,
+        through: Seq(4),
+        summary: "roofs and tiles".to_owned(),
+        tokens_before: 900,
+        tokens_after: 300,
+    }
+}
+
+fn objections() -> StopVerdicts {
+    let report = |name: &str, verdict| StopReport { name: name.to_owned(), verdict, duration_ms: 3, note: None };
+    let reports = vec![
+        report("rain", StopHookVerdict::Block("it still drips".to_owned())),
+        report("sun", StopHookVerdict::Error("too hot".to_owned())),
+        report("snow", StopHookVerdict::Allow),
+    ];
+    StopVerdicts { turn: 1, reports, evidence: String::new() }
+}

@@ -1,0 +1,14 @@
+//! Tests of what collectors are sent.
+
+#[cfg(test)]
+mod collector;
+#[cfg(test)]
+mod content;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod log;
+#[cfg(test)]
+mod shown;
+#[cfg(test)]
+mod traces;
