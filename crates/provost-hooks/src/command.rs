@@ -1,0 +1,133 @@
+//! Asking a command: what it is started with, and what came of it.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use provost_event::HookProgram;
+use provost_process::{ChildSpec, Finished, SpawnError, Streams, allowed_env, run};
+use tokio_util::sync::CancellationToken;
+
+use crate::question::Asked;
+
+/// Bytes kept of standard output and of standard error.
+pub(crate) const KEEP_BYTES_MAX: usize = 64 * 1024;
+/// Time between the request to end and the end by force.
+const GRACE: Duration = Duration::from_millis(500);
+/// Variables with this prefix are Provost's own telemetry, also where somebody lets them through by name.
+const NEVER_PASSED: &str = "OTEL_";
+
+/// Runs `command` with `question` on its standard input, and ends all that it started.
+///
+/// # Errors
+/// Why it couldn't be started.
+///
+/// # Cancellation
+/// When `cancel` fires it returns within the grace, with nothing left running.
+pub(crate) async fn ask(
+    command: Command<'_>,
+    asked: Asked<'_>,
+    question: Vec<u8>,
+    cancel: &CancellationToken,
+) -> Result<Finished, String> {
+    let spec = command.spec(asked, question);
+    run(spec, cancel).await.map_err(|error| words(&error))
+}
+
+fn words(error: &SpawnError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// A command, and the limits it is run in.
+#[derive(Clone, Copy)]
+pub(crate) struct Command<'a> {
+    pub(crate) program: &'a HookProgram,
+    /// From the start on, writing the question included.
+    pub(crate) timeout: Duration,
+    /// Names of variables that it may see besides those every child may.
+    pub(crate) extra_env: &'a [String],
+}
+
+impl Command<'_> {
+    fn spec(self, asked: Asked<'_>, stdin: Vec<u8>) -> ChildSpec {
+        let own = own_env(asked);
+        let (program, args) = match self.program {
+            HookProgram::Exec { program, args } => {
+                (filled(program, &own), args.iter().map(|arg| filled(arg, &own)).collect())
+            }
+            // The shell itself puts its variables where they belong, and so keeps what is quoted in one piece.
+            HookProgram::Shell { command } => ("sh".into(), vec!["-c".into(), command.into()]),
+            HookProgram::Http { .. } => (OsString::new(), Vec::new()),
+        };
+        let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
+        let mut env = allowed_env(&extra);
+        env.retain(|(name, _)| !name.to_string_lossy().starts_with(NEVER_PASSED));
+        // What comes later counts, also where somebody lets one of these through by name.
+        env.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
+        ChildSpec {
+            program,
+            args,
+            cwd: asked.question.workspace.to_path_buf(),
+            env,
+            stdin,
+            streams: Streams::Apart,
+            keep_bytes_max: KEEP_BYTES_MAX,
+            timeout: Some(self.timeout),
+            grace: GRACE,
+        }
+    }
+}
+
+/// What every command is told by its environment.
+fn own_env(asked: Asked<'_>) -> Vec<(&'static str, OsString)> {
+    let session = asked.session();
+    let mut env = vec![
+        ("CLAUDE_PROJECT_DIR", asked.question.workspace.as_os_str().to_owned()),
+        ("CLAUDE_CODE_SESSION_ID", session.to_string().into()),
+        ("PROVOST_SESSION_ID", session.to_string().into()),
+        ("PROVOST_RUN_ID", session.run.to_string().into()),
+    ];
+    env.extend(asked.effort().map(|level| ("CLAUDE_EFFORT", level.into())));
+    env
+}
+
+/// `text` with `${NAME}` replaced by the value of each variable, as plain text.
+fn filled(text: &str, env: &[(&'static str, OsString)]) -> OsString {
+    let mut out = OsString::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push(before);
+        let known = after.split_once('}').and_then(|(name, behind)| {
+            env.iter().find(|(known, _)| *known == name).map(|(_, value)| (value, behind))
+        });
+        match known {
+            Some((value, behind)) => {
+                out.push(value);
+                rest = behind;
+            }
+            None => {
+                out.push("${");
+                rest = after;
+            }
+        }
+    }
+    out.push(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filled;
+
+    #[test]
+    fn known_names_are_filled_in_once_and_others_stay() {
+        let env = [("A", "x y${A}".into()), ("LONG_NAME", "z".into())];
+        let fill = |text| filled(text, &env).into_string().unwrap();
+        assert_eq!(fill("${A}/b"), "x y${A}/b", "what is filled in isn't read again");
+        assert_eq!(fill("${A}${LONG_NAME}${B}$A${A"), "x y${A}z${B}$A${A");
+        assert_eq!(fill("${B${A}}"), "${Bx y${A}}");
+        assert_eq!(fill(""), "");
+    }
+}

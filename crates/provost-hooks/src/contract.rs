@@ -1,0 +1,161 @@
+//! What an answer means: exit statuses, output, replies.
+//!
+//! `Claude` follows the published reference of existing scripts; `Provost` is stricter: what isn't understood is no
+//! answer, and the hook's policy says what that means.
+
+use provost_event::{HookContract, HookMoment, HookPolicy};
+use provost_process::{Captured, Ending, Finished};
+
+use crate::command::KEEP_BYTES_MAX;
+use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
+use crate::question::Asked;
+use crate::reply::{self, Said};
+
+/// What a command's end and output mean.
+pub(crate) fn of_command(hook: &HookPolicy, asked: Asked<'_>, finished: &Finished) -> Meaning {
+    let reading = Reading { contract: hook.contract, asked };
+    let printed = Printed::of(finished, asked.event());
+    match (finished.ending, hook.contract) {
+        (Ending::TimedOut, _) => {
+            Meaning::failed(format!("no answer within {} ms; it was ended", hook.timeout_ms))
+        }
+        (Ending::Cancelled, _) => Meaning::failed("cancelled"),
+        (Ending::Exited(2), _) => reading.refused(printed),
+        (Ending::Exited(3), HookContract::Provost) => reading.ended(printed),
+        _ if printed.is_cut => Meaning::failed(too_long(finished)),
+        (Ending::Exited(code), HookContract::Claude) => reading.claude(code, printed),
+        (Ending::Exited(0), HookContract::Provost) => reading.strictly(printed.said, false),
+        (Ending::Exited(code), HookContract::Provost) => {
+            let words = printed.words().unwrap_or_else(|| "it printed nothing".to_owned());
+            Meaning::failed(format!("exit status {code}, which means neither yes nor no: {words}"))
+        }
+        (Ending::Signalled(signal), _) => match (printed.said, hook.contract) {
+            (Said::Reply(reply), HookContract::Claude) => of_reply(asked, hook.contract, *reply),
+            _ => Meaning::failed(format!("it was ended by signal {signal}")),
+        },
+    }
+}
+
+/// What the body of a server's answer that says success means.
+pub(crate) fn of_body(hook: &HookPolicy, asked: Asked<'_>, body: &str) -> Meaning {
+    let reading = Reading { contract: hook.contract, asked };
+    let said = reply::read(body, asked.event());
+    match hook.contract {
+        HookContract::Provost => reading.strictly(said, true),
+        HookContract::Claude => match said {
+            Said::Nothing => Meaning::nothing(),
+            Said::Reply(reply) => of_reply(asked, hook.contract, *reply),
+            Said::Misfit(words) => Meaning::nothing().note(words),
+            Said::Text { complaint, .. } => {
+                let words = complaint.unwrap_or_else(|| "its answer is no JSON object".to_owned());
+                Meaning::nothing().note(words)
+            }
+        },
+    }
+}
+
+/// What a command printed.
+struct Printed {
+    said: Said,
+    stdout: String,
+    stderr: String,
+    /// Whether a JSON object was too long to be kept.
+    is_cut: bool,
+}
+
+impl Printed {
+    fn of(finished: &Finished, event: &str) -> Self {
+        let stdout = finished.stdout.to_text_lossy();
+        let is_cut = finished.stdout.bytes_left_out() > 0 && stdout.trim_start().starts_with('{');
+        let said = if is_cut { Said::Misfit(too_long(finished)) } else { reply::read(&stdout, event) };
+        Self { said, stdout, stderr: finished.stderr.to_text_lossy(), is_cut }
+    }
+
+    /// What it printed as words: to standard output, or else to standard error.
+    fn words(&self) -> Option<String> {
+        let both = [self.stdout.trim(), self.stderr.trim()];
+        both.into_iter().find(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    fn first_line(&self) -> &str {
+        self.stderr
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty())
+            .unwrap_or("nothing on standard error")
+    }
+}
+
+fn too_long(finished: &Finished) -> String {
+    let bytes = Captured::total_bytes(&finished.stdout);
+    format!("its JSON answer has {bytes} bytes; at most {KEEP_BYTES_MAX} are read")
+}
+
+/// How answers to one question are read.
+#[derive(Clone, Copy)]
+struct Reading<'a> {
+    contract: HookContract,
+    asked: Asked<'a>,
+}
+
+impl Reading<'_> {
+    /// Exit status 2: it refuses, whatever else it says.
+    fn refused(self, printed: Printed) -> Meaning {
+        let reason = self.reason(&printed);
+        let said = match printed.said {
+            Said::Reply(reply) => of_reply(self.asked, self.contract, *reply),
+            Said::Misfit(words) => Meaning::nothing().note(words),
+            Said::Nothing | Said::Text { .. } => Meaning::nothing(),
+        };
+        if said.refuses() { said } else { said.overruled_by(refusal(self.asked, self.contract, reason)) }
+    }
+
+    /// Why it refuses, where no reply says so.
+    fn reason(self, printed: &Printed) -> String {
+        let stderr = Some(printed.stderr.trim()).filter(|text| !text.is_empty());
+        let is_text = matches!(printed.said, Said::Text { .. });
+        let words = match (self.contract, stderr) {
+            (HookContract::Claude, Some(stderr)) => Some(stderr.to_owned()),
+            (HookContract::Provost, stderr) if !is_text => stderr.map(str::to_owned),
+            _ if is_text => printed.words(),
+            _ => None,
+        };
+        words.unwrap_or_else(|| NO_REASON.to_owned())
+    }
+
+    /// Exit status 3 in Provost's contract: the run ends.
+    fn ended(self, printed: Printed) -> Meaning {
+        let reason = self.reason(&printed);
+        Meaning::abort(reason)
+    }
+
+    /// Every exit status but 2 in Claude's contract.
+    fn claude(self, code: i32, printed: Printed) -> Meaning {
+        let is_ok = code == 0;
+        let trouble = format!("exit status {code}, which decides nothing: {}", printed.first_line());
+        let said = match printed.said {
+            Said::Reply(reply) => return of_reply(self.asked, self.contract, *reply),
+            Said::Nothing => Meaning::nothing(),
+            Said::Misfit(words) => Meaning::nothing().note(words),
+            Said::Text { text, complaint } => {
+                let said = complaint.into_iter().fold(Meaning::nothing(), Meaning::note);
+                match self.asked.moment {
+                    HookMoment::SessionStart | HookMoment::PromptSubmit if is_ok => said.remind(text),
+                    _ => said,
+                }
+            }
+        };
+        if is_ok { said } else { said.note(trouble) }
+    }
+
+    /// An answer in Provost's contract that says success: nothing, a JSON object that fits or, from a command, text.
+    fn strictly(self, said: Said, is_http: bool) -> Meaning {
+        match said {
+            Said::Nothing => Meaning::nothing(),
+            Said::Reply(reply) => of_reply(self.asked, self.contract, *reply),
+            Said::Misfit(words) | Said::Text { complaint: Some(words), .. } => Meaning::failed(words),
+            Said::Text { .. } if is_http => Meaning::failed("its answer is no JSON object"),
+            Said::Text { .. } => Meaning::nothing(),
+        }
+    }
+}

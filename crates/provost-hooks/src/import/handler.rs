@@ -1,0 +1,179 @@
+//! One handler of a settings file, as a hook's policy.
+
+use provost_event::{HookContract, HookMoment, HookPolicy, HookProgram, OnFailure};
+use serde_json::Value;
+
+use super::name::name_of;
+use crate::moment::is_about_a_call;
+use crate::{condition, http};
+
+const TIMEOUT_MS: u64 = 600_000;
+const PROMPT_TIMEOUT_MS: u64 = 30_000;
+/// What all hooks at a session's end have together, unless one asks for more.
+const SESSION_END_MS: u64 = 1_500;
+const SESSION_END_MS_MAX: u64 = 60_000;
+/// The longest timeout that means something, a year.
+const TIMEOUT_SECS_MAX: f64 = 31_536_000.0;
+/// Stands for "not said" until all hooks of the event are read.
+const NOT_SAID: u64 = 0;
+
+/// A handler and where it stands.
+pub(super) struct Handler<'a> {
+    pub(super) event: &'a str,
+    pub(super) moment: HookMoment,
+    /// Its number among the event's handlers, from 1.
+    pub(super) number: usize,
+    pub(super) value: &'a Value,
+    pub(super) place: String,
+}
+
+impl Handler<'_> {
+    /// It in a few words.
+    pub(super) fn what(&self) -> String {
+        let of = |name: &str| self.value.get(name).and_then(Value::as_str);
+        let kind = of("type").unwrap_or("unknown");
+        let told = ["command", "url", "prompt", "tool"].iter().find_map(|name| of(name));
+        match told {
+            Some(text) => format!("the {kind} hook `{}`", text.chars().take(80).collect::<String>()),
+            None => format!("a hook of type {kind}"),
+        }
+    }
+
+    /// The hook, if it can be run. What is different from how it is written goes to `remarks`.
+    pub(super) fn policy(
+        &self,
+        matcher: Option<String>,
+        remarks: &mut Vec<String>,
+    ) -> Result<HookPolicy, String> {
+        let program = self.program()?;
+        if self.flag("once")? {
+            remarks.push("`once` counts only in a skill: it is asked each time".to_owned());
+        }
+        Ok(HookPolicy {
+            name: name_of(self.event, self.number, &program),
+            moment: self.moment,
+            matcher,
+            condition: self.condition()?,
+            program: Some(program),
+            contract: HookContract::Claude,
+            timeout_ms: self.timeout_ms()?,
+            on_failure: OnFailure::Continue,
+            may_remind: true,
+        })
+    }
+
+    fn program(&self) -> Result<HookProgram, String> {
+        match self.text("type")?.ok_or("it has no `type`")? {
+            "command" => self.command(),
+            "http" => self.http(),
+            other @ ("mcp_tool" | "prompt" | "agent") => {
+                Err(format!("Provost runs hooks of the types command and http, not {other}"))
+            }
+            other => Err(format!("there are no hooks of type `{other}`")),
+        }
+    }
+
+    fn command(&self) -> Result<HookProgram, String> {
+        for name in ["async", "asyncRewake"] {
+            if self.flag(name)? {
+                return Err(format!(
+                    "`{name}`: Provost waits for each of its hooks and runs none in the background"
+                ));
+            }
+        }
+        let command = self.text("command")?.filter(|command| !command.trim().is_empty());
+        let command = command.ok_or("it has no `command`")?.to_owned();
+        if let Some(args) = self.value.get("args").filter(|args| !args.is_null()) {
+            let args = texts(args).ok_or("its `args` are no list of texts")?;
+            return Ok(HookProgram::Exec { program: command, args });
+        }
+        match self.text("shell")? {
+            None => Ok(HookProgram::Shell { command }),
+            Some("bash") => Ok(HookProgram::Shell { command: format!("exec bash -c {}", quoted(&command)) }),
+            Some(other) => Err(format!("Provost runs commands in sh and bash, not in {other}")),
+        }
+    }
+
+    fn http(&self) -> Result<HookProgram, String> {
+        if self.moment == HookMoment::SessionStart {
+            return Err("this event takes no http hooks".to_owned());
+        }
+        let url = self.text("url")?.ok_or("it has no `url`")?;
+        http::parse(url)?;
+        let headers = match self.value.get("headers") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Object(headers)) => {
+                let pair =
+                    |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+                let headers: Option<Vec<_>> = headers.iter().map(pair).collect();
+                headers.ok_or("its `headers` are no texts")?
+            }
+            Some(_) => return Err("its `headers` are no object".to_owned()),
+        };
+        let allowed_env = match self.value.get("allowedEnvVars") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(names) => texts(names).ok_or("its `allowedEnvVars` are no list of texts")?,
+        };
+        Ok(HookProgram::Http { url: url.to_owned(), headers, allowed_env })
+    }
+
+    fn condition(&self) -> Result<Option<String>, String> {
+        let Some(condition) = self.text("if")? else { return Ok(None) };
+        if !is_about_a_call(self.moment) {
+            return Err("a hook with `if` never runs at an event that isn't about one tool call".to_owned());
+        }
+        condition::read(condition)?;
+        Ok(Some(condition.to_owned()))
+    }
+
+    fn timeout_ms(&self) -> Result<u64, String> {
+        let secs = match self.value.get("timeout") {
+            None | Some(Value::Null) => {
+                return Ok(match self.moment {
+                    HookMoment::PromptSubmit => PROMPT_TIMEOUT_MS,
+                    HookMoment::SessionEnd => NOT_SAID,
+                    _ => TIMEOUT_MS,
+                });
+            }
+            Some(value) => value.as_f64().filter(|secs| *secs > 0.0 && *secs <= TIMEOUT_SECS_MAX),
+        };
+        let secs = secs.ok_or("its `timeout` is no number of seconds above 0")?;
+        let ms = std::time::Duration::from_secs_f64(secs).as_millis();
+        Ok(u64::try_from(ms).unwrap_or(u64::MAX).max(1))
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.value.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("its `{name}` is no text")),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.value.get(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(format!("its `{name}` is neither true nor false")),
+        }
+    }
+}
+
+/// Gives the hooks at a session's end their time: a second and a half or the most that one of them asks for, at most
+/// a minute; and none more than it asks for itself.
+pub(super) fn session_end_timeouts(hooks: &mut [HookPolicy]) {
+    let most = hooks.iter().map(|hook| hook.timeout_ms).max().unwrap_or_default();
+    let budget = most.clamp(SESSION_END_MS, SESSION_END_MS_MAX);
+    for hook in hooks {
+        hook.timeout_ms = if hook.timeout_ms == NOT_SAID { budget } else { hook.timeout_ms.min(budget) };
+    }
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,195 @@
+//! Matchers: which tools, sources and kinds a hook wants to be asked about.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use fancy_regex::{Regex, RegexBuilder};
+use provost_event::HookMoment;
+
+/// Matchers that are kept compiled; a policy has far fewer.
+const KEPT_MAX: usize = 256;
+/// Steps that a search may take back before it is given up.
+const BACKTRACK_MAX: usize = 100_000;
+
+/// Checks a matcher as it stands in settings.
+///
+/// # Errors
+/// What can't be read about it, in words, when it is no name, list of names or regular expression.
+pub fn check_matcher(moment: HookMoment, matcher: &str) -> Result<(), String> {
+    Matcher::parse(moment, matcher).map(|_| ())
+}
+
+/// Whether hooks of `moment` are chosen by what they are about; elsewhere a matcher says nothing.
+pub(crate) const fn has_matchers(moment: HookMoment) -> bool {
+    use HookMoment as M;
+    !matches!(moment, M::PromptSubmit | M::PostToolBatch | M::Stop | M::PreLlmRequest | M::TurnEnd | M::Abort)
+}
+
+/// What a matcher is held against: the names of one thing, the one that the hook's contract knows first.
+pub(crate) type Names<'a> = Vec<&'a str>;
+
+/// A matcher, ready for use.
+#[derive(Debug)]
+pub(crate) enum Matcher {
+    /// Everything.
+    All,
+    /// Exactly one of these.
+    Exactly(Vec<String>),
+    /// What this finds something in.
+    Finds { regex: Box<Regex>, negates: bool },
+}
+
+impl Matcher {
+    pub(crate) fn parse(moment: HookMoment, text: &str) -> Result<Self, String> {
+        if matches!(text, "" | "*") {
+            return Ok(Self::All);
+        }
+        if text.chars().all(|char| is_plain(moment, char)) {
+            let names = text.split(['|', ',']).map(|name| name.trim().to_owned());
+            return Ok(Self::Exactly(names.collect()));
+        }
+        let regex = RegexBuilder::new(&from_javascript(text)).backtrack_limit(BACKTRACK_MAX).build();
+        let regex = regex.map_err(|error| {
+            format!("the matcher `{text}` can't be read as a regular expression: {error}")
+        })?;
+        let negates = ["(?!", "(?<!", "[^"].iter().any(|sign| text.contains(sign));
+        Ok(Self::Finds { regex: Box::new(regex), negates })
+    }
+
+    /// Whether it means a thing with these names. A regular expression that rules something out counts for the
+    /// first name only: every other name of what it rules out would let it in again.
+    ///
+    /// # Errors
+    /// When a search takes too long.
+    pub(crate) fn hits(&self, names: &[&str]) -> Result<bool, String> {
+        match self {
+            Self::All => Ok(true),
+            Self::Exactly(wanted) => Ok(names.iter().any(|name| wanted.iter().any(|one| one == name))),
+            Self::Finds { regex, negates } => {
+                let tried = if *negates { 1 } else { names.len() };
+                for name in names.iter().take(tried) {
+                    let found = regex.is_match(name);
+                    if found.map_err(|error| format!("its matcher can't be decided for `{name}`: {error}"))? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn is_plain(moment: HookMoment, char: char) -> bool {
+    let narrow = moment == HookMoment::StopFailure;
+    char.is_ascii_alphanumeric() || matches!(char, '_' | '|') || (!narrow && matches!(char, '-' | ' ' | ','))
+}
+
+/// The same expression for a library that takes more in a class than JavaScript does: there, `[`, `&` and `~` are
+/// themselves; and `[^]` is any character.
+fn from_javascript(text: &str) -> String {
+    let text = text.replace("[^]", "[\\s\\S]");
+    let mut out = String::with_capacity(text.len());
+    let (mut in_class, mut escaped) = (false, false);
+    for char in text.chars() {
+        if in_class && !escaped && matches!(char, '[' | '&' | '~') {
+            out.push('\\');
+        }
+        match char {
+            '[' if !escaped => in_class = true,
+            ']' if !escaped => in_class = false,
+            _ => {}
+        }
+        escaped = char == '\\' && !escaped;
+        out.push(char);
+    }
+    out
+}
+
+/// A matcher, or why there is none.
+type Parsed = Arc<Result<Matcher, String>>;
+
+/// Matchers that were compiled before.
+#[derive(Debug, Default)]
+pub(crate) struct Matchers(Mutex<HashMap<(HookMoment, String), Parsed>>);
+
+impl Matchers {
+    pub(crate) fn get(&self, moment: HookMoment, text: &str) -> Parsed {
+        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = (moment, text.to_owned());
+        if let Some(matcher) = kept.get(&key) {
+            return Arc::clone(matcher);
+        }
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        let matcher = Arc::new(Matcher::parse(moment, text));
+        kept.insert(key, Arc::clone(&matcher));
+        matcher
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_event::HookMoment;
+
+    use super::{KEPT_MAX, Matcher, Matchers, check_matcher};
+
+    fn hits(matcher: &str, names: &[&str]) -> bool {
+        Matcher::parse(HookMoment::PreToolCall, matcher).unwrap().hits(names).unwrap()
+    }
+
+    #[test]
+    fn names_lists_and_expressions_are_told_apart() {
+        let bash = ["Bash", "shell"];
+        for matcher in
+            ["", "*", "Bash", "shell", "Edit|Bash", "Edit , Bash", "Ba.*", "^Bash$", "sh?e", "B[a&&z]s"]
+        {
+            assert!(hits(matcher, &bash), "{matcher}");
+        }
+        for matcher in ["bash", "Bas", "Edit|Write", "Bash2", "^ash", "B[[]ash", "Read-Bash"] {
+            assert!(!hits(matcher, &bash), "{matcher}");
+        }
+        assert!(hits("Edit.*", &["NotebookEdit"]), "not anchored");
+        assert!(!hits("mcp__memory", &["mcp__memory__add"]), "a whole name");
+        assert!(hits("mcp__memory__.*", &["mcp__memory__add"]));
+        assert!(hits("mcp__.*__write\\/[^]", &["mcp__a__write/x"]));
+    }
+
+    #[test]
+    fn ruling_out_a_tool_rules_out_all_its_names() {
+        assert!(!hits("^(?!Bash$).*", &["Bash", "shell"]));
+        assert!(hits("^(?!Bash$).*", &["Read", "read_file"]));
+        assert!(!hits("^[^B]", &["Bash", "shell"]));
+    }
+
+    #[test]
+    fn stop_failures_have_fewer_plain_characters() {
+        let matcher = |moment| Matcher::parse(moment, "rate-limit").unwrap();
+        assert!(matches!(matcher(HookMoment::PreToolCall), Matcher::Exactly(_)));
+        assert!(matches!(matcher(HookMoment::StopFailure), Matcher::Finds { .. }));
+    }
+
+    #[test]
+    fn what_is_no_expression_is_told() {
+        let words = check_matcher(HookMoment::PreToolCall, "Bash(").unwrap_err();
+        assert!(words.contains("`Bash(`"), "{words}");
+        assert_eq!(check_matcher(HookMoment::PreToolCall, "Bash|Edit"), Ok(()));
+    }
+
+    #[test]
+    fn an_expression_without_end_is_given_up() {
+        let name = "a".repeat(4_000) + "!";
+        assert!(!hits("^(\\w+_?)+$", &[&name]));
+        let matcher = Matcher::parse(HookMoment::PreToolCall, "(?=((a|aa)+)$)b?(\\1)+x").unwrap();
+        assert!(matcher.hits(&[&name]).is_err_and(|words| words.contains("can't be decided")));
+    }
+
+    #[test]
+    fn no_more_than_a_bounded_number_is_kept() {
+        let matchers = Matchers::default();
+        for number in 0..=KEPT_MAX * 2 {
+            matchers.get(HookMoment::PreToolCall, &format!("tool{number}"));
+            assert!(matchers.0.lock().unwrap().len() <= KEPT_MAX);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What a reply or a refusal comes to at a moment.
+
+use provost_event::{HookContract, HookDecision, HookMoment};
+use provost_harness::HookAnswer;
+use serde_json::Value;
+
+use crate::question::{Asked, value_of};
+use crate::reply::{
+    Behavior, PermissionDecision, Reply, RequestDecision, Specific, Top, TopDecision, untaken_words,
+};
+use crate::tool;
+
+/// Said where a hook refuses without words.
+pub(crate) const NO_REASON: &str = "it gave no reason";
+
+/// What a hook's answer comes to, while it is being read.
+#[derive(Debug)]
+pub(crate) struct Meaning {
+    decision: HookDecision,
+    reminders: Vec<String>,
+    notes: Vec<String>,
+    /// Whether it refuses, in whatever form its moment has for that.
+    refuses: bool,
+}
+
+impl Meaning {
+    pub(crate) const fn nothing() -> Self {
+        Self { decision: HookDecision::Continue, reminders: Vec::new(), notes: Vec::new(), refuses: false }
+    }
+
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        Self { decision: HookDecision::Failed(why.into()), ..Self::nothing() }
+    }
+
+    pub(crate) fn abort(why: String) -> Self {
+        Self { decision: HookDecision::Abort(why), refuses: true, ..Self::nothing() }
+    }
+
+    pub(crate) fn remind(mut self, body: String) -> Self {
+        self.reminders.push(body);
+        self
+    }
+
+    pub(crate) fn note(mut self, words: impl Into<String>) -> Self {
+        self.notes.push(words.into());
+        self
+    }
+
+    pub(crate) const fn refuses(&self) -> bool {
+        self.refuses
+    }
+
+    /// With what `stronger` says instead, and what both remind of and note.
+    pub(crate) fn overruled_by(mut self, stronger: Self) -> Self {
+        self.reminders.extend(stronger.reminders);
+        self.notes.extend(stronger.notes);
+        Self { decision: stronger.decision, refuses: stronger.refuses, ..self }
+    }
+
+    pub(crate) fn into_answer(self) -> HookAnswer {
+        let note = (!self.notes.is_empty()).then(|| self.notes.join("\n"));
+        HookAnswer { decision: self.decision, reminders: self.reminders, note }
+    }
+
+    fn decide(mut self, decision: HookDecision) -> Self {
+        self.refuses =
+            matches!(decision, HookDecision::Deny(_) | HookDecision::Abort(_) | HookDecision::Pause(_));
+        self.decision = decision;
+        self
+    }
+}
+
+/// What it comes to that a hook refuses: the strongest that the moment has for it.
+pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) -> Meaning {
+    use HookMoment as M;
+    let claude = contract == HookContract::Claude;
+    let said = Meaning { refuses: true, ..Meaning::nothing() };
+    match asked.moment {
+        M::PreToolCall | M::PromptSubmit | M::PreCompact | M::Stop => said.decide(HookDecision::Deny(reason)),
+        M::Approval if !claude => said.decide(HookDecision::Deny(reason)),
+        M::PostToolBatch | M::TurnEnd => said.decide(HookDecision::Pause(reason)),
+        M::PreLlmRequest => said.decide(HookDecision::Abort(reason)),
+        M::SessionStart if !claude => said.decide(HookDecision::Abort(reason)),
+        // The call was made: all that is left is to tell the model.
+        M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
+            let said = said.remind(reason.clone());
+            if claude { said } else { said.note(reason) }
+        }
+        M::Approval
+        | M::SessionStart
+        | M::Notification
+        | M::PostCompact
+        | M::Abort
+        | M::StopFailure
+        | M::SessionEnd => said.note(format!("it can't refuse at this moment: {reason}")),
+    }
+}
+
+/// What a reply comes to.
+pub(crate) fn of_reply(asked: Asked<'_>, contract: HookContract, reply: Reply) -> Meaning {
+    let Reply { top, specific, strays } = reply;
+    let mut said = Meaning { notes: strays, ..Meaning::nothing() };
+    if specific.decision.as_ref().is_some_and(|decision| decision.updated_permissions.is_some()) {
+        said = said.note(untaken_words("updatedPermissions"));
+    }
+    let common = takes_common_fields(asked.moment);
+    if let Some(message) = top.system_message.clone().filter(|_| common) {
+        said = said.note(message);
+    }
+    let context = specific.additional_context.clone().filter(|context| !context.trim().is_empty());
+    if asked.moment != HookMoment::Stop {
+        said = context_of(said, asked.moment, context.clone());
+    }
+    if top.goes_on == Some(false) && common {
+        let reason = top.stop_reason.unwrap_or_else(|| "the hook ended the run".to_owned());
+        return said.decide(HookDecision::Abort(reason));
+    }
+    if top.goes_on == Some(false) {
+        said = said.note("its `continue: false` isn't taken at this moment");
+    }
+    match asked.moment {
+        HookMoment::PreToolCall => before_call(said, asked, top, specific),
+        HookMoment::Approval if specific.decision.is_some() => for_person(said, asked, specific.decision),
+        HookMoment::Stop => at_stop(said, top, context),
+        _ => blocked(said, asked, contract, top),
+    }
+}
+
+/// Whether `continue` and `systemMessage` mean something at `moment`.
+const fn takes_common_fields(moment: HookMoment) -> bool {
+    use HookMoment as M;
+    !matches!(
+        moment,
+        M::Notification | M::PreCompact | M::PostCompact | M::SessionEnd | M::StopFailure | M::Abort
+    )
+}
+
+fn context_of(said: Meaning, moment: HookMoment, context: Option<String>) -> Meaning {
+    use HookMoment as M;
+    let Some(context) = context else { return said };
+    match moment {
+        M::SessionStart
+        | M::PromptSubmit
+        | M::PreLlmRequest
+        | M::PreToolCall
+        | M::PostToolCall
+        | M::PostToolSuccess
+        | M::PostToolFailure
+        | M::PostToolBatch => said.remind(context),
+        _ => said.note("its `additionalContext` isn't taken at this moment"),
+    }
+}
+
+fn before_call(mut said: Meaning, asked: Asked<'_>, top: Top, specific: Specific) -> Meaning {
+    let old = top.decision.map(|old| match old {
+        TopDecision::Approve => PermissionDecision::Allow,
+        TopDecision::Block => PermissionDecision::Deny,
+    });
+    let reason = specific.permission_decision_reason.or(top.reason);
+    let or_none = |reason: Option<String>| reason.unwrap_or_else(|| NO_REASON.to_owned());
+    let decision = match specific.permission_decision.or(old) {
+        None => HookDecision::Continue,
+        Some(PermissionDecision::Allow) => {
+            said.notes.extend(reason);
+            HookDecision::Allow
+        }
+        Some(PermissionDecision::Ask) => HookDecision::Ask(or_none(reason)),
+        Some(PermissionDecision::Deny) => HookDecision::Deny(or_none(reason)),
+        Some(PermissionDecision::Defer) => {
+            said.notes.push(
+                "it defers the call: the run rests, and the call is asked about again when it goes on".into(),
+            );
+            HookDecision::Pause("deferred".to_owned())
+        }
+    };
+    said = said.decide(decision);
+    if said.refuses { said } else { with_input(said, asked, specific.updated_input) }
+}
+
+fn for_person(said: Meaning, asked: Asked<'_>, decision: Option<RequestDecision>) -> Meaning {
+    let Some(RequestDecision { behavior, message, interrupt, updated_input, .. }) = decision else {
+        return said;
+    };
+    let reason = message.unwrap_or_else(|| NO_REASON.to_owned());
+    match behavior {
+        Behavior::Allow => with_input(said.decide(HookDecision::Allow), asked, updated_input),
+        Behavior::Deny if interrupt == Some(true) => said.decide(HookDecision::Abort(reason)),
+        Behavior::Deny => said.decide(HookDecision::Deny(reason)),
+    }
+}
+
+/// Refuses the call where the hook would have it made with other arguments: nobody changes a call, but the model can
+/// make the other one, which is then checked like any.
+fn with_input(said: Meaning, asked: Asked<'_>, wanted: Option<Value>) -> Meaning {
+    let (Some(wanted), Some(call)) = (wanted, asked.call()) else { return said };
+    let input = value_of(&call.input);
+    let Some(wanted) = tool::changed(&call.tool, &input, &wanted, &asked.question.workspace) else {
+        return said;
+    };
+    let words = format!(
+        "this call was not made: a hook wants `{}` called with other arguments. Call it with exactly these instead: {wanted}",
+        call.tool
+    );
+    said.decide(HookDecision::Deny(words))
+        .note("it would change the call's arguments: the call is denied, and the model told of the arguments")
+}
+
+fn at_stop(said: Meaning, top: Top, context: Option<String>) -> Meaning {
+    let reason = (top.decision == Some(TopDecision::Block)).then(|| {
+        top.reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| NO_REASON.to_owned())
+    });
+    let words: Vec<String> = reason.into_iter().chain(context).collect();
+    if words.is_empty() { said } else { said.decide(HookDecision::Deny(words.join("\n\n"))) }
+}
+
+fn blocked(said: Meaning, asked: Asked<'_>, contract: HookContract, top: Top) -> Meaning {
+    match top.decision {
+        None => said,
+        Some(TopDecision::Approve) => said.note("its `decision: approve` isn't taken at this moment"),
+        Some(TopDecision::Block) => {
+            let reason = top.reason.unwrap_or_else(|| NO_REASON.to_owned());
+            said.overruled_by(refusal(asked, contract, reason))
+        }
+    }
+}

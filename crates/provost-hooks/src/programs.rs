@@ -1,0 +1,121 @@
+//! The port's implementation: whether a hook wants to be asked, asking it, and reading what it says.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{HookMoment, HookPolicy, HookProgram};
+use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion};
+use tokio_util::sync::CancellationToken;
+
+use crate::command::{self, Command};
+use crate::condition;
+use crate::contract::{of_body, of_command};
+use crate::http::{Address, Poster};
+use crate::matcher::Matchers;
+use crate::meaning::Meaning;
+use crate::question::Asked;
+use crate::spill::capped;
+
+/// What hook programs are run with.
+pub struct ProgramHooksOptions {
+    /// Keeps the time of requests to servers.
+    pub clock: Arc<dyn Clock>,
+    /// Where texts of more than 10,000 characters are kept whole, a file each; made when it is needed. Without it
+    /// only their beginning is left.
+    pub spill: Option<PathBuf>,
+    /// Values of the variables that a server's headers may name, if the hook's policy allows the name too.
+    pub header_env: HashMap<String, String>,
+    /// Names of variables that commands see besides those that every child does. `OTEL_…` never passes.
+    pub extra_env: Vec<String>,
+}
+
+/// Runs hook programs: commands below `provost-process`'s guard, and requests to servers.
+///
+/// A command gets the question as one JSON object on its standard input, which it needn't read, in the workspace, in
+/// a session of its own, without a terminal. The hook's timeout covers everything from the start on; what is left of
+/// the command half a second after that is ended by force, and so is what it leaves running when it ends by itself.
+/// 64 KiB are kept of each of its streams, and 64 KiB read of a server's answer.
+pub struct ProgramHooks {
+    poster: Poster,
+    matchers: Matchers,
+    spill: Option<PathBuf>,
+    extra_env: Vec<String>,
+}
+
+impl ProgramHooks {
+    /// Runs nothing yet.
+    #[must_use]
+    pub fn new(options: ProgramHooksOptions) -> Self {
+        Self {
+            poster: Poster::new(options.clock, options.header_env),
+            matchers: Matchers::default(),
+            spill: options.spill,
+            extra_env: options.extra_env,
+        }
+    }
+
+    /// Whether matcher and condition let the question through.
+    ///
+    /// # Errors
+    /// When one of them can't be read or decided, in words.
+    fn chosen(&self, hook: &HookPolicy, asked: Asked<'_>) -> Result<bool, String> {
+        if let (Some(matcher), Some(names)) = (&hook.matcher, asked.names(hook.contract)) {
+            let matcher = self.matchers.get(asked.moment, matcher);
+            if !matcher.as_ref().as_ref().map_err(Clone::clone)?.hits(&names)? {
+                return Ok(false);
+            }
+        }
+        hook.condition.as_deref().map_or(Ok(true), |condition| condition::holds(condition, asked))
+    }
+
+    async fn hear(&self, hook: &HookPolicy, asked: Asked<'_>, cancel: &CancellationToken) -> Meaning {
+        if let Err(words) = self.chosen(hook, asked) {
+            return Meaning::failed(words);
+        }
+        let question = match serde_json::to_vec(&asked.json()) {
+            Ok(question) => question,
+            Err(error) => return Meaning::failed(format!("its question can't be written: {error}")),
+        };
+        let timeout = Duration::from_millis(hook.timeout_ms);
+        match &hook.program {
+            None => Meaning::failed("its policy names no program"),
+            Some(HookProgram::Http { url, headers, allowed_env }) => {
+                let address = Address { url, headers, allowed_env, timeout };
+                match self.poster.ask(address, question, cancel).await {
+                    Ok(body) => of_body(hook, asked, &body),
+                    Err(why) => Meaning::failed(why),
+                }
+            }
+            Some(program) => {
+                let command = Command { program, timeout, extra_env: &self.extra_env };
+                match command::ask(command, asked, question, cancel).await {
+                    Ok(finished) => of_command(hook, asked, &finished),
+                    Err(why) => Meaning::failed(why),
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl HookPrograms for ProgramHooks {
+    /// A hook whose matcher or condition can't be read is asked, so that somebody hears of it: its answer is that it
+    /// has none.
+    fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool {
+        self.chosen(hook, Asked { question, moment }).unwrap_or(true)
+    }
+
+    async fn ask(
+        &self,
+        hook: &HookPolicy,
+        question: &HookQuestion,
+        moment: HookMoment,
+        cancel: &CancellationToken,
+    ) -> HookAnswer {
+        let meaning = self.hear(hook, Asked { question, moment }, cancel).await;
+        capped(meaning.into_answer(), self.spill.as_deref()).await
+    }
+}

@@ -1,0 +1,331 @@
+//! The JSON that a hook is given: Claude Code's names and types, and Provost's own words beside them.
+
+use provost_engine::{CallDetails, ConsultDetails, StopCheck};
+use provost_event::{
+    Effort, Entry, ErrorClass, HookContract, HookMoment, HookSubject, Json, Outcome, Seq, SessionId,
+    SessionSource, ToolFinished, ToolStatus,
+};
+use provost_harness::{HookQuestion, HookQuestionSubject};
+use serde_json::{Map, Value, json};
+
+use crate::matcher::{Names, has_matchers};
+use crate::moment::{event_name, is_about_a_call};
+use crate::tool;
+
+/// The only way in which Provost starts to shorten a conversation.
+const COMPACTION_TRIGGER: &str = "auto";
+/// What scripts are told of every end: the other reasons are things that people do on a screen.
+const END_REASON: &str = "other";
+
+/// A question to the hooks of one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) question: &'a HookQuestion,
+    pub(crate) moment: HookMoment,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) const fn session(self) -> SessionId {
+        match &self.question.subject {
+            HookQuestionSubject::Consult(consult) => consult.session,
+            HookQuestionSubject::Stop(check) => check.session,
+        }
+    }
+
+    fn about(self) -> Option<&'a HookSubject> {
+        match &self.question.subject {
+            HookQuestionSubject::Consult(consult) => Some(&consult.about),
+            HookQuestionSubject::Stop(_) => None,
+        }
+    }
+
+    fn details(self) -> &'a ConsultDetails {
+        match &self.question.subject {
+            HookQuestionSubject::Consult(consult) => &consult.details,
+            HookQuestionSubject::Stop(_) => &ConsultDetails::None,
+        }
+    }
+
+    /// The tool call that it is about.
+    pub(crate) fn call(self) -> Option<&'a CallDetails> {
+        match self.details() {
+            ConsultDetails::Call(call) | ConsultDetails::Result { call, .. } => Some(call),
+            _ => None,
+        }
+    }
+
+    fn failed(self) -> bool {
+        matches!(self.about(), Some(HookSubject::Result { is_error: true, .. }))
+    }
+
+    /// The event's name as the hook is told it.
+    pub(crate) fn event(self) -> &'static str {
+        event_name(self.moment, self.failed())
+    }
+
+    /// What matchers are held against; `None` where they say nothing.
+    pub(crate) fn names(self, contract: HookContract) -> Option<Names<'a>> {
+        if !has_matchers(self.moment) {
+            return None;
+        }
+        if is_about_a_call(self.moment) {
+            return Some(tool::names(&self.call()?.tool, contract));
+        }
+        match (self.moment, self.about()?) {
+            (HookMoment::SessionStart, HookSubject::Session { source }) => Some(vec![source_name(*source)]),
+            (HookMoment::PreCompact | HookMoment::PostCompact, _) => Some(vec![COMPACTION_TRIGGER]),
+            (HookMoment::SessionEnd, _) => Some(vec![END_REASON]),
+            (HookMoment::Notification, about) => Some(vec![notification_type(about)]),
+            (HookMoment::StopFailure, HookSubject::Closing { outcome }) => Some(vec![error_kind(outcome)]),
+            _ => None,
+        }
+    }
+
+    fn finished(self, seq: Seq) -> Option<&'a ToolFinished> {
+        let session = self.session().into();
+        let mut records = self.question.records.iter();
+        let found = records.find(|record| record.seq == seq && record.actor == session)?;
+        match &found.entry {
+            Entry::ToolFinished(finished) => Some(finished),
+            _ => None,
+        }
+    }
+
+    /// The question as the hook reads it.
+    pub(crate) fn json(self) -> Value {
+        let mut out = self.common();
+        match &self.question.subject {
+            HookQuestionSubject::Stop(check) => put(&mut out, stop(check)),
+            HookQuestionSubject::Consult(consult) => {
+                out.insert("turn".to_owned(), consult.turn.into());
+                put(&mut out, self.subject(&consult.about));
+                put(&mut out, self.more());
+            }
+        }
+        Value::Object(out)
+    }
+
+    fn common(self) -> Map<String, Value> {
+        let session = self.session();
+        let mut out = Map::new();
+        put(
+            &mut out,
+            json!({
+                "session_id": session.to_string(),
+                "transcript_path": self.question.transcript_path.as_deref().unwrap_or("".as_ref()).to_string_lossy(),
+                "cwd": self.question.workspace.to_string_lossy(),
+                "hook_event_name": self.event(),
+                "run_id": session.run.to_string(),
+            }),
+        );
+        if has_permission_mode(self.moment) {
+            out.insert("permission_mode".to_owned(), "default".into());
+        }
+        if let Some(level) = self.effort().filter(|_| is_about_a_call(self.moment)) {
+            out.insert("effort".to_owned(), json!({ "level": level }));
+        }
+        out
+    }
+
+    /// How much the model shall think, in a script's words.
+    pub(crate) fn effort(self) -> Option<&'static str> {
+        self.question.model.effort.map(|effort| match effort {
+            Effort::Minimal | Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+        })
+    }
+
+    fn subject(self, about: &HookSubject) -> Value {
+        match about {
+            HookSubject::Session { source } => {
+                json!({ "source": source_name(*source), "model": self.question.model.name })
+            }
+            HookSubject::Prompt { text, by } => json!({ "prompt": text, "prompt_by": by }),
+            HookSubject::Request { call } => json!({ "call": call, "model": self.question.model.name }),
+            HookSubject::Call { .. } | HookSubject::Approval { .. } | HookSubject::Result { .. } => {
+                self.call().map_or_else(empty, |call| self.call_fields(call))
+            }
+            HookSubject::Batch { .. } | HookSubject::TurnEnd { .. } => empty(),
+            HookSubject::Compaction => {
+                json!({ "trigger": COMPACTION_TRIGGER, "custom_instructions": "" })
+            }
+            HookSubject::Compacted => json!({ "trigger": COMPACTION_TRIGGER }),
+            HookSubject::Closing { outcome } => json!({ "outcome": outcome }),
+        }
+    }
+
+    fn call_fields(self, call: &CallDetails) -> Value {
+        let mut fields = self.told(call);
+        let more = match self.moment {
+            HookMoment::Notification => notification(
+                self.about(),
+                format!("Provost needs permission to use {}", tool::name_elsewhere(&call.tool)),
+            ),
+            HookMoment::Approval => json!({ "provost_why": call.why }),
+            _ => json!({ "tool_use_id": call.call }),
+        };
+        put(&mut fields, more);
+        Value::Object(fields)
+    }
+
+    /// A call under both of its names.
+    fn told(self, call: &CallDetails) -> Map<String, Value> {
+        let input = value_of(&call.input);
+        let mut fields = Map::new();
+        put(
+            &mut fields,
+            json!({
+                "tool_name": tool::name_elsewhere(&call.tool),
+                "tool_input": tool::input_elsewhere(&call.tool, &input, &self.question.workspace),
+                "provost_tool": call.tool,
+                "provost_input": input,
+            }),
+        );
+        fields
+    }
+
+    /// What the question's details say.
+    fn more(self) -> Value {
+        match self.details() {
+            ConsultDetails::None | ConsultDetails::Call(_) => self.closing_words(""),
+            ConsultDetails::Request { items, input_tokens, tool_calls } => {
+                json!({ "items": items, "input_tokens": input_tokens, "tool_calls": tool_calls })
+            }
+            ConsultDetails::Result { call, finished } => self.result(call, *finished),
+            ConsultDetails::Batch { calls } => {
+                let calls = calls.iter().map(|(call, seq)| self.batched(call, *seq));
+                json!({ "tool_calls": calls.collect::<Vec<_>>() })
+            }
+            ConsultDetails::Text { tool_calls, last_text } => {
+                let mut fields = Map::new();
+                put(
+                    &mut fields,
+                    json!({
+                        "tool_calls": tool_calls,
+                        "last_text": last_text,
+                        "last_assistant_message": last_text,
+                    }),
+                );
+                put(&mut fields, self.closing_words(last_text));
+                Value::Object(fields)
+            }
+            ConsultDetails::Compacted { summary } => json!({ "compact_summary": summary }),
+        }
+    }
+
+    fn result(self, call: &CallDetails, seq: Seq) -> Value {
+        let input = value_of(&call.input);
+        let finished = self.finished(seq);
+        let duration = finished.map(|finished| finished.duration_ms);
+        if self.failed() {
+            return json!({
+                "error": finished.map(tool::error_text).unwrap_or_default(),
+                "is_interrupt": finished.is_some_and(|finished| finished.status == ToolStatus::Cancelled),
+                "duration_ms": duration,
+            });
+        }
+        let response = finished.map(|it| tool::response(it, &input, &self.question.workspace));
+        json!({ "tool_response": response, "duration_ms": duration })
+    }
+
+    fn batched(self, call: &CallDetails, seq: Seq) -> Value {
+        let mut fields = self.told(call);
+        let output = self.finished(seq).map(|finished| finished.output.as_str());
+        put(&mut fields, json!({ "tool_use_id": call.call, "tool_response": output }));
+        Value::Object(fields)
+    }
+
+    /// What is said of the rest or end to come, at each of its moments.
+    fn closing_words(self, last_text: &str) -> Value {
+        let Some(HookSubject::Closing { outcome }) = self.about() else { return empty() };
+        match (self.moment, outcome) {
+            (HookMoment::SessionEnd, _) => json!({ "reason": END_REASON }),
+            (HookMoment::Notification, _) => notification(self.about(), outcome.to_string()),
+            (HookMoment::StopFailure, Outcome::Failed { message, .. }) => json!({
+                "error": error_kind(outcome),
+                "error_details": message,
+                "last_assistant_message": message,
+                "last_text": last_text,
+            }),
+            _ => empty(),
+        }
+    }
+}
+
+fn empty() -> Value {
+    Value::Object(Map::new())
+}
+
+fn put(into: &mut Map<String, Value>, fields: Value) {
+    if let Value::Object(fields) = fields {
+        into.extend(fields);
+    }
+}
+
+pub(crate) fn value_of(json: &Json) -> Value {
+    json.read().unwrap_or_default()
+}
+
+fn stop(check: &StopCheck) -> Value {
+    json!({
+        "permission_mode": "default",
+        "stop_hook_active": check.blocked_before,
+        "last_assistant_message": check.final_text,
+        "background_tasks": [],
+        "session_crons": [],
+        "final_text": check.final_text,
+        "iterations": check.turn,
+        "tool_calls": check.tool_calls,
+        "stop_reason": "end_turn",
+    })
+}
+
+const fn has_permission_mode(moment: HookMoment) -> bool {
+    is_about_a_call(moment) || matches!(moment, HookMoment::PromptSubmit | HookMoment::PostToolBatch)
+}
+
+const fn source_name(source: SessionSource) -> &'static str {
+    match source {
+        SessionSource::Startup => "startup",
+        SessionSource::Resume => "resume",
+    }
+}
+
+fn notification(about: Option<&HookSubject>, message: String) -> Value {
+    let (kind, title) = match about.map(notification_type) {
+        Some(kind @ "permission_prompt") => (kind, "Permission needed"),
+        Some(kind @ "agent_completed") => (kind, "Agent finished"),
+        Some(kind) => (kind, "Agent waits"),
+        None => ("agent_needs_input", "Agent waits"),
+    };
+    json!({ "message": message, "title": title, "notification_type": kind })
+}
+
+const fn notification_type(about: &HookSubject) -> &'static str {
+    match about {
+        HookSubject::Approval { .. } => "permission_prompt",
+        HookSubject::Closing { outcome } if outcome.is_final() => "agent_completed",
+        _ => "agent_needs_input",
+    }
+}
+
+/// A failure in the few words that scripts know.
+const fn error_kind(outcome: &Outcome) -> &'static str {
+    let Outcome::Failed { class, .. } = outcome else { return "unknown" };
+    match class {
+        ErrorClass::RateLimited => "rate_limit",
+        ErrorClass::Overloaded => "overloaded",
+        ErrorClass::Unauthorized | ErrorClass::Forbidden => "authentication_failed",
+        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong => "invalid_request",
+        ErrorClass::NotFound => "model_not_found",
+        ErrorClass::Server
+        | ErrorClass::Transport
+        | ErrorClass::Cut
+        | ErrorClass::Stalled
+        | ErrorClass::Nonsense => "server_error",
+        ErrorClass::Refusal | ErrorClass::Aborted | ErrorClass::ScriptMismatch | ErrorClass::Storage => {
+            "unknown"
+        }
+    }
+}

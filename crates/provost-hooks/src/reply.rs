@@ -1,0 +1,161 @@
+//! The JSON that a hook answers with, and what else it may print.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What a hook printed or sent.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Nothing but spaces.
+    Nothing,
+    /// Something that is no JSON object; with a complaint where it was probably meant to be one.
+    Text { text: String, complaint: Option<String> },
+    /// An answer.
+    Reply(Box<Reply>),
+    /// A JSON object that is no answer, for this reason: nothing in it counts.
+    Misfit(String),
+}
+
+/// An answer of a hook.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) top: Top,
+    pub(crate) specific: Specific,
+    /// What stands where it doesn't count, in words.
+    pub(crate) strays: Vec<String>,
+}
+
+/// The fields for every event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Top {
+    #[serde(rename = "continue")]
+    pub(crate) goes_on: Option<bool>,
+    pub(crate) stop_reason: Option<String>,
+    #[serde(rename = "suppressOutput")]
+    _suppress_output: Option<bool>,
+    pub(crate) system_message: Option<String>,
+    pub(crate) decision: Option<TopDecision>,
+    pub(crate) reason: Option<String>,
+    hook_specific_output: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TopDecision {
+    Approve,
+    Block,
+}
+
+/// The fields for one event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Specific {
+    pub(crate) permission_decision: Option<PermissionDecision>,
+    pub(crate) permission_decision_reason: Option<String>,
+    pub(crate) updated_input: Option<Value>,
+    pub(crate) additional_context: Option<String>,
+    pub(crate) decision: Option<RequestDecision>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PermissionDecision {
+    Allow,
+    Deny,
+    Ask,
+    Defer,
+}
+
+/// What a hook says for a person who was asked.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RequestDecision {
+    pub(crate) behavior: Behavior,
+    pub(crate) message: Option<String>,
+    pub(crate) interrupt: Option<bool>,
+    pub(crate) updated_input: Option<Value>,
+    pub(crate) updated_permissions: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Behavior {
+    Allow,
+    Deny,
+}
+
+/// Fields that count only within `hookSpecificOutput`.
+const ONLY_WITHIN: &[&str] =
+    &["permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput", "hookEventName"];
+
+/// Wishes within `hookSpecificOutput` that are never granted.
+const NEVER_TAKEN: &[&str] = &[
+    "updatedToolOutput",
+    "updatedMCPToolOutput",
+    "classifierContext",
+    "initialUserMessage",
+    "suppressOriginalPrompt",
+    "sessionTitle",
+    "watchPaths",
+    "reloadSkills",
+];
+
+/// Reads what a hook that was told of `event` printed.
+pub(crate) fn read(output: &str, event: &str) -> Said {
+    let text = output.trim();
+    if text.is_empty() {
+        return Said::Nothing;
+    }
+    if !text.starts_with('{') {
+        return Said::Text { text: text.to_owned(), complaint: None };
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => read_object(value, event),
+        Err(error) => {
+            let complaint = Some(format!("its output begins like a JSON object, but isn't one: {error}"));
+            Said::Text { text: text.to_owned(), complaint }
+        }
+    }
+}
+
+fn read_object(value: Value, event: &str) -> Said {
+    let strays = strays(&value);
+    let top = match serde_json::from_value::<Top>(value) {
+        Ok(top) => top,
+        Err(error) => return Said::Misfit(format!("its JSON answer counts for nothing: {error}")),
+    };
+    match specific(top.hook_specific_output.as_ref(), event) {
+        Ok(specific) => Said::Reply(Box::new(Reply { top, specific, strays })),
+        Err(words) => Said::Misfit(format!("its JSON answer counts for nothing: {words}")),
+    }
+}
+
+/// What stands where it counts for nothing, in words.
+fn strays(value: &Value) -> Vec<String> {
+    let outside = ONLY_WITHIN.iter().filter(|name| value.get(**name).is_some());
+    let outside = outside.map(|name| {
+        format!("`{name}` at the top of its answer counts for nothing: it belongs into `hookSpecificOutput`")
+    });
+    let within = value.get("hookSpecificOutput");
+    let untaken = NEVER_TAKEN.iter().filter(|name| within.and_then(|within| within.get(**name)).is_some());
+    outside.chain(untaken.map(|name| untaken_words(name))).collect()
+}
+
+pub(crate) fn untaken_words(name: &str) -> String {
+    format!("its `{name}` isn't taken: hooks decide, they don't change what others see or may do")
+}
+
+fn specific(output: Option<&Value>, event: &str) -> Result<Specific, String> {
+    let Some(output) = output.filter(|output| !output.is_null()) else { return Ok(Specific::default()) };
+    match output.get("hookEventName") {
+        Some(Value::String(name)) if name == event => {}
+        Some(name) => {
+            return Err(format!("`hookSpecificOutput` is for the event {name}, but this is \"{event}\""));
+        }
+        None => {
+            return Err(format!("`hookSpecificOutput` lacks `\"hookEventName\": \"{event}\"`"));
+        }
+    }
+    Specific::deserialize(output).map_err(|error| format!("in `hookSpecificOutput`: {error}"))
+}

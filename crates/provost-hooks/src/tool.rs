@@ -1,0 +1,320 @@
+//! Tools under the names that scripts know: their names, arguments and results, there and back.
+
+mod path;
+mod response;
+
+use std::path::Path;
+
+use provost_engine::names_of;
+use provost_event::HookContract;
+use serde_json::{Map, Value, json};
+
+use path::{absolute, relative};
+pub(crate) use response::{error_text, response};
+
+/// What one of Provost's tools is called elsewhere.
+struct Mapping {
+    own: &'static str,
+    /// The name scripts are told.
+    name: &'static str,
+    fields: &'static [Field],
+    /// Fields that Provost's tool doesn't have, with the one value that they always have.
+    fixed: &'static [(&'static str, Fixed)],
+}
+
+struct Field {
+    own: &'static str,
+    claude: &'static str,
+    form: Form,
+}
+
+/// How a field's value differs.
+#[derive(Clone, Copy)]
+enum Form {
+    Same,
+    /// Absolute there.
+    Path,
+    /// Seconds here, milliseconds there.
+    Seconds,
+    /// Steps of a plan.
+    Steps,
+}
+
+#[derive(Clone, Copy)]
+enum Fixed {
+    False,
+    Text(&'static str),
+}
+
+impl Fixed {
+    fn value(self) -> Value {
+        match self {
+            Self::False => Value::Bool(false),
+            Self::Text(text) => text.into(),
+        }
+    }
+}
+
+const fn field(own: &'static str, claude: &'static str, form: Form) -> Field {
+    Field { own, claude, form }
+}
+
+const MAPPINGS: &[Mapping] = &[
+    Mapping {
+        own: "shell",
+        name: "Bash",
+        fields: &[
+            field("command", "command", Form::Same),
+            field("description", "description", Form::Same),
+            field("timeout_secs", "timeout", Form::Seconds),
+        ],
+        fixed: &[("run_in_background", Fixed::False)],
+    },
+    Mapping {
+        own: "read_file",
+        name: "Read",
+        fields: &[
+            field("path", "file_path", Form::Path),
+            field("offset", "offset", Form::Same),
+            field("limit", "limit", Form::Same),
+        ],
+        fixed: &[],
+    },
+    Mapping {
+        own: "write_file",
+        name: "Write",
+        fields: &[field("path", "file_path", Form::Path), field("content", "content", Form::Same)],
+        fixed: &[],
+    },
+    Mapping {
+        own: "edit_file",
+        name: "Edit",
+        fields: &[
+            field("path", "file_path", Form::Path),
+            field("old_text", "old_string", Form::Same),
+            field("new_text", "new_string", Form::Same),
+            field("replace_all", "replace_all", Form::Same),
+        ],
+        fixed: &[("replace_all", Fixed::False)],
+    },
+    Mapping {
+        own: "search",
+        name: "Grep",
+        fields: &[
+            field("pattern", "pattern", Form::Same),
+            field("path", "path", Form::Path),
+            field("glob", "glob", Form::Same),
+            field("case_insensitive", "-i", Form::Same),
+            field("context_lines", "-C", Form::Same),
+            field("max_results", "head_limit", Form::Same),
+        ],
+        fixed: &[("output_mode", Fixed::Text("content")), ("-i", Fixed::False), ("multiline", Fixed::False)],
+    },
+    // Files by a pattern is the nearest that scripts have today; `LS` is what it was once.
+    Mapping {
+        own: "list_dir",
+        name: "Glob",
+        fields: &[field("path", "path", Form::Path), field("depth", "depth", Form::Same)],
+        fixed: &[("pattern", Fixed::Text("*"))],
+    },
+    Mapping {
+        own: "update_plan",
+        name: "TodoWrite",
+        fields: &[field("items", "todos", Form::Steps)],
+        fixed: &[],
+    },
+    Mapping { own: "spawn_agent", name: "Agent", fields: &[], fixed: &[] },
+];
+
+fn mapping(tool: &str) -> Option<&'static Mapping> {
+    MAPPINGS.iter().find(|mapping| mapping.own == tool)
+}
+
+/// The name that scripts are told.
+pub(crate) fn name_elsewhere(tool: &str) -> &str {
+    mapping(tool).map_or(tool, |mapping| mapping.name)
+}
+
+/// All names that a matcher may use: the one that scripts are told first, or the tool's own.
+pub(crate) fn names(tool: &str, contract: HookContract) -> Vec<&str> {
+    let first = match contract {
+        HookContract::Claude => name_elsewhere(tool),
+        HookContract::Provost => tool,
+    };
+    let others = names_of(tool).into_iter().filter(|name| *name != first);
+    std::iter::once(first).chain(others).collect()
+}
+
+/// A call's arguments as scripts know them. What has no counterpart stays as it is.
+pub(crate) fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
+    let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
+    let mut out = Map::new();
+    for (name, value) in input {
+        match mapping.fields.iter().find(|field| field.own == name) {
+            Some(field) => out.insert(field.claude.to_owned(), there(field.form, value, workspace)),
+            None => out.insert(name.clone(), value.clone()),
+        };
+    }
+    for (name, value) in mapping.fixed {
+        if out.get(*name).is_none_or(Value::is_null) {
+            out.insert((*name).to_owned(), value.value());
+        }
+    }
+    if tool == "list_dir" && input.get("depth").and_then(Value::as_u64).is_some_and(|depth| depth > 1) {
+        out.insert("pattern".to_owned(), "**/*".into());
+    }
+    Value::Object(out)
+}
+
+/// Arguments that a script wrote, as the tool itself takes them.
+fn input_here(tool: &str, input: &Value, workspace: &Path) -> Value {
+    let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
+    let mut out = Map::new();
+    for (name, value) in input {
+        let is_fixed = mapping.fixed.iter().any(|(fixed, it)| fixed == name && it.value() == *value);
+        let is_depth = tool == "list_dir" && name == "pattern" && value == "**/*";
+        if is_fixed || is_depth {
+            continue;
+        }
+        match mapping.fields.iter().find(|field| field.claude == name) {
+            Some(field) => out.insert(field.own.to_owned(), here(field.form, value, workspace)),
+            None => out.insert(name.clone(), value.clone()),
+        };
+    }
+    Value::Object(out)
+}
+
+/// The arguments that a script would have a call made with, as the tool takes them; `None` where they are those it
+/// has. What a call is described as makes no difference.
+pub(crate) fn changed(tool: &str, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
+    let wanted = input_here(tool, wanted, workspace);
+    let as_it_is = input_here(tool, &input_elsewhere(tool, input, workspace), workspace);
+    (essence(tool, &wanted) != essence(tool, &as_it_is)).then_some(wanted)
+}
+
+fn essence(tool: &str, input: &Value) -> Value {
+    let Value::Object(input) = input else { return input.clone() };
+    let says_nothing = |name: &str, value: &Value| {
+        value.is_null() || *value == Value::Bool(false) || (tool == "shell" && name == "description")
+    };
+    let kept = input.iter().filter(|(name, value)| !says_nothing(name, value));
+    Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+fn there(form: Form, value: &Value, workspace: &Path) -> Value {
+    match (form, value) {
+        (Form::Path, Value::String(path)) => absolute(workspace, path).into(),
+        (Form::Seconds, Value::Number(_)) => {
+            value.as_u64().map_or_else(|| value.clone(), |secs| secs.saturating_mul(1_000).into())
+        }
+        (Form::Steps, Value::Array(items)) => items.iter().map(todo_of).collect(),
+        _ => value.clone(),
+    }
+}
+
+fn here(form: Form, value: &Value, workspace: &Path) -> Value {
+    match (form, value) {
+        (Form::Path, Value::String(path)) => relative(workspace, path).into(),
+        (Form::Seconds, Value::Number(_)) => match value.as_u64() {
+            Some(ms) => ms.div_ceil(1_000).into(),
+            None => value.clone(),
+        },
+        (Form::Steps, Value::Array(todos)) => todos.iter().map(step_of).collect(),
+        _ => value.clone(),
+    }
+}
+
+fn todo_of(step: &Value) -> Value {
+    let text = step.get("text").cloned().unwrap_or_default();
+    let status = match step.get("status").and_then(Value::as_str) {
+        Some("done") => "completed",
+        Some(other) => other,
+        None => "pending",
+    };
+    json!({ "content": text, "status": status, "activeForm": text })
+}
+
+fn step_of(todo: &Value) -> Value {
+    let status = match todo.get("status").and_then(Value::as_str) {
+        Some("completed") => "done",
+        Some(other) => other,
+        None => "pending",
+    };
+    json!({ "text": todo.get("content").cloned().unwrap_or_default(), "status": status })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::{changed, input_elsewhere, input_here};
+
+    const HERE: &str = "/work/place";
+
+    fn inputs() -> Vec<(&'static str, Value)> {
+        vec![
+            ("shell", json!({ "command": "ls", "timeout_secs": 5, "description": "looks" })),
+            ("read_file", json!({ "path": "src/a.rs", "offset": 3, "limit": 4 })),
+            ("read_file", json!({ "path": "output:abc" })),
+            ("write_file", json!({ "path": "/elsewhere/b", "content": "x" })),
+            ("edit_file", json!({ "path": "a", "old_text": "x", "new_text": "y", "replace_all": true })),
+            ("search", json!({ "pattern": "x", "case_insensitive": true, "max_results": 3, "path": "src" })),
+            ("list_dir", json!({ "path": "src", "depth": 3 })),
+            ("update_plan", json!({ "items": [{ "text": "one", "status": "done" }] })),
+            ("mcp__a__b", json!({ "anything": [1] })),
+        ]
+    }
+
+    #[test]
+    fn arguments_come_back_as_they_went() {
+        for (tool, input) in inputs() {
+            let there = input_elsewhere(tool, &input, Path::new(HERE));
+            assert_eq!(input_here(tool, &there, Path::new(HERE)), input, "{tool}: {there}");
+            assert_eq!(changed(tool, &input, &there, Path::new(HERE)), None, "{tool}");
+        }
+    }
+
+    #[test]
+    fn arguments_have_the_names_that_scripts_know() {
+        let elsewhere = |tool, input| input_elsewhere(tool, &input, Path::new(HERE));
+        assert_eq!(
+            elsewhere("shell", json!({ "command": "ls", "timeout_secs": 5 })),
+            json!({ "command": "ls", "timeout": 5000, "run_in_background": false })
+        );
+        assert_eq!(
+            elsewhere("edit_file", json!({ "path": "./a/../b", "old_text": "x", "new_text": "y" })),
+            json!({ "file_path": "/work/place/b", "old_string": "x", "new_string": "y", "replace_all": false })
+        );
+        assert_eq!(elsewhere("read_file", json!({ "path": 7 })), json!({ "file_path": 7 }));
+        assert_eq!(elsewhere("read_file", json!("nonsense")), json!("nonsense"));
+        assert_eq!(elsewhere("list_dir", json!({ "depth": 2 })), json!({ "depth": 2, "pattern": "**/*" }));
+    }
+
+    #[test]
+    fn a_change_is_told_in_the_tools_own_words() {
+        let here = Path::new(HERE);
+        let input = json!({ "command": "rm x", "description": "cleans" });
+        assert_eq!(changed("shell", &input, &json!({ "command": "rm x" }), here), None);
+        assert_eq!(
+            changed("shell", &input, &json!({ "command": "rm -i x", "timeout": 9000 }), here),
+            Some(json!({ "command": "rm -i x", "timeout_secs": 9 }))
+        );
+        let input = json!({ "path": "a.txt", "content": "x" });
+        assert_eq!(
+            changed("write_file", &input, &json!({ "file_path": "/work/place/b.txt", "content": "x" }), here),
+            Some(json!({ "path": "b.txt", "content": "x" }))
+        );
+        let absolute = json!({ "path": "/work/place/a.txt", "content": "x" });
+        assert_eq!(
+            changed(
+                "write_file",
+                &absolute,
+                &json!({ "file_path": "/work/place/a.txt", "content": "x" }),
+                here
+            ),
+            None
+        );
+    }
+}

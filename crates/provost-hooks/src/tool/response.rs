@@ -1,0 +1,79 @@
+//! Results of tool calls as scripts know them.
+
+use std::path::Path;
+
+use provost_event::{ToolFinished, ToolStatus};
+use serde_json::{Value, json};
+
+use super::{input_elsewhere, name_elsewhere};
+
+/// The result of a call that did what it was asked. `input` is what Provost's tool was given.
+pub(crate) fn response(finished: &ToolFinished, input: &Value, workspace: &Path) -> Value {
+    let told = input_elsewhere(&finished.tool, input, workspace);
+    let told = |name: &str| told.get(name).cloned().unwrap_or_default();
+    let output = finished.output.as_str();
+    let done = !finished.status.is_error();
+    match name_elsewhere(&finished.tool) {
+        "Bash" => json!({
+            "stdout": output,
+            "stderr": "",
+            "interrupted": finished.status == ToolStatus::Cancelled,
+            "isImage": false,
+        }),
+        "Write" => json!({ "filePath": told("file_path"), "success": done }),
+        "Edit" => json!({
+            "filePath": told("file_path"),
+            "oldString": told("old_string"),
+            "newString": told("new_string"),
+            "replaceAll": told("replace_all"),
+            "success": done,
+        }),
+        "Read" => json!({
+            "type": "text",
+            "file": { "filePath": told("file_path"), "content": output },
+        }),
+        "TodoWrite" => json!({ "newTodos": told("todos") }),
+        _ => json!({ "content": output, "success": done }),
+    }
+}
+
+/// What went wrong with a call. A shell's exit status comes first, as scripts expect it.
+pub(crate) fn error_text(finished: &ToolFinished) -> String {
+    let output = finished.output.as_str();
+    let last = output.lines().next_back().unwrap_or_default();
+    let code = last.strip_prefix("exit status ").and_then(|code| code.parse::<i32>().ok());
+    match code {
+        Some(code) if finished.tool == "shell" => {
+            let rest = output.strip_suffix(last).unwrap_or_default().trim_end();
+            if rest.is_empty() { format!("Exit code {code}") } else { format!("Exit code {code}\n{rest}") }
+        }
+        _ => output.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_event::{ToolFinished, ToolStatus};
+
+    use super::error_text;
+
+    #[test]
+    fn a_shells_exit_status_stands_in_the_first_line() {
+        let failed = |tool: &str, output: &str| {
+            error_text(&ToolFinished {
+                call: "c".into(),
+                tool: tool.to_owned(),
+                status: ToolStatus::Error,
+                output: output.to_owned(),
+                images: Vec::new(),
+                whole: None,
+                duration_ms: 1,
+                memory: None,
+            })
+        };
+        assert_eq!(failed("shell", "oops\nmore\nexit status 3"), "Exit code 3\noops\nmore");
+        assert_eq!(failed("shell", "exit status 3"), "Exit code 3");
+        assert_eq!(failed("shell", "exit status unknown"), "exit status unknown");
+        assert_eq!(failed("read_file", "exit status 3"), "exit status 3");
+    }
+}

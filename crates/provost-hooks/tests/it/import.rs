@@ -1,0 +1,230 @@
+//! Hooks of `.claude/settings.json`.
+
+use std::fmt::Write as _;
+
+use expect_test::{Expect, expect};
+use provost_event::{HookContract, HookProgram, OnFailure};
+use provost_hooks::{Imported, import_claude};
+
+/// All that comes of a file, a line each.
+fn shown(imported: &Imported) -> String {
+    let mut out = String::new();
+    for hook in &imported.hooks {
+        let program = match &hook.program {
+            Some(HookProgram::Shell { command }) => format!("sh: {command}"),
+            Some(HookProgram::Exec { program, args }) => format!("exec: {program} {args:?}"),
+            Some(HookProgram::Http { url, headers, allowed_env }) => {
+                format!("post: {url} {headers:?} {allowed_env:?}")
+            }
+            None => "nothing".to_owned(),
+        };
+        let moment = hook.moment.name();
+        let _ = write!(out, "{} @ {moment} {} ms: {program}", hook.name, hook.timeout_ms);
+        if let Some(matcher) = &hook.matcher {
+            let _ = write!(out, " matcher={matcher}");
+        }
+        if let Some(condition) = &hook.condition {
+            let _ = write!(out, " if={condition}");
+        }
+        out.push('\n');
+        assert_eq!(hook.contract, HookContract::Claude);
+        assert_eq!(hook.on_failure, OnFailure::Continue);
+        assert!(hook.may_remind);
+    }
+    for skipped in &imported.skipped {
+        let _ = writeln!(out, "- {}: {}: {}", skipped.place, skipped.what, skipped.why);
+    }
+    out
+}
+
+fn check(text: &str, expected: Expect) {
+    expected.assert_eq(&shown(&import_claude(text, "settings.json")));
+}
+
+const REALISTIC: &str = r#"{
+  "permissions": { "allow": ["Bash(npm test)"] },
+  "hooks": {
+    "PreToolUse": [
+      { "matcher": "Bash", "hooks": [
+        { "type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/block-rm.sh", "timeout": 5 },
+        { "type": "command", "command": "python3 .claude/hooks/audit.py", "if": "Bash(git *)" },
+        { "type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/block-rm.sh", "timeout": 9 }
+      ] },
+      { "matcher": "Edit|MultiEdit|Write", "hooks": [
+        { "type": "command", "command": "npx", "args": ["prettier", "--check"], "statusMessage": "Formatting" },
+        { "type": "prompt", "prompt": "Is this safe? $ARGUMENTS" }
+      ] },
+      { "matcher": "Bash(", "hooks": [ { "type": "command", "command": "never.sh" } ] }
+    ],
+    "PostToolUse": [ { "matcher": "*", "hooks": [
+      { "type": "command", "command": "log.sh", "async": true },
+      { "type": "command", "command": "echo 'it'\"'\"'s'", "shell": "bash" },
+      { "type": "command", "command": "Get-Date", "shell": "powershell" }
+    ] } ],
+    "UserPromptSubmit": [ { "hooks": [ { "type": "command", "command": "date" } ] } ],
+    "Stop": [ { "matcher": "Bash", "hooks": [
+      { "type": "http", "url": "https://example.com/stop", "timeout": 2.5,
+        "headers": { "Authorization": "Bearer $TOKEN" }, "allowedEnvVars": ["TOKEN"] },
+      { "type": "mcp_tool", "server": "s", "tool": "t" },
+      { "type": "command", "command": "check.sh", "if": "Bash" }
+    ] } ],
+    "SessionStart": [ { "matcher": "startup", "hooks": [
+      { "type": "http", "url": "https://example.com/start" },
+      { "type": "command", "command": "context.sh", "once": true }
+    ] } ],
+    "SessionEnd": [ { "hooks": [ { "type": "command", "command": "bye.sh" } ] } ],
+    "SubagentStop": [ { "hooks": [ { "type": "command", "command": "x" } ] } ],
+    "PreToolUsed": [ { "hooks": [ { "type": "command", "command": "x" } ] } ],
+    "pre_tool_call": [ { "hooks": [ { "type": "command", "command": "x" } ] } ]
+  }
+}"#;
+
+#[test]
+fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
+    check(
+        REALISTIC,
+        expect![[r#"
+        claude:PostToolUse#2 exec @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
+        claude:PreToolUse#1 block-rm.sh @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
+        claude:PreToolUse#2 audit.py @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
+        claude:PreToolUse#4 npx @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
+        claude:SessionEnd#1 bye.sh @ session_end 1500 ms: sh: bye.sh
+        claude:SessionStart#2 context.sh @ session_start 600000 ms: sh: context.sh matcher=startup
+        claude:Stop#1 example.com:443 @ stop 2500 ms: post: https://example.com/stop [("Authorization", "Bearer $TOKEN")] ["TOKEN"]
+        claude:UserPromptSubmit#1 date @ prompt_submit 30000 ms: sh: date
+        - settings.json: hooks.PostToolUse[0].hooks[0]: the command hook `log.sh`: `async`: Provost waits for each of its hooks and runs none in the background
+        - settings.json: hooks.PostToolUse[0].hooks[2]: the command hook `Get-Date`: Provost runs commands in sh and bash, not in powershell
+        - settings.json: hooks.PreToolUse[0].hooks[2]: the command hook `"$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh`: it is the same as claude:PreToolUse#1 block-rm.sh, and runs once
+        - settings.json: hooks.PreToolUse[1].hooks[1]: the prompt hook `Is this safe? $ARGUMENTS`: Provost runs hooks of the types command and http, not prompt
+        - settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `never.sh`: the matcher `Bash(` can't be read as a regular expression: Parsing error at position 5: Opening parenthesis without closing parenthesis
+        - settings.json: hooks.PreToolUsed: the event `PreToolUsed`: there is no such event; `PreToolUse`?
+        - settings.json: hooks.SessionStart[0].hooks[0]: the http hook `https://example.com/start`: this event takes no http hooks
+        - settings.json: hooks.SessionStart[0].hooks[1]: the command hook `context.sh`: `once` counts only in a skill: it is asked each time
+        - settings.json: hooks.Stop[0]: the matcher `Bash`: this event has no matchers: the hooks are asked each time
+        - settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command and http, not mcp_tool
+        - settings.json: hooks.Stop[0].hooks[2]: the command hook `check.sh`: a hook with `if` never runs at an event that isn't about one tool call
+        - settings.json: hooks.SubagentStop: the event `SubagentStop`: Provost doesn't have this event: this version starts no sub-agents
+        - settings.json: hooks.pre_tool_call: the event `pre_tool_call`: there is no such event
+    "#]],
+    );
+}
+
+#[test]
+fn whoever_is_to_trust_a_file_sees_each_program_once() {
+    expect![[r#"
+        exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
+        "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh
+        python3 .claude/hooks/audit.py
+        npx prettier --check
+        bye.sh
+        context.sh
+        POST https://example.com/stop
+        date
+    "#]]
+    .assert_eq(&(import_claude(REALISTIC, "settings.json").programs.join("\n") + "\n"));
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names: Vec<_> = import_claude(REALISTIC, "s").hooks.into_iter().map(|hook| hook.name).collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn what_makes_no_sense_does_not_spoil_the_rest() {
+    check(
+        r#"{"hooks": {"PreToolUse": [
+            7,
+            {"matcher": "Bash"},
+            {"matcher": 5, "hooks": [{"type": "command", "command": "a"}]},
+            {"hooks": [
+                "text",
+                {"command": "a"},
+                {"type": "commnd", "command": "a"},
+                {"type": "command"},
+                {"type": "command", "command": 3},
+                {"type": "command", "command": "a", "timeout": "30"},
+                {"type": "command", "command": "a", "timeout": 0},
+                {"type": "command", "command": "a", "args": "b"},
+                {"type": "command", "command": "a", "if": "Bash(git"},
+                {"type": "http", "url": "ftp://x"},
+                {"type": "http", "url": "http://x", "headers": {"A": 1}},
+                {"type": "command", "command": "good.sh", "args": []}
+            ]}],
+            "Stop": {"hooks": []}}}"#,
+        expect![[r#"
+            claude:PreToolUse#13 good.sh @ pre_tool_call 600000 ms: exec: good.sh []
+            - settings.json: hooks.PreToolUse[0]: the entry: it has no list of `hooks`
+            - settings.json: hooks.PreToolUse[1]: the entry: it has no list of `hooks`
+            - settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `a`: its `matcher` is 5, which is no text
+            - settings.json: hooks.PreToolUse[3].hooks[0]: a hook of type unknown: it has no `type`
+            - settings.json: hooks.PreToolUse[3].hooks[1]: the unknown hook `a`: it has no `type`
+            - settings.json: hooks.PreToolUse[3].hooks[2]: the commnd hook `a`: there are no hooks of type `commnd`
+            - settings.json: hooks.PreToolUse[3].hooks[3]: a hook of type command: it has no `command`
+            - settings.json: hooks.PreToolUse[3].hooks[4]: a hook of type command: its `command` is no text
+            - settings.json: hooks.PreToolUse[3].hooks[5]: the command hook `a`: its `timeout` is no number of seconds above 0
+            - settings.json: hooks.PreToolUse[3].hooks[6]: the command hook `a`: its `timeout` is no number of seconds above 0
+            - settings.json: hooks.PreToolUse[3].hooks[7]: the command hook `a`: its `args` are no list of texts
+            - settings.json: hooks.PreToolUse[3].hooks[8]: the command hook `a`: its `if` can't be read: the pattern `Bash(git` isn't closed: write `)` at its end
+            - settings.json: hooks.PreToolUse[3].hooks[9]: the http hook `ftp://x`: its `url` doesn't begin with http:// or https://
+            - settings.json: hooks.PreToolUse[3].hooks[10]: the http hook `http://x`: its `headers` are no texts
+            - settings.json: hooks.Stop: the event `Stop`: it is no list
+        "#]],
+    );
+    check(
+        "{",
+        expect![[r#"
+        - settings.json: the file: it can't be read as JSON: EOF while parsing an object at line 1 column 1
+    "#]],
+    );
+    check(
+        "[]",
+        expect![[r#"
+        - settings.json: the file: it is no JSON object
+    "#]],
+    );
+    check("\u{feff}{}", expect![[""]]);
+    check(
+        r#"{"hooks": []}"#,
+        expect![[r#"
+        - settings.json: hooks: all hooks: `hooks` is no object of events
+    "#]],
+    );
+}
+
+#[test]
+fn hooks_that_are_switched_off_are_none() {
+    let hooks = r#""hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}"#;
+    check(
+        &format!(r#"{{"disableAllHooks": true, {hooks}}}"#),
+        expect![[r#"
+        - settings.json: disableAllHooks: all hooks: the file switches them off
+    "#]],
+    );
+    check(
+        &format!(r#"{{"disableAllHooks": false, {hooks}}}"#),
+        expect![[r#"
+        claude:Stop#1 a @ stop 600000 ms: sh: a
+    "#]],
+    );
+}
+
+#[test]
+fn hooks_at_the_end_share_what_the_most_patient_asks_for() {
+    let timeouts = |fields: &[&str]| {
+        let hooks: Vec<String> = fields
+            .iter()
+            .enumerate()
+            .map(|(at, fields)| format!(r#"{{"type": "command", "command": "c{at}"{fields}}}"#))
+            .collect();
+        let text = format!(r#"{{"hooks": {{"SessionEnd": [{{"hooks": [{}]}}]}}}}"#, hooks.join(","));
+        import_claude(&text, "s").hooks.iter().map(|hook| hook.timeout_ms).collect::<Vec<_>>()
+    };
+    assert_eq!(timeouts(&[""]), [1_500]);
+    assert_eq!(timeouts(&["", r#","timeout":10"#, r#","timeout":1"#]), [10_000, 10_000, 1_000]);
+    assert_eq!(timeouts(&["", r#","timeout":600"#]), [60_000, 60_000]);
+    assert_eq!(timeouts(&[r#","timeout":0.5"#]), [500]);
+}

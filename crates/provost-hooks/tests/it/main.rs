@@ -1,0 +1,20 @@
+//! Hook programs through their port: real shells, real servers, real settings files.
+
+#![cfg(unix)]
+
+#[cfg(test)]
+mod choosing;
+#[cfg(test)]
+mod claude;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod import;
+#[cfg(test)]
+mod own;
+#[cfg(test)]
+mod questions;
+#[cfg(test)]
+mod stage;
+#[cfg(test)]
+mod traps;

@@ -1,0 +1,269 @@
+//! A workspace, a session in it, and questions about it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use provost_engine::{CallDetails, Consult, ConsultDetails, StopCheck};
+use provost_event::{
+    Effort, Entry, ErrorClass, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookSubject,
+    Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
+    ToolFinished, ToolStatus,
+};
+use provost_harness::{Clock, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionSubject, SystemClock};
+use provost_hooks::{ProgramHooks, ProgramHooksOptions, moment_of};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// No hook of a test takes this long, unless its limits don't hold.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// Where the entry with a call's result stands.
+const FINISHED: Seq = Seq(7);
+
+pub(crate) struct Stage {
+    folder: TempDir,
+    pub(crate) hooks: ProgramHooks,
+    /// The call that questions about tools are about.
+    pub(crate) tool: &'static str,
+    pub(crate) input: Value,
+    pub(crate) output: &'static str,
+    pub(crate) effort: Option<Effort>,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self::with(Arc::new(SystemClock), &[], HashMap::new())
+    }
+
+    pub(crate) fn with(
+        clock: Arc<dyn Clock>,
+        extra_env: &[&str],
+        header_env: HashMap<String, String>,
+    ) -> Self {
+        let folder = TempDir::with_prefix("with space-").expect("a folder");
+        std::fs::create_dir(folder.path().join("work")).expect("a folder");
+        let options = ProgramHooksOptions {
+            clock,
+            spill: Some(folder.path().join("spill")),
+            header_env,
+            extra_env: extra_env.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        Self {
+            folder,
+            hooks: ProgramHooks::new(options),
+            tool: "shell",
+            input: json!({ "command": "rm -rf build" }),
+            output: "fine\n",
+            effort: None,
+        }
+    }
+
+    /// The folder the agent works in; its path has a space in it.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("a path").join("work")
+    }
+
+    pub(crate) fn spill(&self) -> PathBuf {
+        self.folder.path().join("spill")
+    }
+
+    pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.work().join(name);
+        std::fs::write(&path, text).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        path
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.work().join(name)).unwrap_or_default()
+    }
+
+    fn call(&self) -> CallDetails {
+        CallDetails {
+            call: "call-1".into(),
+            tool: self.tool.to_owned(),
+            input: Json::of(&self.input).expect("JSON"),
+            why: String::new(),
+        }
+    }
+
+    fn session() -> SessionId {
+        SessionId::root(RunId::from_entropy(7))
+    }
+
+    fn record(&self, status: ToolStatus) -> Arc<Record> {
+        let finished = ToolFinished {
+            call: "call-1".into(),
+            tool: self.tool.to_owned(),
+            status,
+            output: self.output.to_owned(),
+            images: Vec::new(),
+            whole: None,
+            duration_ms: 12,
+            memory: None,
+        };
+        Arc::new(Record {
+            actor: Self::session().into(),
+            seq: FINISHED,
+            at: Timestamp(0),
+            entry: Entry::ToolFinished(finished),
+        })
+    }
+
+    /// A question that hooks of `moment` are asked; `failed` tells of results.
+    pub(crate) fn question(&self, moment: HookMoment, failed: bool) -> HookQuestion {
+        let (subject, records) = if moment == HookMoment::Stop {
+            let check = StopCheck {
+                session: Self::session(),
+                turn: 3,
+                tool_calls: 5,
+                final_text: "All done.".to_owned(),
+                blocked_before: true,
+            };
+            (HookQuestionSubject::Stop(check), Vec::new())
+        } else {
+            let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
+            let (about, details) = self.subject(moment, failed);
+            let consult = Consult { session: Self::session(), turn: 3, about, details };
+            (HookQuestionSubject::Consult(consult), vec![self.record(status)])
+        };
+        let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);
+        model.effort = self.effort;
+        HookQuestion {
+            subject,
+            workspace: Arc::from(self.work()),
+            model,
+            transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
+            records,
+        }
+    }
+
+    fn subject(&self, moment: HookMoment, failed: bool) -> (HookSubject, ConsultDetails) {
+        use HookMoment as M;
+        let call = || "call-1".into();
+        let text = || ConsultDetails::Text { tool_calls: 5, last_text: "All done.".to_owned() };
+        let failure = Outcome::Failed { class: ErrorClass::Overloaded, message: "no room".to_owned() };
+        match moment {
+            M::SessionStart => {
+                (HookSubject::Session { source: SessionSource::Startup }, ConsultDetails::None)
+            }
+            M::PromptSubmit => {
+                let prompt = HookSubject::Prompt { text: "do it".to_owned(), by: "user".to_owned() };
+                (prompt, ConsultDetails::None)
+            }
+            M::PreLlmRequest => {
+                let details = ConsultDetails::Request { items: 4, input_tokens: Some(99), tool_calls: 1 };
+                (HookSubject::Request { call: 2 }, details)
+            }
+            M::PreToolCall => (HookSubject::Call { call: call() }, ConsultDetails::Call(self.call())),
+            M::Approval | M::Notification => {
+                let why = "rule ask shell".to_owned();
+                let details = ConsultDetails::Call(CallDetails { why, ..self.call() });
+                (HookSubject::Approval { call: call() }, details)
+            }
+            M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
+                let is_error = failed || moment == M::PostToolFailure;
+                let details = ConsultDetails::Result { call: self.call(), finished: FINISHED };
+                (HookSubject::Result { call: call(), is_error }, details)
+            }
+            M::PostToolBatch => {
+                let calls = vec![(self.call(), FINISHED)];
+                (HookSubject::Batch { turn: 3 }, ConsultDetails::Batch { calls })
+            }
+            M::TurnEnd => (HookSubject::TurnEnd { turn: 3 }, text()),
+            M::PreCompact => (HookSubject::Compaction, ConsultDetails::None),
+            M::PostCompact => {
+                (HookSubject::Compacted, ConsultDetails::Compacted { summary: "short".to_owned() })
+            }
+            M::Abort | M::StopFailure => (HookSubject::Closing { outcome: failure }, text()),
+            M::SessionEnd | M::Stop => {
+                (HookSubject::Closing { outcome: Outcome::Completed { verdict: None } }, text())
+            }
+        }
+    }
+
+    pub(crate) async fn ask(&self, hook: &HookPolicy) -> HookAnswer {
+        self.ask_about(hook, false).await
+    }
+
+    pub(crate) async fn ask_about(&self, hook: &HookPolicy, failed: bool) -> HookAnswer {
+        let question = self.question(hook.moment, failed);
+        let cancel = CancellationToken::new();
+        let asked = self.hooks.ask(hook, &question, hook.moment, &cancel);
+        tokio::time::timeout(DEADLINE, asked).await.expect("it answers in time")
+    }
+
+    pub(crate) fn wants(&self, hook: &HookPolicy) -> bool {
+        self.hooks.wants(hook, &self.question(hook.moment, false), hook.moment)
+    }
+
+    /// The JSON that a hook of `event` reads.
+    pub(crate) async fn told(&self, event: &str, failed: bool) -> Value {
+        let answer = self.ask_about(&claude(event, "cat > told.json"), failed).await;
+        assert_eq!(answer, HookAnswer::only(HookDecision::Continue));
+        serde_json::from_str(&self.file("told.json")).expect("JSON")
+    }
+
+    /// How many processes work in the workspace.
+    pub(crate) fn left_running(&self) -> usize {
+        let here = self.work();
+        let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+        processes.filter(|entry| is_in(&entry.path(), &here)).count()
+    }
+}
+
+fn is_in(process: &Path, folder: &Path) -> bool {
+    std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder)
+}
+
+/// A hook with a command, by the contract of existing scripts.
+pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
+    HookPolicy {
+        name: "the hook".to_owned(),
+        moment: moment_of(event).expect("an event"),
+        matcher: None,
+        condition: None,
+        program: Some(HookProgram::Shell { command: command.to_owned() }),
+        contract: HookContract::Claude,
+        timeout_ms: 20_000,
+        on_failure: OnFailure::Continue,
+        may_remind: true,
+    }
+}
+
+/// The same by Provost's own contract.
+pub(crate) fn own(event: &str, command: &str) -> HookPolicy {
+    HookPolicy { contract: HookContract::Provost, ..claude(event, command) }
+}
+
+/// An answer in a line or a few.
+pub(crate) fn shown(answer: &HookAnswer) -> String {
+    let mut lines = vec![match &answer.decision {
+        HookDecision::Continue => "continue".to_owned(),
+        HookDecision::Allow => "allow".to_owned(),
+        HookDecision::Ask(why) => format!("ask: {why}"),
+        HookDecision::Deny(why) => format!("deny: {why}"),
+        HookDecision::Pause(why) => format!("pause: {why}"),
+        HookDecision::Abort(why) => format!("abort: {why}"),
+        HookDecision::Failed(why) => format!("failed: {why}"),
+    }];
+    lines.extend(answer.reminders.iter().map(|body| format!("remind: {body}")));
+    lines.extend(answer.note.iter().map(|note| format!("note: {note}")));
+    lines.join(" | ").replace('\n', "\\n")
+}
+
+/// Asks each script and holds what it comes to against what is expected; all that differ are shown.
+pub(crate) async fn check(cases: &[(&str, &str, &str)], hook: fn(&str, &str) -> HookPolicy) {
+    let mut wrong = Vec::new();
+    for (event, script, expected) in cases {
+        let stage = Stage::new();
+        let answer = shown(&stage.ask(&hook(event, script)).await);
+        if answer != *expected {
+            wrong.push(format!("{event}: {script}\n  is       {answer}\n  expected {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
