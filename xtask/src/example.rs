@@ -15,10 +15,15 @@ pub(crate) fn fix_the_bug() -> Result<()> {
     }
     let project = folder.join("project");
     copy_folder(&workspace().join("examples/fix-the-bug/project"), &project)?;
-    let mut run = Command::new(program);
-    run.args(["run", "Make the tests of this project pass."]);
-    run.current_dir(&project).env("PROVOST_STATE_DIR", folder.join("state"));
-    must(&mut run)?;
+    let provost = |args: &[&str]| {
+        eprintln!("$ provost {}", args.join(" "));
+        let mut command = Command::new(&program);
+        command.args(args).current_dir(&project).env("PROVOST_STATE_DIR", folder.join("state"));
+        must(&mut command)
+    };
+    // Its settings name a command: whoever runs a project of others sees that first, and agrees to it.
+    provost(&["trust", "--yes"])?;
+    provost(&["run", "Make the tests of this project pass."])?;
     eprintln!("\nThe repaired project is in target/fix-the-bug/project.");
     Ok(())
 }

@@ -70,7 +70,10 @@ impl Scene {
         fs::create_dir_all(folder.join("work"))?;
         fs::write(folder.join("work/agent.yaml"), script())?;
         fs::write(folder.join("work/provost.toml"), SETTINGS)?;
-        Ok(Self { program: program.to_owned(), folder: folder.to_owned() })
+        let scene = Self { program: program.to_owned(), folder: folder.to_owned() };
+        let trusted = scene.provost(&["trust", "--yes"]).output()?;
+        ensure!(trusted.status.success(), "trust: {}", String::from_utf8_lossy(&trusted.stderr));
+        Ok(scene)
     }
 
     fn provost(&self, args: &[&str]) -> Command {

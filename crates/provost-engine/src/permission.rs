@@ -119,38 +119,23 @@ impl Permissions {
             return rule.ruling(Permission::Deny, "it is never made");
         }
         let coverage = Coverage::of(&rules, &call);
-        self.asked(&rules, &call, &coverage).unwrap_or_else(|| self.covered(&coverage))
-    }
-
-    /// The question that patterns raise about a call, unless it is answered.
-    fn asked(&self, rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ruling> {
-        if let Some(rule) = touching(rules, call, Kind::Deny, Touch::Maybe) {
-            return Some(rule.ruling(Permission::Ask, "whether it is met shows only when the command runs"));
+        let covered = self.covered(&coverage);
+        match doubted(&rules, &call) {
+            // What can't be told is no reason to ask about what isn't made anyway.
+            Some(_) if covered.permission == Permission::Deny => covered,
+            Some(ruling) => ruling,
+            None => asked(&rules, &call, &coverage).unwrap_or(covered),
         }
-        let bound = |kind| rules.iter().any(|rule| rule.kind == kind && rule.pattern.is_bound());
-        let unclear = call.unclear().filter(|_| bound(Kind::Deny) || bound(Kind::Ask));
-        let approved_whole =
-            || rules.iter().any(|rule| rule.kind == Kind::Approved && !rule.pattern.is_bound());
-        if let Some(why) = unclear
-            && (bound(Kind::Deny) || !approved_whole())
-        {
-            let why = format!("what the call does can't be told from its text: {why}");
-            return Some(Ruling { permission: Permission::Ask, rule: None, why, by_default: false });
-        }
-        let lifted = |part: usize, ask: &Rule| {
-            coverage.approved.get(part).copied().flatten().is_some() || !ask.pattern.touches_part(call, part)
-        };
-        let open = |rule: &&&Rule| (0..call.parts()).any(|part| !lifted(part, rule));
-        let asks = rules.iter().filter(|rule| rule.kind == Kind::Ask && rule.pattern.touch(call) > Touch::No);
-        let rule = most_specific(asks.filter(open).copied())?;
-        Some(rule.ruling(Permission::Ask, "somebody must agree to it"))
     }
 
     /// What becomes of a call that no pattern forbids or asks about.
     fn covered(&self, coverage: &Coverage<'_>) -> Ruling {
-        let counts = self.otherwise != Permission::Deny;
-        let by = |(allowed, approved): (&Option<_>, &Option<_>)| allowed.or(approved.filter(|_| counts));
-        let all: Option<Vec<&Rule>> = coverage.allowed.iter().zip(&coverage.approved).map(by).collect();
+        let denies = self.otherwise == Permission::Deny;
+        let by = |((allowed, approved), asked): ((&Option<_>, &Option<_>), &bool)| {
+            allowed.or(approved.filter(|_| *asked || !denies))
+        };
+        let parts = coverage.allowed.iter().zip(&coverage.approved).zip(&coverage.asked);
+        let all: Option<Vec<&Rule>> = parts.map(by).collect();
         match all.and_then(|rules| most_specific(rules.into_iter())) {
             Some(rule) => rule.ruling(Permission::Allow, "it may be made"),
             None => self.by_default(),
@@ -167,10 +152,36 @@ impl Permissions {
     }
 }
 
+/// The question that is raised by what a call's text doesn't tell.
+fn doubted(rules: &[&Rule], call: &Call<'_>) -> Option<Ruling> {
+    if let Some(rule) = touching(rules, call, Kind::Deny, Touch::Maybe) {
+        return Some(rule.ruling(Permission::Ask, "whether it is met shows only when the command runs"));
+    }
+    let bound = |kind| rules.iter().any(|rule| rule.kind == kind && rule.pattern.is_bound());
+    let why = call.unclear().filter(|_| bound(Kind::Deny) || bound(Kind::Ask))?;
+    let approved_whole = rules.iter().any(|rule| rule.kind == Kind::Approved && !rule.pattern.is_bound());
+    if approved_whole && !bound(Kind::Deny) {
+        return None;
+    }
+    let why = format!("what the call does can't be told from its text: {why}");
+    Some(Ruling { permission: Permission::Ask, rule: None, why, by_default: false })
+}
+
+/// The question that an `ask` raises about a call, unless all the parts that it speaks of are approved.
+fn asked(rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ruling> {
+    let approved = |part: usize| coverage.approved.get(part).copied().flatten().is_some();
+    let open =
+        |rule: &&Rule| (0..call.parts()).any(|part| !approved(part) && rule.pattern.touches_part(call, part));
+    let asks = rules.iter().copied().filter(|rule| rule.kind == Kind::Ask).filter(open);
+    most_specific(asks).map(|rule| rule.ruling(Permission::Ask, "somebody must agree to it"))
+}
+
 /// Which patterns cover which parts of a call.
 struct Coverage<'r> {
     allowed: Vec<Option<&'r Rule>>,
     approved: Vec<Option<&'r Rule>>,
+    /// Which of the approved an `ask` speaks of: these an approval lets pass also where all others are denied.
+    asked: Vec<bool>,
 }
 
 impl<'r> Coverage<'r> {
@@ -189,7 +200,11 @@ impl<'r> Coverage<'r> {
             }
             covered
         };
-        Self { allowed: by(Kind::Allow), approved: by(Kind::Approved) }
+        let asks =
+            |part| rules.iter().any(|rule| rule.kind == Kind::Ask && rule.pattern.touches_part(call, part));
+        let approved = by(Kind::Approved);
+        let asked = approved.iter().enumerate().map(|(part, rule)| rule.is_some() && asks(part)).collect();
+        Self { allowed: by(Kind::Allow), approved, asked }
     }
 }
 

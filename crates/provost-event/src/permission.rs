@@ -123,6 +123,13 @@ pub struct ApprovalResolved {
     pub by: String,
 }
 
+impl ApprovalResolved {
+    /// Who gave the answer that stands for none in time.
+    pub const BY_NOBODY: &str = "nobody (timeout)";
+    /// Who gave the answer to a question that the agent's end made needless.
+    pub const BY_PROVOST: &str = "Provost";
+}
+
 /// What somebody answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -15,7 +15,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_STATUSES: &str = "Exit status of run and resume: 0 finished, and verified where hooks are set · 1 failed · \
-2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked) · 5 a hook aborted it · \
+2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
 
 #[derive(Debug, Subcommand)]
@@ -28,8 +28,22 @@ pub(crate) enum Command {
     Ps(PsArgs),
     /// Shows one run: how it stands, what it used, what the agent said last.
     Show(ShowArgs),
+    /// Says which limits, hooks, permissions and observers really had a say in a run, and what they decided.
+    Explain(ExplainArgs),
     /// Prints the log of a run, a line an entry.
     Logs(LogsArgs),
+    /// Lists what waits for somebody's approval.
+    Approvals(ApprovalsArgs),
+    /// Allows a tool call that waits for approval.
+    Approve(ApproveArgs),
+    /// Refuses a tool call that waits for approval.
+    Deny(DenyArgs),
+    /// Says something to the agent of a run; it hears it before it thinks the next time.
+    Say(SayArgs),
+    /// Lets a run come to rest; `resume` goes on with it.
+    Pause(ActArgs),
+    /// Ends a run for good.
+    Cancel(ActArgs),
     /// Says what was spent: calls, tokens and money, by model, agent, run or day.
     Cost(CostArgs),
     /// Writes a run to a file, to be read by `import`.
@@ -42,6 +56,8 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Checks the settings and says where each came from.
     Check(CheckArgs),
+    /// Shows what a project's files would run or allow, and agrees to it.
+    Trust(TrustArgs),
     /// Prints completions for a shell.
     Completions {
         /// The shell.
@@ -159,6 +175,20 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_HELP)]
+pub(crate) struct ExplainArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// Print one JSON object, with exact numbers.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXPLAIN_HELP: &str = "Marks: - was never consulted in this run · ! can't be reached as the run is configured · ? \
+isn't reported. CONSULTED is how often it was asked or looked at, DECIDED how often that changed what happened or, for \
+a pattern, settled a call.";
+
+#[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     #[arg(help = RUN_HELP)]
     pub(crate) run: String,
@@ -168,6 +198,55 @@ pub(crate) struct LogsArgs {
     /// Print the entries as they are kept, a line of JSON each.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const QUESTION_HELP: &str = "The question: RUN#NUMBER as `approvals` lists it, or its run where that has only one; \
+nothing if only one waits at all";
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsArgs {
+    /// Print a line of JSON for each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    #[arg(help = QUESTION_HELP)]
+    pub(crate) question: Option<String>,
+    /// Allow such calls for the rest of this run.
+    #[arg(long, conflicts_with = "always")]
+    pub(crate) for_run: bool,
+    /// Allow such calls in all runs from now on: adds their pattern to `permissions.approved` in your own settings.
+    #[arg(long)]
+    pub(crate) always: bool,
+    /// Which calls, instead of those like this one; must cover this one. Only with --for-run or --always.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    #[arg(help = QUESTION_HELP)]
+    pub(crate) question: Option<String>,
+    /// Why; the agent is told.
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) reason: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SayArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// What; several words are one text.
+    #[arg(required = true, allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) text: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ActArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
 }
 
 #[derive(Debug, Args)]
@@ -261,6 +340,31 @@ pub(crate) struct CheckArgs {
     #[arg(long, conflicts_with_all = ["json", "config"])]
     pub(crate) schema: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = TRUST_HELP)]
+pub(crate) struct TrustArgs {
+    /// Agree without being asked.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// List the projects that are trusted.
+    #[arg(long, conflicts_with_all = ["yes", "revoke", "dir", "config"])]
+    pub(crate) list: bool,
+    /// Trust a project no longer: this folder's, or the one here.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, conflicts_with_all = ["yes", "dir", "config"])]
+    #[expect(clippy::option_option, reason = "absent, without a folder, with one: clap's own form")]
+    pub(crate) revoke: Option<Option<PathBuf>>,
+    /// The folder that is worked in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The settings file that is taken instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+const TRUST_HELP: &str = "A project's file that names programs (hooks, stop hooks, imports) or lets an agent do more \
+counts only once you have agreed to exactly this content. What a program's own file holds isn't looked at. \
+`provost run` refuses until then.";
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,22 @@
 //! Working on a run until it rests or ends, and what is said at the end.
 
+use std::convert::Infallible;
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 
 use provost_engine::{Actor, RunState};
 use provost_event::{Budget, Outcome, PauseReason, RunId, SessionId};
-use provost_harness::{Harness, TurnState, read_actor};
+use provost_harness::{Clock as _, Harness, SystemClock, TurnState, read_actor};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
+use crate::asking::Asking;
 use crate::cli::ShownArgs;
 use crate::exit::Exit;
+use crate::observers::{complaints, keep};
+use crate::questions::{open_in, open_of};
 use crate::render::{Progress, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
@@ -22,7 +28,10 @@ pub(crate) const BY: &str = "provost resume";
 pub(crate) struct Work {
     pub(crate) home: Arc<LocalHome>,
     pub(crate) harness: Harness,
+    /// The folder in which is kept how observers fared.
+    pub(crate) observed: PathBuf,
     pub(crate) watcher: Arc<Watcher>,
+    pub(crate) asking: Asking,
     pub(crate) signals: Signals,
     pub(crate) shown: ShownArgs,
     pub(crate) progress: Progress,
@@ -52,7 +61,8 @@ impl Work {
     /// When the log can't be written or read, or another process has taken the run over.
     pub(crate) async fn finish(mut self) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
-        let (came, signal) = match self.drive().await {
+        let asking = self.asking.clone();
+        let (came, signal) = match self.drive(asking.work()).await {
             Ok(result) => result,
             Err(error) => {
                 self.watcher.close();
@@ -61,26 +71,34 @@ impl Work {
         };
         let Came::To(outcome) = came else {
             self.watcher.close();
+            self.tell_of_observers();
             eprintln!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}");
             return Ok(Exit::Cancelled);
         };
         self.watcher.finish();
+        self.tell_of_observers();
         self.report(&outcome).await?;
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
         Ok(if by_signal { Exit::Cancelled } else { Exit::of(&outcome) })
     }
 
-    async fn drive(&mut self) -> anyhow::Result<(Came, Option<&'static str>)> {
+    /// Works on the run while `asking` puts its questions to somebody.
+    async fn drive(
+        &mut self,
+        asking: impl Future<Output = anyhow::Result<Infallible>>,
+    ) -> anyhow::Result<(Came, Option<&'static str>)> {
         enum Next {
             Turn(TurnState),
             Signal(&'static str),
         }
+        let mut asking = pin!(asking);
         let never = CancellationToken::new();
         let mut asked = None;
         loop {
             let next = tokio::select! {
                 turn = self.harness.run_turn(&never) => Next::Turn(turn?),
                 signal = self.signals.next() => Next::Signal(signal),
+                Err(error) = &mut asking => return Err(error),
             };
             match next {
                 Next::Turn(TurnState::Continue) => {}
@@ -89,6 +107,9 @@ impl Work {
                 {
                     self.wish = Wish::None;
                     self.harness.resume(BY, Budget::default(), None).await?;
+                    for question in open_in(&self.home, self.harness.run_id()).await? {
+                        self.watcher.opened(question);
+                    }
                 }
                 Next::Turn(TurnState::Done(outcome)) => return Ok((Came::To(outcome), asked)),
                 Next::Signal(signal) if asked.is_none() => {
@@ -101,19 +122,32 @@ impl Work {
         }
     }
 
+    /// Keeps how observers fared, and says what went wrong with them. The run stands as it is, whatever that was.
+    fn tell_of_observers(&self) {
+        let reports = self.harness.observer_reports();
+        let mut warnings = complaints(&reports);
+        if let Err(error) = keep(&self.observed, self.harness.run_id(), SystemClock.now(), &reports) {
+            warnings.push(format!("{error:#}"));
+        }
+        warnings.iter().for_each(|warning| eprintln!("warning: {}", safe(warning)));
+    }
+
     async fn report(&self, outcome: &Outcome) -> anyhow::Result<()> {
         if self.shown.json {
             return Ok(());
         }
         let run = self.harness.run_id();
-        if let Actor::Session(session) = read_actor(&*self.home, SessionId::root(run).into()).await? {
+        let root = SessionId::root(run);
+        let actor = read_actor(&*self.home, root.into()).await?;
+        let open = open_of(&self.home, root, &actor).await?;
+        if let Actor::Session(session) = actor {
             self.print_last_text(session.last_text())?;
         }
         if self.shown.quiet && outcome.is_final() {
             return Ok(());
         }
         if let Some(state) = run_state(&self.home, run).await? {
-            let summary = safe(&summary(run, &state, outcome));
+            let summary = safe(&summary(run, &state, outcome, &open));
             match self.progress {
                 Progress::Live => eprintln!("\n  {}", hanging(&summary, "  ")),
                 Progress::Plain | Progress::Json | Progress::Silent => eprintln!("{summary}"),

@@ -133,7 +133,11 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         return Exit::Usage;
     }
     match error.downcast_ref::<HarnessError>() {
-        Some(HarnessError::UnknownPrice { .. } | HarnessError::UnknownRun(_)) => Exit::Usage,
+        Some(
+            HarnessError::UnknownPrice { .. }
+            | HarnessError::UnknownRun(_)
+            | HarnessError::DoubledHook { .. },
+        ) => Exit::Usage,
         Some(HarnessError::Home(_)) | None => Exit::Failed,
     }
 }
@@ -160,7 +164,9 @@ fn home_error(error: &anyhow::Error) -> Option<&HomeError> {
     error.chain().find_map(|cause| {
         let inside = cause.downcast_ref::<HarnessError>().and_then(|cause| match cause {
             HarnessError::Home(cause) => Some(cause),
-            HarnessError::UnknownRun(_) | HarnessError::UnknownPrice { .. } => None,
+            HarnessError::UnknownRun(_)
+            | HarnessError::UnknownPrice { .. }
+            | HarnessError::DoubledHook { .. } => None,
         });
         inside.or_else(|| cause.downcast_ref::<HomeError>())
     })

@@ -5,19 +5,30 @@
 //! | `cli.rs` | the command line |
 //! | `commands/` | one command each |
 //! | `settings/` | the settings: declared once, read in layers, documented from the declaration |
+//! | `observers.rs` | who watches a run besides, and how they fared |
+//! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
 //! | `wiring.rs` | from settings to models, home and harness |
 //! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
+//! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
+//! | `asking.rs` | asking for consent on the terminal |
+//! | `approved.rs` | keeping in the user's settings what was agreed to for always |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
 //! | `exit.rs` | exit statuses, errors and hints |
 
+mod answering;
+mod approved;
+mod asking;
 mod cli;
 mod commands;
 mod drive;
 mod exit;
+mod observers;
+mod questions;
 mod render;
 mod settings;
 mod signals;
+mod trust;
 mod watcher;
 mod wiring;
 

@@ -1,11 +1,13 @@
-//! What a view is shown of a run, and in which order.
+//! What a view is shown of a run, and in which order; and what of it waits for somebody's answer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use provost_event::{ActorKey, Delta, Entry, Record, Seq};
+use provost_event::{ActorKey, Delta, EffectId, Entry, Record, Seq, Timestamp};
 use provost_harness::HarnessCallback;
+use tokio::sync::Notify;
 
+use crate::questions::Question;
 use crate::render::View;
 
 /// Hands the records of a run to a view: each once, the run's beginning first, its rest or end last. The logs of a
@@ -13,6 +15,19 @@ use crate::render::View;
 pub(crate) struct Watcher {
     view: Box<dyn View>,
     seen: Mutex<Seen>,
+    asks: Asks,
+    open: Mutex<Vec<Question>>,
+    /// Whether something opened or closed since it was last looked at.
+    changed: Notify,
+}
+
+/// Who puts a question to somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// This process, on its terminal: the view leaves questions alone.
+    HereOnTerminal,
+    /// Whoever calls for it; the view says how to answer.
+    Elsewhere,
 }
 
 struct Seen {
@@ -50,8 +65,9 @@ impl Seen {
 
 impl Watcher {
     /// Shows what comes after these heads.
-    pub(crate) fn new(view: Box<dyn View>, heads: HashMap<ActorKey, Seq>) -> Self {
-        Self { view, seen: Mutex::new(Seen { heads, early: Vec::new(), last: None }) }
+    pub(crate) fn new(view: Box<dyn View>, asks: Asks, heads: HashMap<ActorKey, Seq>) -> Self {
+        let seen = Mutex::new(Seen { heads, early: Vec::new(), last: None });
+        Self { view, seen, asks, open: Mutex::default(), changed: Notify::new() }
     }
 
     /// Shows that a rest was asked for by this signal.
@@ -72,6 +88,69 @@ impl Watcher {
         }
         self.view.close();
     }
+
+    /// What a question is put to somebody with.
+    pub(crate) fn view(&self) -> &dyn View {
+        &*self.view
+    }
+
+    /// Takes in a question that was open before the first record that is shown, or that a record asks; each once.
+    pub(crate) fn opened(&self, question: Question) {
+        if self.questions().iter().any(|known| known.id() == question.id()) {
+            return;
+        }
+        if self.asks == Asks::Elsewhere {
+            self.view.waits(&question);
+        }
+        self.questions().push(question);
+        self.changed.notify_one();
+    }
+
+    /// The oldest open question that none of `but` names and for which there is still time.
+    pub(crate) fn next_question(&self, but: &[EffectId], now: Timestamp) -> Option<Question> {
+        let fits = |question: &&Question| question.due > now && !but.contains(&question.id());
+        self.questions().iter().find(fits).cloned()
+    }
+
+    /// Returns once the question has its answer, or nobody asks it any more.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(crate) async fn closed(&self, id: EffectId) {
+        while self.questions().iter().any(|question| question.id() == id) {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Returns once a question opened or closed since the last call; at most one may wait.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    fn questions(&self) -> MutexGuard<'_, Vec<Question>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, record: &Record) {
+        if let Some(question) = Question::of(record) {
+            return self.opened(question);
+        }
+        match &record.entry {
+            Entry::ApprovalResolved(entry) => {
+                let id = EffectId { actor: record.actor, seq: entry.asked };
+                self.questions().retain(|question| question.id() != id);
+            }
+            // They stay open in the log, but the run is about to rest: they are no longer asked here.
+            Entry::StopRequested(_) | Entry::Paused(_) | Entry::Ended(_) => {
+                self.questions().retain(|question| ActorKey::from(question.session) != record.actor);
+            }
+            _ => return,
+        }
+        self.changed.notify_one();
+    }
 }
 
 impl HarnessCallback for Watcher {
@@ -81,6 +160,9 @@ impl HarnessCallback for Watcher {
 
     fn on_record(&self, record: &Arc<Record>) {
         let shown = self.seen.lock().unwrap_or_else(PoisonError::into_inner).take(record);
-        shown.iter().for_each(|record| self.view.record(record));
+        for record in shown {
+            self.view.record(&record);
+            self.note(&record);
+        }
     }
 }

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_event::{AgentPolicy, ModelPolicy, Pace, PermissionPolicy, RunPolicy, StopHookPolicy};
+use provost_event::{AgentPolicy, ModelPolicy, Pace, RunPolicy};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Model, Models, SystemClock, Toolbox, system_prompt,
+    AgentHarness, HarnessCallback, HarnessDeps, Model, Models, Observers, SystemClock, Toolbox, system_prompt,
 };
+use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings, ResolveError, resolve};
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
-use crate::settings::{Folders, Problem, Problems, Settings, Settled, Source};
+use crate::settings::{Folders, Problem, Problems, Settings, Settled, Source, StopHook};
+use crate::trust::TrustStore;
 
 /// The environment, as text.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -23,6 +25,8 @@ const RECORD: &str = "record:";
 const REPLAY: &str = "replay:";
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
+const OBSERVERS: &str = "observers";
+const LONG_TEXTS: &str = "hook-texts";
 
 /// The process's environment.
 pub(crate) fn variables() -> Variables {
@@ -41,6 +45,11 @@ impl Place {
         Self { folder: settings.state_dir.clone().unwrap_or_else(|| folders.state.clone()) }
     }
 
+    /// What the user trusts.
+    pub(crate) fn trust(&self) -> TrustStore {
+        TrustStore::new(&self.folder)
+    }
+
     /// Opens the home in it; makes the folder if needed.
     ///
     /// # Errors
@@ -52,19 +61,37 @@ impl Place {
         Ok(Arc::new(home))
     }
 
-    /// A harness over `home` with the built-in tools and one model.
-    pub(crate) fn harness(
-        &self,
-        home: Arc<LocalHome>,
-        model: Chosen,
-        callback: Arc<dyn HarnessCallback>,
-    ) -> AgentHarness {
+    /// Where is kept how observers fared.
+    pub(crate) fn observers(&self) -> PathBuf {
+        self.folder.join(OBSERVERS)
+    }
+
+    /// A harness over `home` with the built-in tools, one model, and programs as hooks.
+    pub(crate) fn harness(&self, home: Arc<LocalHome>, model: Chosen, around: Around<'_>) -> AgentHarness {
+        let programs = ProgramHooks::new(ProgramHooksOptions {
+            clock: Arc::new(SystemClock),
+            spill: Some(self.folder.join(LONG_TEXTS)),
+            header_env: around.variables.clone().into_iter().collect(),
+            extra_env: Vec::new(),
+        });
         AgentHarness::new(HarnessDeps {
-            callback,
+            callback: around.callback,
+            observers: around.observers,
+            hook_programs: Arc::new(programs),
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             ..HarnessDeps::new(home, Models::new().with(model.policy.name, model.model), tools())
         })
     }
+}
+
+/// Who watches, and what hooks may be told of.
+pub(crate) struct Around<'a> {
+    /// What shows the run.
+    pub(crate) callback: Arc<dyn HarnessCallback>,
+    /// Who watches besides.
+    pub(crate) observers: Observers,
+    /// The environment; headers of hooks may name what is in it.
+    pub(crate) variables: &'a Variables,
 }
 
 fn tools() -> Toolbox {
@@ -115,14 +142,25 @@ fn secrets(variables: &Variables) -> Vec<SecretString> {
     values.map(SecretString::from).collect()
 }
 
+/// All values that must not get into what is written or sent beside the log.
+pub(crate) fn all_secrets(settings: &Settings, variables: &Variables) -> Vec<SecretString> {
+    let providers = providers(settings, variables);
+    providers.keys.into_values().chain(providers.secrets).collect()
+}
+
 /// The model's name with the paths in it made absolute: relative to the file that named it, else to the current
 /// folder.
 pub(crate) fn model_name(settings: &Settings, source: &Source, folder: &Path) -> String {
+    with_absolute_paths(&settings.model, &beside(source, folder))
+}
+
+/// The folder that a path counts from: that of the file that names it, else the current one.
+pub(crate) fn beside(source: &Source, folder: &Path) -> PathBuf {
     let beside = match source {
         Source::File(spot) => folder.join(&spot.file).parent().map(Path::to_owned),
         Source::Default | Source::Variable(_) | Source::Flag(_) => std::env::current_dir().ok(),
     };
-    with_absolute_paths(&settings.model, &beside.unwrap_or_else(|| folder.to_owned()))
+    beside.unwrap_or_else(|| folder.to_owned())
 }
 
 fn with_absolute_paths(model: &str, beside: &Path) -> String {
@@ -208,11 +246,6 @@ pub(crate) fn words(error: &ResolveError) -> String {
 
 /// The policy of a new run in `workspace`.
 pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) -> RunPolicy {
-    let stop_hooks = settings.stop_hooks.iter().map(|hook| StopHookPolicy {
-        name: hook.name.clone(),
-        command: Some(hook.command.clone()),
-        timeout_ms: hook.timeout_secs.saturating_mul(1_000),
-    });
     RunPolicy {
         observers: Vec::new(),
         budget: settings.budget,
@@ -223,9 +256,9 @@ pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) 
             tools: tools().specs(),
             workspace: workspace.to_owned(),
             limits: settings.limits,
-            stop_hooks: stop_hooks.collect(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
+            stop_hooks: settings.stop_hooks.iter().map(StopHook::policy).collect(),
+            hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
+            permissions: settings.permissions.policy(),
             pace: Pace::Free,
         },
     }

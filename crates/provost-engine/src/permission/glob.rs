@@ -100,6 +100,12 @@ impl Glob {
 
     /// Whether it may stand for `text`, if each hole may be any text.
     pub(super) fn may_match(&self, text: &str) -> bool {
+        // Most texts differ at their beginning already.
+        let known = text.split(HOLE).next().unwrap_or_default();
+        let first = self.literals.first().map_or("", String::as_str);
+        if !first.starts_with(known) && !known.starts_with(first) {
+            return false;
+        }
         let mut states = vec![false; self.steps.len() + 1];
         if let Some(start) = states.first_mut() {
             *start = true;

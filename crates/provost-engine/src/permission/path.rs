@@ -51,6 +51,8 @@ impl Place {
     pub(super) fn shown(&self) -> String {
         let below = self.names.get(self.workspace_names..).unwrap_or_default().join("/");
         match (self.workspace_names, below.as_str()) {
+            // A `/` at the end would be all that is in there.
+            (0, "") => "/.".to_owned(),
             (0, _) => format!("/{below}"),
             (_, "") => ".".to_owned(),
             (_, path) if path.contains('/') && !path.starts_with("~/") => below,
@@ -69,7 +71,7 @@ impl Place {
         let below = names.get(self.workspace_names..).unwrap_or_default();
         let here = fold(&workspace.to_string_lossy());
         if is_floating(&pattern) {
-            let floating = format!("**/{}", pattern.trim_matches('/'));
+            let floating = format!("**/{}", pattern.trim_start_matches('/'));
             return meeting(&steps(&[], &floating), below);
         }
         if let Some(rest) = pattern.strip_prefix("~/") {
@@ -99,8 +101,8 @@ impl Meeting {
 
 /// Whether a pattern counts in every folder: it begins with `**/`, or is one name.
 fn is_floating(pattern: &str) -> bool {
-    pattern.starts_with("**/")
-        || (!pattern.trim_end_matches('/').contains('/') && pattern != "." && pattern != "..")
+    let name = pattern.trim_end_matches('/');
+    pattern.starts_with("**/") || !(name.is_empty() || name.contains('/') || name == "." || name == "..")
 }
 
 /// One step of a path pattern.

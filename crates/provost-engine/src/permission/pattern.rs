@@ -166,7 +166,7 @@ impl Pattern {
     pub(super) fn touches_part(&self, call: &Call<'_>, part: usize) -> bool {
         match (&self.argument, &call.subject) {
             (Some(argument), Subject::Shell(script)) => match script.commands.get(part) {
-                Some(_) if script_joined(argument, script) => true,
+                Some(_) if argument.shell.touches_whole(script) => true,
                 Some(command) => {
                     argument.shell.touches_command(command) || argument.shell.may_touch_command(command)
                 }
@@ -181,11 +181,6 @@ impl Pattern {
         let argument = self.argument.as_ref().map_or(0, |argument| argument.shell.literal_chars());
         (argument, self.tool.literal_chars())
     }
-}
-
-/// Whether a pattern names the script only as a whole.
-fn script_joined(argument: &Argument, script: &super::shell::Script) -> bool {
-    argument.shell.touches(script) && !script.commands.iter().any(|one| argument.shell.touches_command(one))
 }
 
 impl Argument {

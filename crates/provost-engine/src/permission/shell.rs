@@ -5,7 +5,7 @@ mod scan;
 mod wrap;
 
 use scan::{Part, Word};
-use wrap::{Wrap, starts, wrap_of};
+use wrap::{STARTS_MAX, Wrap, starts, wrap_of};
 
 use super::glob::{Glob, HOLE};
 
@@ -15,8 +15,11 @@ pub(super) const COMMAND_BYTES_MAX: usize = 16 * 1024;
 /// How deep commands may stand in the arguments of commands.
 const WRAPS_MAX: usize = 8;
 
-/// Forms of one simple command, those of the commands in its arguments included.
-const FORMS_MAX: usize = 256;
+/// Commands looked at in the arguments of others, in all of a script.
+const RUNS_MAX: usize = 128;
+
+/// Bytes of all forms of a script's commands together: what patterns are compared to.
+const FORM_BYTES_MAX: usize = 6 * COMMAND_BYTES_MAX;
 
 /// A script, taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,22 +58,21 @@ impl Script {
             return Self { whole, commands: Vec::new(), unclear };
         }
         let mut parts = Vec::new();
-        let mut unclear = scan::scan(text, &mut parts).err().map(|unclear| unclear.0);
-        let commands = parts.iter().map(|part| Command::new(part, &mut unclear)).collect();
-        Self { whole, commands, unclear }
+        let mut forms = Forms { all: Vec::new(), bytes: 0, runs: 0, unclear: None };
+        forms.unclear = scan::scan(text, &mut parts).err().map(|unclear| unclear.0);
+        let commands = parts.iter().map(|part| Command::new(part, &mut forms)).collect();
+        Self { whole, commands, unclear: forms.unclear }
     }
 }
 
 impl Command {
-    fn new(part: &Part, unclear: &mut Option<&'static str>) -> Self {
+    fn new(part: &Part, forms: &mut Forms) -> Self {
         let words = joined(part.words.iter().map(|word| word.raw.as_str()));
         let written = part.written.join(" ");
-        let mut forms = Forms { all: vec![words.clone()], unclear };
-        if written != words {
-            forms.add(written.clone());
-        }
+        forms.add(&words);
+        forms.add(&written);
         forms.command(without_assignments(&part.words), 0);
-        Self { words, written, writes: part.writes, forms: forms.all }
+        Self { words, written, writes: part.writes, forms: std::mem::take(&mut forms.all) }
     }
 
     /// Whether `glob` covers it as it is written, a redirection to a file only where the glob speaks of one.
@@ -79,36 +81,47 @@ impl Command {
     }
 }
 
-struct Forms<'u> {
+/// Collects the forms of one command after the other; the limits are those of the whole script.
+struct Forms {
     all: Vec<String>,
-    unclear: &'u mut Option<&'static str>,
+    bytes: usize,
+    runs: usize,
+    unclear: Option<&'static str>,
 }
 
-impl Forms<'_> {
+impl Forms {
     fn doubt(&mut self, why: &'static str) {
         self.unclear.get_or_insert(why);
     }
 
-    fn add(&mut self, form: String) {
-        if self.all.len() >= FORMS_MAX {
-            self.doubt("it runs too many commands through others");
-        } else if !self.all.contains(&form) {
-            self.all.push(form);
+    fn add(&mut self, form: &str) {
+        if self.all.iter().any(|known| known == form) {
+            return;
         }
+        if self.bytes + form.len() > FORM_BYTES_MAX {
+            return self.doubt("it runs too much through others");
+        }
+        self.bytes += form.len();
+        self.all.push(form.to_owned());
     }
 
     /// The forms of the command of these words, and of those that it runs.
     fn command(&mut self, words: &[Word], depth: usize) {
         let Some((first, arguments)) = words.split_first() else { return };
+        // Where options may take a value or not there are several places to begin at, at each step.
+        self.runs += usize::from(depth > 0);
+        if self.runs > RUNS_MAX {
+            return self.doubt("it runs too many commands through others");
+        }
         if !first.plain {
             self.doubt("which command it runs shows only when it runs");
         }
         let program = first.value.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-        let rest = joined(arguments.iter().map(|word| word.value.as_str()));
-        let with =
-            |program: &str| joined([program, rest.as_str()].into_iter().filter(|text| !text.is_empty()));
-        self.add(with(&first.value));
-        self.add(with(&program));
+        let rest = || arguments.iter().map(|word| word.value.as_str());
+        self.add(&joined(std::iter::once(first.value.as_str()).chain(rest())));
+        if program != first.value {
+            self.add(&joined(std::iter::once(program.as_str()).chain(rest())));
+        }
         let Some(wrap) = wrap_of(&program) else { return };
         if depth >= WRAPS_MAX {
             return self.doubt("it runs commands through too many others");
@@ -120,12 +133,14 @@ impl Forms<'_> {
         match wrap {
             Wrap::Command { .. } if program == "command" && asks_only(arguments) => {}
             Wrap::Command { valued, operands, adds } => {
-                for start in starts(arguments, valued, operands) {
-                    let mut words = arguments.get(start..).unwrap_or_default().to_vec();
+                for start in self.starts(arguments, valued, operands) {
+                    let words = arguments.get(start..).unwrap_or_default();
                     if adds {
-                        words.push(Word { value: HOLE.to_string(), ..Word::default() });
+                        let unknown = Word { value: HOLE.to_string(), ..Word::default() };
+                        self.command(&[words, &[unknown]].concat(), depth);
+                    } else {
+                        self.command(words, depth);
                     }
-                    self.command(&words, depth);
                 }
             }
             Wrap::Find => self.find(arguments, depth),
@@ -148,13 +163,21 @@ impl Forms<'_> {
             }
             Wrap::Env => self.env(arguments, depth),
             Wrap::Script { valued, operands } => {
-                for start in starts(arguments, valued, operands) {
+                for start in self.starts(arguments, valued, operands) {
                     let words = arguments.get(start..).unwrap_or_default();
                     let skips = usize::from(words.first().is_some_and(|word| word.value == "-c"));
                     self.script(words.get(skips..).unwrap_or_default(), depth);
                 }
             }
         }
+    }
+
+    fn starts(&mut self, arguments: &[Word], valued: &str, operands: usize) -> Vec<usize> {
+        let starts = starts(arguments, valued, operands);
+        if starts.len() > STARTS_MAX {
+            self.doubt("where a command in it begins can't be told");
+        }
+        starts
     }
 
     /// Words that a shell joins and reads anew.
@@ -171,8 +194,8 @@ impl Forms<'_> {
             self.doubt(unclear.0);
         }
         for part in parts {
-            self.add(joined(part.words.iter().map(|word| word.raw.as_str())));
-            self.add(part.written.join(" "));
+            self.add(&joined(part.words.iter().map(|word| word.raw.as_str())));
+            self.add(&part.written.join(" "));
             self.command(without_assignments(&part.words), depth);
         }
     }
@@ -225,7 +248,7 @@ impl Forms<'_> {
                 break;
             }
         }
-        for start in starts(arguments, "uC", 0) {
+        for start in self.starts(arguments, "uC", 0) {
             self.command(arguments.get(start..).unwrap_or_default(), depth);
         }
     }
@@ -320,8 +343,12 @@ impl ShellGlob {
 
     /// Whether it names a command of `script`, or a command that one of them runs.
     pub(super) fn touches(&self, script: &Script) -> bool {
-        (self.joins && self.matches(&script.whole))
-            || script.commands.iter().any(|one| self.touches_command(one))
+        self.touches_whole(script) || script.commands.iter().any(|one| self.touches_command(one))
+    }
+
+    /// Whether it speaks of several commands at once and names `script`.
+    pub(super) fn touches_whole(&self, script: &Script) -> bool {
+        self.joins && self.matches(&script.whole)
     }
 
     /// Whether it names `command`, or one that it runs.

@@ -11,11 +11,6 @@ use super::{Deciding, SessionState, Stage};
 use crate::Effect;
 use crate::permission::narrowest_pattern;
 
-/// Who answers when nobody does.
-pub(super) const NOBODY: &str = "nobody (timeout)";
-/// Who answers when the question is no longer worth asking.
-const PROVOST: &str = "Provost";
-
 impl Deciding<'_> {
     pub(super) fn request_approval(&mut self, id: &CallId) {
         let (Some(call), Some(policy)) = (self.state.call(id), &self.state.policy) else { return };
@@ -87,7 +82,11 @@ impl Deciding<'_> {
             Some(Unanswered::Deny) | None => {
                 for (asked, _) in late {
                     let reason = "nobody answered in time".to_owned();
-                    self.settle_approval(asked, ApprovalAnswer::Deny { reason }, NOBODY.to_owned());
+                    self.settle_approval(
+                        asked,
+                        ApprovalAnswer::Deny { reason },
+                        ApprovalResolved::BY_NOBODY.to_owned(),
+                    );
                 }
             }
         }
@@ -99,7 +98,11 @@ impl Deciding<'_> {
         let open = self.state.approvals.keys().copied().collect::<Vec<_>>();
         for asked in open {
             let reason = "the agent was stopped before somebody answered".to_owned();
-            self.settle_approval(asked, ApprovalAnswer::Deny { reason }, PROVOST.to_owned());
+            self.settle_approval(
+                asked,
+                ApprovalAnswer::Deny { reason },
+                ApprovalResolved::BY_PROVOST.to_owned(),
+            );
         }
     }
 }

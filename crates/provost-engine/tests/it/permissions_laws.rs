@@ -66,6 +66,46 @@ const PIECES: &[&str] = &[
     "x=",
 ];
 
+/// What a command may be put in.
+const PAIRS: &[(&str, &str)] = &[
+    ("`", "`"),
+    ("$(", ")"),
+    ("(", ")"),
+    ("\"", "\""),
+    ("'", "'"),
+    ("\"$(", ")\""),
+    ("${x:-", "}"),
+    ("{ ", ";}"),
+    ("if a; then ", "; fi"),
+    ("a || if ", "; then a; fi"),
+    ("case a in a) ", ";; esac"),
+    ("a <<E\n", "\nE\n"),
+    ("a <<'E'\n", "\nE\n"),
+    ("a $'", "'"),
+    ("a # ", "\n"),
+    ("a $(cat <<E\n", "\nE\n)"),
+    ("a; ", " a"),
+    ("f() { ", "; }; f"),
+    ("a <(", ")"),
+    ("for x in ", "; do a; done"),
+    ("x=", " a"),
+];
+
+/// `v` somewhere in the middle, with a few pieces that may spoil it.
+fn wrapped() -> impl Strategy<Value = String> {
+    let pairs = prop::collection::vec(select(PAIRS), 0..5);
+    let pieces = prop::collection::vec((any::<prop::sample::Index>(), select(PIECES)), 0..3);
+    (pairs, pieces).prop_map(|(pairs, pieces)| {
+        let mut script =
+            pairs.iter().fold("v".to_owned(), |inner, (open, close)| format!("{open}{inner}{close}"));
+        for (place, piece) in pieces {
+            // All of it is ASCII.
+            script.insert_str(place.index(script.len() + 1), piece);
+        }
+        script
+    })
+}
+
 fn script() -> impl Strategy<Value = String> {
     prop::collection::vec(select(PIECES), 1..14).prop_map(|pieces| pieces.concat())
 }
@@ -251,13 +291,16 @@ fn real_shells_run_nothing_that_is_not_found() {
     fs::set_permissions(&v, fs::Permissions::from_mode(0o755)).expect("a mode");
     let shells: Vec<&str> =
         ["/bin/bash", "/bin/sh"].into_iter().filter(|shell| Path::new(shell).exists()).collect();
+    assert!(
+        shells.iter().all(|shell| runs_v(shell, "v", folder.path()) && !runs_v(shell, "a", folder.path()))
+    );
     let permissions = permissions(&["deny shell(v *)"]);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut found, mut missed) = (0, Vec::new());
     let cases = std::env::var("PROVOST_SHELL_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(250);
     for _ in 0..cases {
         let script =
-            proptest::strategy::ValueTree::current(&script().new_tree(&mut runner).expect("a script"));
+            proptest::strategy::ValueTree::current(&wrapped().new_tree(&mut runner).expect("a script"));
         if permissions.judge("shell", &command(&script)).permission != Permission::Allow {
             found += 1;
             continue;

@@ -2,16 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
+use provost_event::HookPolicy;
 use provost_llm::{ResolveError, resolve};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{current_dir, print, shown};
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
+use crate::observers::observers;
 use crate::render::{one_line, safe};
-use crate::settings::{Given, Loading, Problem, Request, Scope, Settled, keys, load, named_keys, schema};
-use crate::wiring::{Variables, choose_model, model_name, providers, variables};
+use crate::settings::{
+    Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, keys, load,
+    named_keys, runs, schema,
+};
+use crate::trust::{Standing, standing};
+use crate::wiring::{Place, Variables, choose_model, model_name, providers, variables};
 
 const VALUE_WIDTH: usize = 60;
 
@@ -23,9 +30,11 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
     let file = args.config.as_deref();
     let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
-    let (loading, _) = load(&request)?;
+    let (loading, folders) = load(&request)?;
     let mut found = Found::of(loading);
     found.check_model(&folder, &variables);
+    found.check_trust(&folders)?;
+    found.check_trace(&folder, &variables);
     print(&if args.json { found.json() } else { safe(&found.page()) })?;
     Ok(if found.problems.is_empty() { Exit::Done } else { Exit::Usage })
 }
@@ -35,10 +44,24 @@ fn shown_value(given: &Given) -> String {
     format!("{}  ({})", if value.is_empty() { "\"\"" } else { &value }, given.source)
 }
 
+fn hook_in_words(hook: &Placed) -> String {
+    let HookPolicy { name, moment, matcher, condition, program, .. } = &hook.policy;
+    let matcher = matcher.as_ref().map(|matcher| format!(" {matcher}")).unwrap_or_default();
+    let condition = condition.as_ref().map(|text| format!(" if {text}")).unwrap_or_default();
+    let runs = program.as_ref().map(runs).unwrap_or_default();
+    let runs = one_line(&runs, VALUE_WIDTH);
+    format!("hook {name}  {}{matcher}{condition}  {runs}  ({})", moment.name(), hook.place)
+}
+
 struct Found {
     files: Vec<String>,
     given: BTreeMap<String, Given>,
-    hooks: Vec<(String, String, String)>,
+    items: Vec<(String, Given)>,
+    stop_hooks: Vec<(String, String, String)>,
+    hooks: Vec<Placed>,
+    skipped: Vec<String>,
+    project: Project,
+    trust: Option<Standing>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
     /// Only settings without a problem are looked at further.
@@ -47,12 +70,18 @@ struct Found {
 
 impl Found {
     fn of(loading: Loading) -> Self {
-        let hooks = loading.settings.stop_hooks.iter();
-        let hooks = hooks.map(|hook| (hook.name.clone(), hook.command.clone(), hook.source.to_string()));
+        let stop_hooks = loading.settings.stop_hooks.iter();
+        let stop_hooks =
+            stop_hooks.map(|hook| (hook.name.clone(), hook.command.clone(), hook.source.to_string()));
         Self {
             files: loading.files.iter().map(|file| shown(file)).collect(),
             given: loading.given.clone(),
-            hooks: hooks.collect(),
+            items: loading.items.clone(),
+            stop_hooks: stop_hooks.collect(),
+            hooks: loading.settings.all_hooks(),
+            skipped: loading.skipped.clone(),
+            project: loading.project.clone(),
+            trust: None,
             problems: loading.problems.clone(),
             warnings: Vec::new(),
             settled: loading.settled().ok(),
@@ -60,7 +89,7 @@ impl Found {
     }
 
     /// A missing key is no fault of the settings; everything else is.
-    fn check_model(&mut self, folder: &std::path::Path, variables: &Variables) {
+    fn check_model(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
         let name = model_name(&settled.settings, &settled.source("agent.model"), folder);
         match resolve(&name, &providers(&settled.settings, variables)) {
@@ -69,6 +98,26 @@ impl Found {
                 if let Err(problems) = choose_model(settled, folder, variables) {
                     self.problems.extend(problems.0);
                 }
+            }
+        }
+    }
+
+    /// What isn't trusted yet is no fault of the settings either.
+    fn check_trust(&mut self, folders: &Folders) -> anyhow::Result<()> {
+        let Some(settled) = &self.settled else { return Ok(()) };
+        self.trust = Some(standing(&Place::new(&settled.settings, folders).trust(), &self.project)?);
+        Ok(())
+    }
+
+    /// A variable that isn't set here may be set where it counts.
+    fn check_trace(&mut self, folder: &Path, variables: &Variables) {
+        let Some(settled) = &self.settled else { return };
+        let Err(Problems(problems)) = observers(settled, folder, variables) else { return };
+        for problem in problems {
+            if problem.key == "trace.otlp_headers_env" {
+                self.warnings.push(problem.to_string());
+            } else {
+                self.problems.push(problem);
             }
         }
     }
@@ -86,15 +135,23 @@ impl Found {
         let named = named_keys(&self.given).map(|(key, _)| key.len());
         let width = keys().map(|(key, _)| key.len()).chain(named).max().unwrap_or_default();
         for (key, unset) in keys() {
-            let value = self.given.get(&key).map_or_else(|| format!("not set: {unset}"), shown_value);
-            let _ = writeln!(out, "{key:<width$}  {value}");
+            let items = self.items.iter().filter(|(of, _)| *of == key).map(|(_, given)| given);
+            let values = self.given.get(&key).into_iter().chain(items).map(shown_value).collect::<Vec<_>>();
+            let values = if values.is_empty() { vec![format!("not set: {unset}")] } else { values };
+            for value in values {
+                let _ = writeln!(out, "{key:<width$}  {value}");
+            }
         }
         for (key, given) in named_keys(&self.given) {
             let _ = writeln!(out, "{key:<width$}  {}", shown_value(given));
         }
-        for (name, command, source) in &self.hooks {
+        for (name, command, source) in &self.stop_hooks {
             let _ = writeln!(out, "stop hook {name}  {}  ({source})", one_line(command, VALUE_WIDTH));
         }
+        for hook in &self.hooks {
+            let _ = writeln!(out, "{}", hook_in_words(hook));
+        }
+        out.push_str(&self.trust_in_words());
         out.push('\n');
         for problem in &self.problems {
             let _ = writeln!(out, "error: {problem}");
@@ -102,20 +159,55 @@ impl Found {
         for warning in &self.warnings {
             let _ = writeln!(out, "warning: {warning}");
         }
-        if self.problems.is_empty() && self.warnings.is_empty() {
+        for skipped in &self.skipped {
+            let _ = writeln!(out, "skipped: {skipped}");
+        }
+        if self.problems.is_empty() && self.warnings.is_empty() && !self.lacks_trust() {
             out.push_str("all right\n");
         }
         out
     }
 
+    fn lacks_trust(&self) -> bool {
+        matches!(self.trust, Some(Standing::Needed(_)))
+    }
+
+    fn trust_in_words(&self) -> String {
+        let folder = shown(&self.project.folder);
+        match &self.trust {
+            None => String::new(),
+            Some(Standing::NotNeeded) => "trust: not needed\n".to_owned(),
+            Some(Standing::Trusted { .. }) => format!("trust: you trust what stands in {folder}\n"),
+            Some(Standing::Needed(needed)) => format!(
+                "trust: you haven't agreed to this yet; `provost trust` asks you, `provost run` refuses until then\n{}",
+                needed.listed()
+            ),
+        }
+    }
+
+    fn trust_as_json(&self) -> Value {
+        let standing = match &self.trust {
+            None => "unknown",
+            Some(Standing::NotNeeded) => "not_needed",
+            Some(Standing::Trusted { .. }) => "trusted",
+            Some(Standing::Needed(_)) => "needed",
+        };
+        let wishes = self.project.wishes.iter().map(
+            |wish| json!({ "source": wish.place, "what": wish.what, "body": wish.body, "file": wish.file }),
+        );
+        json!({ "standing": standing, "folder": shown(&self.project.folder), "wishes": wishes.collect::<Vec<_>>() })
+    }
+
     fn json(&self) -> String {
-        let settings = self.given.iter().map(
+        let items = self.items.iter().map(|(key, given)| (key, given));
+        let settings = self.given.iter().chain(items).map(
             |(key, given)| json!({ "key": key, "value": given.shown, "source": given.source.to_string() }),
         );
-        let hooks = self
-            .hooks
+        let stop_hooks = self
+            .stop_hooks
             .iter()
             .map(|(name, command, source)| json!({ "name": name, "command": command, "source": source }));
+        let hooks = self.hooks.iter().map(|hook| json!({ "hook": hook.policy, "source": hook.place }));
         let problems = self.problems.iter().map(|problem| {
             json!({
                 "source": problem.source.to_string(),
@@ -128,7 +220,10 @@ impl Found {
             "ok": self.problems.is_empty(),
             "files": self.files,
             "settings": settings.collect::<Vec<_>>(),
-            "stop_hooks": hooks.collect::<Vec<_>>(),
+            "stop_hooks": stop_hooks.collect::<Vec<_>>(),
+            "hooks": hooks.collect::<Vec<_>>(),
+            "skipped": self.skipped,
+            "trust": self.trust_as_json(),
             "problems": problems.collect::<Vec<_>>(),
             "warnings": self.warnings,
         });

@@ -1,8 +1,12 @@
 //! One command each.
 
+mod act;
+mod answer;
+mod approvals;
 mod check;
 mod completions;
 mod cost;
+mod explain;
 mod find;
 mod init;
 mod logs;
@@ -13,6 +17,7 @@ mod resume;
 mod run;
 mod show;
 mod transfer;
+mod trust;
 
 use std::io::Write as _;
 use std::path::Path;
@@ -38,13 +43,21 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Resume(args) => block_on(resume::resume(args)),
         Command::Ps(args) => block_on(ps::ps(args)),
         Command::Cost(args) => block_on(cost::cost(args)),
+        Command::Approvals(args) => block_on(approvals::approvals(args)),
+        Command::Approve(args) => block_on(answer::approve(args)),
+        Command::Deny(args) => block_on(answer::deny(args)),
+        Command::Say(args) => block_on(act::say(args)),
+        Command::Pause(args) => block_on(act::pause(args)),
+        Command::Cancel(args) => block_on(act::cancel(args)),
         Command::Show(args) => block_on(show::show(args)),
+        Command::Explain(args) => block_on(explain::explain(args)),
         Command::Logs(args) => block_on(logs::logs(args)),
         Command::Export(args) => block_on(transfer::export(args)),
         Command::Import(args) => block_on(transfer::import(args)),
         Command::Models(args) => block_on(models::models(args)),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),
+        Command::Trust(args) => trust::trust(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man => man::man(),
     }
@@ -71,12 +84,17 @@ fn trace() -> anyhow::Result<()> {
 
 /// Opens the home that the user's settings name.
 fn home() -> anyhow::Result<Arc<LocalHome>> {
+    place()?.open()
+}
+
+/// Where runs are kept, by the user's settings.
+fn place() -> anyhow::Result<Place> {
     let variables = variables();
     let folder = current_dir()?;
     let request =
         Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
-    Place::new(&loading.settled()?.settings, &folders).open()
+    Ok(Place::new(&loading.settled()?.settings, &folders))
 }
 
 fn current_dir() -> anyhow::Result<std::path::PathBuf> {

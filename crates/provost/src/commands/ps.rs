@@ -1,30 +1,38 @@
 //! `provost ps`: the runs.
 
-use provost_event::{MicroDollars, Outcome, RunId, Timestamp};
+use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp};
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
 use super::{home, print};
 use crate::cli::PsArgs;
 use crate::exit::Exit;
+use crate::questions::{Question, of_summary};
 use crate::render::{Cells, Table, age, one_line, terminal_width, tokens};
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
+const NEEDS_APPROVAL: &str = "needs approval";
 /// What is said of a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
 
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
-    let runs = home()?.list(RunQuery { max }).await?;
+    let home = home()?;
+    let runs = home.list(RunQuery { max }).await?;
+    let mut waiting = Vec::with_capacity(runs.len());
+    for run in &runs {
+        // A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
+        waiting.push(of_summary(&home, run).await.unwrap_or_default());
+    }
     if args.json {
-        for run in &runs {
-            print(&format!("{}\n", serde_json::to_string(&Line::of(run))?))?;
+        for (run, open) in runs.iter().zip(&waiting) {
+            print(&format!("{}\n", serde_json::to_string(&Line::of(run, open))?))?;
         }
     } else if runs.is_empty() {
         print(NO_RUNS)?;
     } else {
-        print(&table(&runs, SystemClock.now()).lines(terminal_width()))?;
+        print(&table(&runs, &waiting, SystemClock.now()).lines(terminal_width()))?;
     }
     Ok(Exit::Done)
 }
@@ -38,7 +46,17 @@ pub(super) fn status(status: &RunStatus) -> &'static str {
     }
 }
 
-fn table(runs: &[RunSummary], now: Timestamp) -> Table {
+/// How a run stands that has these open questions: what it waits for is more worth knowing than that it runs or rests.
+fn standing(run: &RunSummary, open: &[Question]) -> String {
+    match &run.status {
+        _ if open.is_empty() => status(&run.status).to_owned(),
+        RunStatus::Running => NEEDS_APPROVAL.to_owned(),
+        RunStatus::Rests(Outcome::Paused { why: PauseReason::Approval { .. } }) => NEEDS_APPROVAL.to_owned(),
+        RunStatus::Interrupted | RunStatus::Rests(_) => format!("{}, {NEEDS_APPROVAL}", status(&run.status)),
+    }
+}
+
+fn table(runs: &[RunSummary], waiting: &[Vec<Question>], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
         ("STATUS", Cells::Text),
@@ -48,10 +66,10 @@ fn table(runs: &[RunSummary], now: Timestamp) -> Table {
         ("AGE", Cells::Numbers),
         ("GOAL", Cells::CutAtEnd),
     ]);
-    for run in runs {
+    for (run, open) in runs.iter().zip(waiting) {
         table.row(vec![
             run.run.to_string(),
-            status(&run.status).to_owned(),
+            standing(run, open),
             run.turns.to_string(),
             tokens(run.tokens),
             run.cost.to_string(),
@@ -76,10 +94,12 @@ pub(super) struct Line<'a> {
     turns: u32,
     tokens: u64,
     cost_micro_usd: MicroDollars,
+    /// The questions that wait for somebody, by their names.
+    approvals: Vec<String>,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(run: &'a RunSummary) -> Self {
+    pub(super) fn of(run: &'a RunSummary, open: &[Question]) -> Self {
         Self {
             run: run.run,
             status: status(&run.status),
@@ -95,6 +115,7 @@ impl<'a> Line<'a> {
             turns: run.turns,
             tokens: run.tokens,
             cost_micro_usd: run.cost,
+            approvals: open.iter().map(|question| question.id().to_string()).collect(),
         }
     }
 }

@@ -11,14 +11,17 @@ use provost_llm::resolve;
 
 use super::current_dir;
 use super::find::find;
+use crate::asking::{Asking, who_asks};
 use crate::cli::ResumeArgs;
 use crate::drive::{BY, Wish, Work, run_state};
 use crate::exit::{Exit, Refusal};
+use crate::observers::observers;
+use crate::questions::open_in;
 use crate::render::{Progress, amount, duration};
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{Chosen, Place, Variables, providers, variables, words};
+use crate::wiring::{Around, Chosen, Place, Variables, providers, variables, words};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -26,21 +29,25 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let file = args.config.as_deref();
     let request = Request { scope: Scope::User, folder: &folder, file, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
-    let settings = loading.settled()?.settings;
+    let settled = loading.settled()?;
+    let settings = &settled.settings;
+    let observers = observers(&settled, &folder, &variables)?;
     let more = More::read(&Request { flags: &flags, ..request })?;
-    let place = Place::new(&settings, &folders);
+    let place = Place::new(settings, &folders);
     let home = place.open()?;
     let run = find(&home, &args.run).await?;
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     may_go_on(run, &state, &more)?;
-    let model = frozen_model(&state, &more, &settings, &variables)?;
+    let model = frozen_model(&state, &more, settings, &variables)?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
     let root = ActorKey::from(SessionId::root(run));
     let heads = HashMap::from([(run.into(), state.head()), (root, read_actor(&*home, root).await?.head())]);
-    let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), heads));
-    let opened = place.harness(home.clone(), model, watcher.clone()).open(run).await;
+    let asks = who_asks(progress);
+    let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), asks, heads));
+    let around = Around { callback: watcher.clone(), observers, variables: &variables };
+    let opened = place.harness(home.clone(), model, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     if state.outcome().is_some() {
         // Until it was opened somebody else may have gone on with it.
@@ -48,7 +55,15 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         may_go_on(run, &now, &more).inspect_err(|_| watcher.close())?;
     }
     harness.resume(BY, more.budget, more.turns_max).await?;
-    Work { home, harness, watcher, signals, shown: args.shown, progress, wish }.finish().await
+    // By now a rest is over, and with it the time that was left before.
+    for question in open_in(&home, run).await? {
+        watcher.opened(question);
+    }
+    let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
+    let observed = place.observers();
+    Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
+        .finish()
+        .await
 }
 
 /// Limits that the flags change.

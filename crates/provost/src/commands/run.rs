@@ -9,14 +9,17 @@ use anyhow::Context as _;
 use provost_event::{ModelPolicy, RunId};
 use provost_harness::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 
+use crate::asking::{Asking, who_asks};
 use crate::cli::RunArgs;
 use crate::drive::{Wish, Work};
 use crate::exit::{Exit, Refusal};
-use crate::render::Progress;
+use crate::observers::observers;
+use crate::render::{Progress, safe};
 use crate::settings::{Folders, Request, Scope, Settled, load};
 use crate::signals::Signals;
+use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Place, Variables, choose_model, policy, variables};
+use crate::wiring::{Around, Place, Variables, choose_model, policy, variables};
 
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
@@ -26,19 +29,28 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let folder = folder(args.dir.as_deref())?;
     let variables = variables();
     let (settled, folders) = settings(&args, &folder, &variables)?;
+    let place = Place::new(&settled.settings, &folders);
+    require(&place.trust(), &settled.project)?;
     let model = choose_model(&settled, &folder, &variables)?;
     can_see(&model.policy, &goal)?;
     let policy = policy(&settled.settings, model.policy.clone(), &folder);
-    let place = Place::new(&settled.settings, &folders);
+    let observers = observers(&settled, &folder, &variables)?;
+    settled.skipped.iter().for_each(|skipped| eprintln!("warning: skipped {}", safe(skipped)));
     let home = place.open()?;
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
-    let watcher = Arc::new(Watcher::new(progress.view(None), HashMap::new()));
-    let harness = place.harness(home.clone(), model, watcher.clone());
+    let asks = who_asks(progress);
+    let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
+    let around = Around { callback: watcher.clone(), observers, variables: &variables };
+    let harness = place.harness(home.clone(), model, around);
     let id = RunId::from_entropy(fastrand::u64(..));
     let harness = harness.start(id, goal, policy).await;
     let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
-    Work { home, harness, watcher, signals, shown: args.shown, progress, wish: Wish::None }.finish().await
+    let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
+    let (wish, observed) = (Wish::None, place.observers());
+    Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
+        .finish()
+        .await
 }
 
 fn goal(args: &RunArgs) -> anyhow::Result<String> {

@@ -8,20 +8,26 @@ use provost_event::{
     Budget, Entry, Image, MicroDollars, Outcome, RunId, Seq, SessionId, StopHookVerdict, StopReport,
     Timestamp, ToolStatus,
 };
-use provost_harness::{Home as _, RunQuery, RunSummary, read_actor};
+use provost_harness::{Clock as _, Home as _, RunQuery, RunSummary, SystemClock, read_actor};
 use provost_store::LocalHome;
 use serde::{Deserialize, Serialize};
 
+use super::approvals::{self, left};
 use super::find::find;
 use super::ps::{Line, status};
 use super::{home, print};
 use crate::cli::ShowArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
-use crate::render::{amount, duration, hanging, one_line, pictures, safe};
+use crate::questions::{Question, of_summary};
+use crate::render::{
+    Room, amount, call_in_full, duration, hanging, one_line, pictures, safe, terminal_width, visible,
+};
 
 const READ_MAX: usize = 1_000;
 const REASON_WIDTH: usize = 100;
+/// Columns of a call that waits, where there is no terminal to measure.
+const WAITING_WIDTH: usize = 100;
 
 pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let home = home()?;
@@ -33,10 +39,12 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         .with_context(|| format!("there is no run {run}"))?;
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let facts = Facts { turns_max: state.turns_max(), ..Facts::read(&home, run).await? };
+    let open = of_summary(&home, &summary).await?;
     if args.json {
-        print(&format!("{}\n", serde_json::to_string(&Whole::of(&summary, &state, &facts))?))?;
+        print(&format!("{}\n", serde_json::to_string(&Whole::of((&summary, &open), &state, &facts))?))?;
     } else {
         print(&safe(&page(&summary, &state, &facts)))?;
+        print(&waiting(&summary, &open))?;
     }
     Ok(Exit::Done)
 }
@@ -141,6 +149,23 @@ fn page(summary: &RunSummary, state: &RunState, facts: &Facts) -> String {
     out
 }
 
+/// What waits for somebody, each call in full.
+fn waiting(summary: &RunSummary, open: &[Question]) -> String {
+    let mut out = String::from(if open.is_empty() { "" } else { "\nwaits for approval\n" });
+    let (now, width) = (SystemClock.now(), terminal_width().unwrap_or(WAITING_WIDTH));
+    for question in open {
+        let name = question.name();
+        let _ = writeln!(out, "  {}", visible(&question.tool));
+        for line in call_in_full(question, Room::all(width.saturating_sub(4)), "") {
+            let _ = writeln!(out, "    {line}");
+        }
+        let _ = writeln!(out, "    why: {}", visible(&question.why));
+        let _ = writeln!(out, "    left: {}", left(summary, question, now));
+        let _ = writeln!(out, "    provost approve {name}, or provost deny {name}");
+    }
+    out
+}
+
 /// A moment in universal time.
 pub(super) fn moment(at: Timestamp) -> String {
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
@@ -221,14 +246,17 @@ struct Whole<'a> {
     budget: Budget,
     active_ms: u64,
     spent_micro_usd: MicroDollars,
+    /// What is asked, in full.
+    waits_for: Vec<approvals::Line<'a>>,
     #[serde(flatten)]
     facts: &'a Facts,
 }
 
 impl<'a> Whole<'a> {
-    fn of(summary: &'a RunSummary, state: &RunState, facts: &'a Facts) -> Self {
+    fn of((summary, open): (&'a RunSummary, &'a [Question]), state: &RunState, facts: &'a Facts) -> Self {
         Self {
-            line: Line::of(summary),
+            line: Line::of(summary, open),
+            waits_for: open.iter().map(|question| approvals::Line::of(summary, question)).collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
             verdict: match state.outcome() {
                 Some(Outcome::Completed { verdict }) => *verdict,

@@ -9,7 +9,7 @@ use super::words::{one_line, plural};
 const WIDTH_MAX: usize = 100;
 
 /// The tool's name with what matters of its arguments: `shell cargo test`, `edit_file src/lib.rs`.
-pub(super) fn call(tool: &str, input: &Json) -> String {
+pub(crate) fn call(tool: &str, input: &Json) -> String {
     let value = input.read::<Value>().unwrap_or_default();
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let arguments = match tool {

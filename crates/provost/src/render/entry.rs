@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Compacted,
-    Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Record, ResumeCause, Resumed, Retry, RetryCause,
-    RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts,
-    SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
+    CallId, Compacted, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Record, ResumeCause, Resumed,
+    Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport, StopRequested,
+    StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
 use super::arguments;
@@ -40,7 +40,7 @@ impl Sayer {
             Entry::HooksAsked(entry) => hooks_asked(entry),
             Entry::HooksDecided(entry) => hooks_decided(entry),
             Entry::PermissionDecided(entry) => permission_decided(entry),
-            Entry::ApprovalRequested(entry) => approval_requested(entry),
+            Entry::ApprovalRequested(entry) => self.approval_requested(actor, entry),
             Entry::ApprovalResolved(entry) => approval_resolved(entry),
             Entry::ToolStarted(entry) => self.tool_started(actor, entry),
             Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
@@ -55,6 +55,12 @@ impl Sayer {
             Entry::Resumed(entry) => resumed(actor, entry),
             Entry::Ended(entry) => ended(entry),
         }
+    }
+
+    /// A call that is refused is never started, and its end names it all the same.
+    fn approval_requested(&mut self, actor: ActorKey, entry: &ApprovalRequested) -> Saying {
+        self.calls.insert((actor, entry.call.clone()), arguments::call(&entry.tool, &entry.input));
+        approval_requested(entry)
     }
 
     fn tool_started(&mut self, actor: ActorKey, entry: &ToolStarted) -> Saying {
@@ -215,7 +221,9 @@ fn stop_verdicts(entry: &StopVerdicts) -> Saying {
 fn reason(report: &StopReport) -> Vec<String> {
     let name = &report.name;
     let (why, text) = match &report.verdict {
-        StopHookVerdict::Allow => return Vec::new(),
+        StopHookVerdict::Allow => {
+            return report.note.iter().map(|note| format!("{name}: {}", one_line(note, WIDTH_MAX))).collect();
+        }
         StopHookVerdict::Block(text) => (format!("{name}: "), text),
         StopHookVerdict::Halt(text) => (format!("{name} (halt): "), text),
         StopHookVerdict::Error(text) => (format!("{name} gave no answer: "), text),

@@ -2,33 +2,45 @@
 
 use std::fmt;
 use std::io::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use provost_engine::RunState;
-use provost_event::{Delta, Record};
+use provost_event::{Delta, Entry, Record};
+use provost_harness::{Clock as _, SystemClock};
 
-use super::View;
 use super::entry::Sayer;
 use super::narrow::Narrow;
+use super::question::{Extent, Room, call_in_full, facts, time_left, visible};
 use super::saying::{Saying, Tag, Weight};
 use super::tracker::Tracker;
+use super::{View, safe};
+use crate::questions::Question;
 
 /// Columns of text; wider lines are hard to read.
 const WIDTH_MAX: usize = 100;
 /// Columns that the status line doesn't get: for the spinner and what [`Narrow`] keeps free.
 const ROOM: usize = 10;
+/// Goes to the line's beginning and erases what stands in it.
+const ERASE_LINE: &str = "\r\u{1b}[2K";
 const TICK: Duration = Duration::from_millis(120);
 const INDENT: &str = "  ";
 const UNDER: &str = "      ";
+/// Lines that a question needs besides its call, and those that a call gets on the smallest terminal.
+const QUESTION_LINES: usize = 9;
+const CALL_LINES_MIN: usize = 5;
+/// Columns of the names of facts.
+const NAME_WIDTH: usize = 5;
 
 pub(super) struct Live {
     bar: ProgressBar,
     sayer: Mutex<Sayer>,
     // Its own lock, never held while the bar draws: the bar's status line takes it.
     tracker: Arc<Mutex<Tracker>>,
+    /// What stands in the last line while somebody is asked, in place of the status line.
+    prompt: Mutex<Option<String>>,
 }
 
 impl Live {
@@ -37,13 +49,37 @@ impl Live {
         let target = ProgressDrawTarget::term_like(Box::new(Narrow(Term::buffered_stderr())));
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(Arc::clone(&tracker)));
         bar.enable_steady_tick(TICK);
-        Self { bar, sayer: Mutex::default(), tracker }
+        Self { bar, sayer: Mutex::default(), tracker, prompt: Mutex::default() }
     }
 
-    /// Prints above the status line. (The bar's own printing fills lines with spaces, which would be copied.)
+    /// Prints above the status line, or above what somebody is asked. (The bar's own printing fills lines with spaces,
+    /// which would be copied.)
     fn print(&self, lines: &str) {
         // Nobody sees it any more, then: the run is what matters.
-        self.bar.suspend(|| drop(writeln!(std::io::stderr(), "{lines}")));
+        match &*self.prompt() {
+            Some(prompt) => drop(write!(std::io::stderr(), "{ERASE_LINE}{lines}\n{prompt}")),
+            None => self.bar.suspend(|| drop(writeln!(std::io::stderr(), "{lines}"))),
+        }
+    }
+
+    fn prompt(&self) -> MutexGuard<'_, Option<String>> {
+        self.prompt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints lines, then the prompt in place of the status line.
+    fn print_and_ask(&self, lines: &str, words: &str) {
+        let mut prompt = self.prompt();
+        if prompt.is_none() {
+            self.bar.finish_and_clear();
+        }
+        let words = wrapped(&format!("{words} › "), INDENT, columns());
+        let words = Style::new().for_stderr().bold().apply_to(words.trim_end()).to_string();
+        // A prompt of several lines would leave all but the last behind when something is printed above it.
+        let (above, last) = words.rsplit_once('\n').unwrap_or(("", &words));
+        let above = if above.is_empty() { String::new() } else { format!("{above}\n") };
+        let lines = if lines.is_empty() { String::new() } else { format!("{lines}\n") };
+        let _ = write!(std::io::stderr(), "{ERASE_LINE}{lines}{above}{last} ");
+        *prompt = Some(format!("{last} "));
     }
 
     fn track(&self, change: impl FnOnce(&mut Tracker)) {
@@ -73,7 +109,9 @@ impl View for Live {
     fn record(&self, record: &Record) {
         self.track(|tracker| tracker.note(record));
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
-        if saying.weight == Weight::Kept {
+        // Questions are put, or told of, in their own way.
+        let is_question = matches!(record.entry, Entry::ApprovalRequested(_));
+        if !is_question && saying.weight == Weight::Kept {
             self.print(&lines(&saying, columns().min(WIDTH_MAX)));
         }
     }
@@ -88,9 +126,70 @@ impl View for Live {
         self.print(&Style::new().for_stderr().yellow().apply_to(note).to_string());
     }
 
+    fn waits(&self, question: &Question) {
+        let name = question.name();
+        let left = time_left(question.due, SystemClock.now());
+        let facts = [
+            ("why", visible(&question.why)),
+            ("left", left),
+            ("yes", format!("provost approve {name}")),
+            ("no", format!("provost deny {name}")),
+        ];
+        self.print(&in_lines(question, &facts, Extent::Fitting, "provost approvals shows all"));
+    }
+
+    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+        let facts = facts(question, SystemClock.now());
+        let lines = in_lines(question, &facts, extent, "v and Enter shows all");
+        self.print_and_ask(&format!("\n{lines}"), prompt);
+    }
+
+    fn prompt(&self, words: &str, prompt: &str) {
+        let words = if words.is_empty() { String::new() } else { wrapped(&safe(words), "    ", columns()) };
+        self.print_and_ask(&Style::new().for_stderr().yellow().apply_to(words).to_string(), prompt);
+    }
+
+    fn asked(&self) {
+        if self.prompt().take().is_some() {
+            let _ = write!(std::io::stderr(), "{ERASE_LINE}");
+            self.bar.reset();
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+
+    fn note(&self, words: &str) {
+        let words = wrapped(&safe(words), "    ", columns().min(WIDTH_MAX));
+        self.print(&Style::new().for_stderr().dim().apply_to(words).to_string());
+    }
+
     fn close(&self) {
+        if self.prompt().take().is_some() {
+            let _ = write!(std::io::stderr(), "{ERASE_LINE}");
+        }
         self.bar.finish_and_clear();
     }
+}
+
+/// A question: its tool, the call, and what there is to know besides.
+fn in_lines(question: &Question, facts: &[(&str, String)], extent: Extent, more: &str) -> String {
+    let (plain, (rows, columns)) = (Style::new().for_stderr(), Term::stderr().size());
+    let lines_max = match extent {
+        Extent::Fitting => usize::from(rows).saturating_sub(QUESTION_LINES).max(CALL_LINES_MIN),
+        Extent::Whole => usize::MAX,
+    };
+    let width = usize::from(columns).saturating_sub(NAME_WIDTH).max(1);
+    let mark = plain.clone().yellow().bold().apply_to("?").to_string();
+    let tool = plain.clone().bold().apply_to(visible(&question.tool)).to_string();
+    let mut lines = vec![format!("{INDENT}{mark} may it? {tool}")];
+    let call = call_in_full(question, Room { width, lines_max }, more);
+    lines.extend(call.into_iter().map(|line| format!("    {line}")));
+    for (name, text) in facts {
+        let indent = " ".repeat(4 + NAME_WIDTH + 1);
+        let text = wrapped(text, &indent, usize::from(columns));
+        let name = plain.clone().dim().apply_to(format!("    {name:<NAME_WIDTH$} "));
+        lines.push(format!("{name}{}", text.trim_start()));
+    }
+    lines.join("\n")
 }
 
 /// The lines of a saying, marked, coloured and wrapped to `width`.

@@ -10,6 +10,7 @@ mod json;
 mod live;
 mod narrow;
 mod plain;
+mod question;
 mod safe;
 mod saying;
 mod summary;
@@ -23,12 +24,15 @@ use provost_engine::RunState;
 use provost_event::{Delta, Record};
 
 use crate::cli::ShownArgs;
+use crate::questions::Question;
 
+pub(crate) use arguments::call as call_in_words;
 pub(crate) use entry::Sayer;
+pub(crate) use question::{Extent, Room, answer_in_words, call_in_full, time_left, visible};
 pub(crate) use safe::safe;
 pub(crate) use summary::summary;
 pub(crate) use table::{Cells, Table, terminal_width};
-pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, tokens};
+pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, plural, tokens};
 
 /// Shows a run while it goes.
 pub(crate) trait View: Send + Sync {
@@ -43,6 +47,30 @@ pub(crate) trait View: Send + Sync {
     /// Somebody asked for a rest by this signal.
     fn stopping(&self, signal: &str) {
         let _ = signal;
+    }
+
+    /// A question waits for somebody who isn't asked here: says which, and how to answer it.
+    fn waits(&self, question: &Question) {
+        let _ = question;
+    }
+
+    /// Puts a question to whoever sits here. Until [`View::asked`] nothing is drawn over it, and `prompt` stays the
+    /// last line.
+    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+        let _ = (question, extent, prompt);
+    }
+
+    /// Says something about the question, if `words` has any, and asks on with another prompt.
+    fn prompt(&self, words: &str, prompt: &str) {
+        let _ = (words, prompt);
+    }
+
+    /// The question has its answer, or is no longer put.
+    fn asked(&self) {}
+
+    /// Says something that stays.
+    fn note(&self, words: &str) {
+        let _ = words;
     }
 
     /// Takes away what isn't meant to stay.
@@ -90,4 +118,9 @@ struct Silent;
 
 impl View for Silent {
     fn record(&self, _: &Record) {}
+
+    /// That somebody is waited for is no progress: without knowing it nobody would come.
+    fn waits(&self, question: &Question) {
+        plain::print_waiting(question);
+    }
 }

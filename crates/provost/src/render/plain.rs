@@ -4,12 +4,20 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use provost_event::Record;
+use provost_event::{Entry, Record};
+use provost_harness::{Clock as _, SystemClock};
 
-use super::View;
 use super::entry::Sayer;
+use super::question::{Extent, Room, call_in_full, facts, time_left, visible};
 use super::saying::{Saying, Tag, Weight};
 use super::words::hanging;
+use super::{View, safe};
+use crate::questions::Question;
+
+/// Columns of a call; whatever reads the lines may wrap them once more.
+const CALL_WIDTH: usize = 100;
+/// Lines of a call that somebody is asked about elsewhere.
+const CALL_LINES_MAX: usize = 20;
 
 pub(super) struct Plain {
     sayer: Mutex<Sayer>,
@@ -24,15 +32,67 @@ impl Plain {
 impl View for Plain {
     fn record(&self, record: &Record) {
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
-        if saying.weight != Weight::Detail {
+        // Questions are put, or told of, in their own way.
+        let is_question = matches!(record.entry, Entry::ApprovalRequested(_));
+        if !is_question && saying.weight != Weight::Detail {
             // Nobody reads it any more, then: the run is what matters.
             let _ = std::io::stderr().write_all(lines(&saying).as_bytes());
         }
     }
 
     fn stopping(&self, signal: &str) {
-        let _ = writeln!(std::io::stderr(), "provost: {signal}: stopping cleanly; once more stops at once");
+        self.note(&format!("{signal}: stopping cleanly; once more stops at once"));
     }
+
+    fn waits(&self, question: &Question) {
+        print_waiting(question);
+    }
+
+    fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
+        let lines_max = if extent == Extent::Whole { usize::MAX } else { CALL_LINES_MAX };
+        let facts = facts(question, SystemClock.now());
+        let facts = facts.iter().map(|(name, text)| format!("{name}: {text}"));
+        print_question(question, lines_max, "v and Enter shows all", facts.chain([prompt.to_owned()]));
+    }
+
+    fn prompt(&self, words: &str, prompt: &str) {
+        let lines = [words, prompt].into_iter().filter(|line| !line.is_empty());
+        let lines = lines.map(|line| format!("approval: {}\n", safe(line))).collect::<String>();
+        let _ = std::io::stderr().write_all(lines.as_bytes());
+    }
+
+    fn note(&self, words: &str) {
+        let _ = writeln!(std::io::stderr(), "provost: {}", safe(words));
+    }
+}
+
+/// Says that somebody is waited for, and how to answer.
+pub(super) fn print_waiting(question: &Question) {
+    let name = question.name();
+    let left = time_left(question.due, SystemClock.now());
+    let facts = [
+        format!("why: {}", visible(&question.why)),
+        format!("provost approve {name}"),
+        format!("provost deny {name}"),
+        format!("left: {left}"),
+    ];
+    print_question(question, CALL_LINES_MAX, "provost approvals", facts);
+}
+
+fn print_question(
+    question: &Question,
+    lines_max: usize,
+    more: &str,
+    facts: impl IntoIterator<Item = String>,
+) {
+    let room = Room { width: CALL_WIDTH, lines_max };
+    let call = call_in_full(question, room, more);
+    let mut out = format!("approval: may it? {}\n", visible(&question.tool));
+    for line in call.into_iter().chain(facts) {
+        let _ = writeln!(out, "  {line}");
+    }
+    // At once, so that nothing else comes between its lines; and if nobody reads, the run is what matters.
+    let _ = std::io::stderr().write_all(out.as_bytes());
 }
 
 /// The prefix, then the text; further lines are indented.

@@ -3,18 +3,28 @@
 use provost_engine::RunState;
 use provost_event::{Dimension, Exhausted, Outcome, RunId};
 
+use super::arguments;
 use super::words::{duration, plural, tokens};
+use crate::questions::Question;
 
-/// The outcome, what it took, and how to go on if that is possible.
-pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome) -> String {
+/// The outcome, what it took, and how to go on if that is possible; before that, what is `open` is to be answered.
+pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome, open: &[Question]) -> String {
     let ledger = state.ledger();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let mut parts = vec![outcome.to_string(), plural(ledger.turns().into(), "turn")];
     parts.push(format!("{} tokens", tokens(ledger.tokens)));
     parts.push(if priced { ledger.cost.to_string() } else { "price unknown".to_owned() });
     parts.push(duration(state.active_ms()));
-    let line = parts.join(" · ");
-    if outcome.is_final() { line } else { format!("{line}\ngo on with: {}", command(run, outcome)) }
+    let mut lines = vec![parts.join(" · ")];
+    for question in open {
+        let (name, call) = (question.name(), arguments::call(&question.tool, &question.input));
+        lines.push(format!("waits for approval: {call}"));
+        lines.push(format!("  answer with: provost approve {name}, or provost deny {name}"));
+    }
+    if !outcome.is_final() {
+        lines.push(format!("go on with: {}", command(run, outcome)));
+    }
+    lines.join("\n")
 }
 
 /// The command that lets the run go on, with a limit that would let it.

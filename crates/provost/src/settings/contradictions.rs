@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::errors::{Problem, Source};
+use super::hook::Hook;
+use super::item::Item;
 use super::named::{self, MODELS, PROVIDERS};
-use super::{Loading, StopHook};
+use super::stop_hook::StopHook;
+use super::{Loading, Settings};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
     let found = [
         circles(loading),
         slow_hooks(loading),
-        same_names(&loading.settings.stop_hooks),
+        same_names(loading),
         nowhere(loading),
         impossible_models(loading),
     ];
@@ -39,15 +42,19 @@ fn circles(loading: &Loading) -> Vec<Problem> {
 
 fn slow_hooks(loading: &Loading) -> Vec<Problem> {
     let Some(limit_ms) = loading.settings.budget.wall_time_ms else { return Vec::new() };
-    let slow =
-        loading.settings.stop_hooks.iter().filter(|hook| hook.timeout_secs.saturating_mul(1_000) > limit_ms);
-    let problem = |hook: &StopHook| Problem {
-        source: hook.timeout_source.clone(),
-        key: "stop_hooks.timeout_secs".to_owned(),
+    let Settings { stop_hooks, hooks, .. } = &loading.settings;
+    let stop_hooks = stop_hooks.iter().map(|hook| {
+        (StopHook::LIST, hook.name.clone(), hook.timeout_secs.saturating_mul(1_000), &hook.timeout_source)
+    });
+    let hooks =
+        hooks.iter().map(|hook| (Hook::LIST, hook.name(), hook.timeout_ms(), hook.source_of("timeout_secs")));
+    let slow = stop_hooks.chain(hooks).filter(|(_, _, timeout_ms, _)| *timeout_ms > limit_ms);
+    let problem = |(list, name, timeout_ms, source): (&str, String, u64, &Source)| Problem {
+        source: source.clone(),
+        key: format!("{list}.timeout_secs"),
         what: format!(
-            "`{}` may take longer ({} s) than the whole run (budget.wall_time is {} s, from {})",
-            hook.name,
-            hook.timeout_secs,
+            "`{name}` may take longer ({} s) than the whole run (budget.wall_time is {} s, from {})",
+            timeout_ms / 1_000,
             limit_ms / 1_000,
             loading.source("budget.wall_time"),
         ),
@@ -56,20 +63,33 @@ fn slow_hooks(loading: &Loading) -> Vec<Problem> {
     slow.map(problem).collect()
 }
 
-fn same_names(hooks: &[StopHook]) -> Vec<Problem> {
+fn same_names(loading: &Loading) -> Vec<Problem> {
+    let Settings { stop_hooks, hooks, .. } = &loading.settings;
+    let stop_hooks = stop_hooks.iter().map(|hook| (hook.name.clone(), &hook.source));
+    let hooks = hooks.iter().filter(|hook| hook.is_named()).map(|hook| (hook.name(), &hook.source));
+    let mut problems = taken_names(StopHook::LIST, "stop hook", stop_hooks);
+    problems.extend(taken_names(Hook::LIST, "hook", hooks));
+    problems
+}
+
+fn taken_names<'a>(
+    list: &str,
+    one: &str,
+    hooks: impl IntoIterator<Item = (String, &'a Source)>,
+) -> Vec<Problem> {
     let mut first = BTreeMap::new();
     let mut problems = Vec::new();
-    for hook in hooks {
-        if let Some(source) = first.get(&hook.name) {
-            problems.push(Problem {
-                source: hook.source.clone(),
-                key: "stop_hooks.name".to_owned(),
-                what: format!("`{}` is taken by the stop hook at {source}", hook.name),
-                remedy: "give each its own name".to_owned(),
-            });
-        } else {
-            first.insert(&hook.name, &hook.source);
-        }
+    for (name, source) in hooks {
+        let Some(other) = first.get(&name) else {
+            first.insert(name, source);
+            continue;
+        };
+        problems.push(Problem {
+            source: source.clone(),
+            key: format!("{list}.name"),
+            what: format!("`{name}` is taken by the {one} at {other}"),
+            remedy: "give each its own name".to_owned(),
+        });
     }
     problems
 }

@@ -63,6 +63,12 @@ pub(crate) enum Kind<T> {
         /// Where it goes.
         put: fn(&mut T, &str),
     },
+    /// A text of one line that meets a rule of its own, whose errors say what is wrong.
+    Checked(fn(&mut T, String) -> Result<(), String>),
+    /// A list of texts. Each goes where it belongs by itself, or is refused by itself.
+    List(fn(&mut T, String) -> Result<(), String>),
+    /// A table of texts, whose names are the user's choice.
+    Texts(fn(&mut T, String, String)),
 }
 
 /// What a setting is when nobody sets it.
@@ -77,7 +83,7 @@ pub(crate) enum Otherwise {
 }
 
 /// Who may set a setting.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     /// Everybody.
     Anywhere,
@@ -106,13 +112,21 @@ impl<T> Setting<T> {
         if self.section.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.section, self.name) }
     }
 
+    /// Whether it is a list, of which each file gives a part.
+    pub(crate) const fn is_list(&self) -> bool {
+        matches!(self.kind, Kind::List(_))
+    }
+
     /// The variable that its key gives.
     pub(crate) fn own_variable(&self) -> String {
         format!("PROVOST_{}", self.key().replace('.', "_").to_uppercase())
     }
 
-    /// Everything in the environment that sets it, the strongest first.
+    /// Everything in the environment that sets it, the strongest first; lists stand in files only.
     pub(crate) fn all_variables(&self) -> Vec<String> {
+        if self.is_list() {
+            return Vec::new();
+        }
         let others = self.variables.iter().map(|name| (*name).to_owned());
         std::iter::once(self.own_variable()).chain(others).collect()
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::declare::From;
+
 /// Where a value was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -24,15 +26,24 @@ pub(crate) struct Spot {
     pub(crate) line: usize,
     /// The column in characters, from 1.
     pub(crate) column: usize,
+    /// What a file of its kind may set.
+    pub(crate) from: From,
 }
 
 impl Spot {
-    /// The place of byte `offset` in `text`.
+    /// The place of byte `offset` in `text`, which stands in a file of the user.
     pub(crate) fn at(file: &str, text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self { file: file.to_owned(), line, column }
+        Self { file: file.to_owned(), line, column, from: From::User }
+    }
+}
+
+impl Source {
+    /// Whether a project's file gave it.
+    pub(crate) fn is_projects(&self) -> bool {
+        matches!(self, Self::File(Spot { from: From::Anywhere, .. }))
     }
 }
 
@@ -40,7 +51,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File(Spot { file, line, column }) => write!(f, "{file}:{line}:{column}"),
+            Self::File(Spot { file, line, column, from: _ }) => write!(f, "{file}:{line}:{column}"),
             Self::Variable(name) => f.write_str(name),
             Self::Flag(flag) => f.write_str(flag),
         }

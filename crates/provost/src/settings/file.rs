@@ -1,20 +1,21 @@
 //! One settings file: each key is looked up, each value goes to its setting, and all that is wrong is told.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
+use super::Loading;
 use super::declare::{From, Otherwise, Setting};
 use super::errors::{Problem, Source, Spot};
+use super::hook::Hook;
+use super::item::{Item, Objection};
 use super::named::{self, MODELS, ModelTable, PROVIDERS, ProviderTable, Table};
 use super::nearest::{advice, fields, nearest};
-use super::table::{SECTIONS, SETTINGS, STOP_HOOK};
+use super::stop_hook::StopHook;
+use super::table::{SECTIONS, SETTINGS};
 use super::value::Raw;
-use super::{Loading, StopHook};
-
-/// The one list.
-const STOP_HOOKS: &str = "stop_hooks";
 
 /// A file and who wrote it.
 pub(super) struct File<'a> {
@@ -60,18 +61,18 @@ impl File<'_> {
             SECTIONS.iter().any(|(section, _)| *section == key || section.starts_with(&format!("{key}.")));
         match value {
             DeValue::Table(table) if is_section => self.table(key, table, loading),
-            DeValue::Array(hooks) if key == STOP_HOOKS => self.stop_hooks(hooks, loading),
+            DeValue::Array(hooks) if key == StopHook::LIST => self.list::<StopHook>(hooks, loading),
+            DeValue::Array(hooks) if key == Hook::LIST => self.list::<Hook>(hooks, loading),
             DeValue::Table(tables) if key == PROVIDERS => self.named::<ProviderTable>(tables, loading),
             DeValue::Table(tables) if key == MODELS => self.named::<ModelTable>(tables, loading),
+            _ if [StopHook::LIST, Hook::LIST].contains(&key) => {
+                let what = format!("must be a list: write [[{key}]] on a line of its own, once for each");
+                loading.problems.push(self.problem(span, key, what));
+            }
             _ if is_section || [PROVIDERS, MODELS].contains(&key) => {
                 let problem =
                     self.problem(span, key, format!("must be a table: write [{key}] on a line of its own"));
                 loading.problems.push(problem);
-            }
-            _ if key == STOP_HOOKS => {
-                let what =
-                    "must be a list: write [[stop_hooks]] on a line of its own, once for each".to_owned();
-                loading.problems.push(self.problem(span, key, what));
             }
             _ => loading.problems.push(Problem { remedy: advice(key), ..self.problem(span, key, unknown()) }),
         }
@@ -119,70 +120,101 @@ impl File<'_> {
     ) {
         if self.from == From::Anywhere && setting.from == From::User {
             let what = "a project's file may not set this".to_owned();
-            let remedy = format!("set it in {}, or as {}", self.user_file, setting.own_variable());
+            let variables = setting.all_variables();
+            let variable = variables.first().map(|name| format!(", or as {name}")).unwrap_or_default();
+            let remedy = format!("set it in {}{variable}", self.user_file);
             return loading.problems.push(Problem { remedy, ..self.problem(span, &setting.key(), what) });
         }
-        loading.take(setting, Raw::Toml(value), self.source(span));
+        for (span, raw) in parts(setting, span, value) {
+            loading.take(setting, raw, self.source(&span));
+        }
     }
 
-    fn stop_hooks(&self, hooks: &DeArray<'_>, loading: &mut Loading) {
-        for hook in hooks {
-            match hook.get_ref() {
-                DeValue::Table(table) => self.stop_hook(&hook.span(), table, loading),
+    fn list<T: Item>(&self, items: &DeArray<'_>, loading: &mut Loading) {
+        for item in items {
+            match item.get_ref() {
+                DeValue::Table(table) => self.list_item::<T>(&item.span(), table, loading),
                 _ => {
-                    let what = "each must be a table with name and command".to_owned();
-                    loading.problems.push(self.problem(&hook.span(), STOP_HOOKS, what));
+                    let what = format!("each must be a table with {}", T::LEAST);
+                    loading.problems.push(self.problem(&item.span(), T::LIST, what));
                 }
             }
         }
     }
 
-    fn stop_hook(&self, span: &Range<usize>, table: &DeTable<'_>, loading: &mut Loading) {
-        let mut hook = StopHook::at(self.source(span));
+    fn list_item<T: Item>(&self, span: &Range<usize>, table: &DeTable<'_>, loading: &mut Loading) {
+        let mut item = T::at(self.source(span));
+        let mut spans = BTreeMap::new();
         let wrong_before = loading.problems.len();
         for (name, value) in table {
-            self.field(&mut hook, name, value.get_ref(), loading);
+            spans.insert(name.get_ref().to_string(), name.span());
+            self.field(&mut item, name, value, loading);
         }
-        for field in STOP_HOOK {
+        for field in T::FIELDS {
             if matches!(field.otherwise, Otherwise::Required) && table.get(field.name).is_none() {
                 let what = format!("`{}` is missing", field.name);
                 let remedy = example(field);
-                loading.problems.push(Problem { remedy, ..self.problem(span, STOP_HOOKS, what) });
+                loading.problems.push(Problem { remedy, ..self.problem(span, T::LIST, what) });
             }
         }
-        if loading.problems.len() == wrong_before {
-            loading.settings.stop_hooks.push(hook);
+        if loading.problems.len() > wrong_before {
+            return;
+        }
+        let objections = item.objections();
+        if objections.is_empty() {
+            return item.put(&mut loading.settings);
+        }
+        for Objection { field, what, remedy } in objections {
+            let (span, key) = match spans.get(field) {
+                Some(span) => (span, format!("{}.{field}", T::LIST)),
+                None => (span, T::LIST.to_owned()),
+            };
+            loading.problems.push(Problem { remedy, ..self.problem(span, &key, what) });
         }
     }
 
-    fn field(
+    fn field<T: Item>(
         &self,
-        hook: &mut StopHook,
+        item: &mut T,
         name: &Spanned<std::borrow::Cow<'_, str>>,
-        value: &DeValue<'_>,
+        value: &Spanned<DeValue<'_>>,
         loading: &mut Loading,
     ) {
-        let key = format!("{STOP_HOOKS}.{}", name.get_ref());
+        let key = format!("{}.{}", T::LIST, name.get_ref());
         let span = name.span();
-        let Some(field) = STOP_HOOK.iter().find(|field| field.name == name.get_ref()) else {
-            let remedy = fields(name.get_ref());
+        let Some(field) = T::FIELDS.iter().find(|field| field.name == name.get_ref()) else {
+            let remedy = fields::<T>(name.get_ref());
             return loading.problems.push(Problem { remedy, ..self.problem(&span, &key, unknown()) });
         };
-        if let Err(what) = field.take(hook, Raw::Toml(value)) {
-            let remedy = example(field);
-            loading.problems.push(Problem { remedy, ..self.problem(&span, &key, what) });
+        for (span, raw) in parts(field, &span, value.get_ref()) {
+            if let Err(what) = field.take(item, raw) {
+                let remedy = example(field);
+                loading.problems.push(Problem { remedy, ..self.problem(&span, &key, what) });
+            }
         }
-        if field.name == "timeout_secs" {
-            hook.timeout_source = self.source(&span);
-        }
+        item.note(field.name, self.source(&span));
     }
 
     fn source(&self, span: &Range<usize>) -> Source {
-        Source::File(Spot::at(self.name, self.text, span.start))
+        Source::File(Spot { from: self.from, ..Spot::at(self.name, self.text, span.start) })
     }
 
     fn problem(&self, span: &Range<usize>, key: &str, what: String) -> Problem {
         Problem { source: self.source(span), key: key.to_owned(), what, remedy: String::new() }
+    }
+}
+
+/// What of `value` is taken by itself: the items of a list, each with its place; of everything else the whole.
+fn parts<'a, T>(
+    setting: &Setting<T>,
+    span: &Range<usize>,
+    value: &'a DeValue<'a>,
+) -> Vec<(Range<usize>, Raw<'a>)> {
+    match value {
+        DeValue::Array(items) if setting.is_list() => {
+            items.iter().map(|item| (item.span(), Raw::Item(item.get_ref()))).collect()
+        }
+        _ => vec![(span.clone(), Raw::Toml(value))],
     }
 }
 

@@ -14,7 +14,7 @@ use super::named::{self, MODELS, PROVIDERS};
 use super::nearest::nearest;
 use super::table::{SECTIONS, SETTINGS};
 use super::value::Raw;
-use super::{Loading, contradictions};
+use super::{Loading, contradictions, imported, project};
 
 /// The name of a project's file.
 pub(crate) const FILE_NAME: &str = "provost.toml";
@@ -69,24 +69,37 @@ pub(crate) struct Request<'a> {
 /// When there is no home folder.
 pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> {
     let folders = Folders::of_platform()?;
-    let mut loading = Loading::defaults();
+    let found = project_file(request, &folders);
+    let project = found.as_deref().and_then(Path::parent).unwrap_or(request.folder);
+    let mut loading = Loading::defaults(project.to_owned());
     load_file(&mut loading, &folders.user_file, From::User, &folders, request.folder);
+    let without = loading.settings.permissions.otherwise();
     match request.file {
         Some(file) if !file.exists() => loading.problems.push(unreadable(file, "there is no such file")),
         Some(file) => load_file(&mut loading, file, From::User, &folders, request.folder),
-        None if request.scope == Scope::Project => {
-            let found =
-                request.folder.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file());
-            if let Some(file) = found.filter(|file| *file != folders.user_file) {
-                load_file(&mut loading, &file, From::Anywhere, &folders, request.folder);
+        None => {
+            if let Some(file) = &found {
+                load_file(&mut loading, file, From::Anywhere, &folders, request.folder);
             }
         }
-        None => {}
     }
     load_variables(&mut loading, request.variables);
     load_flags(&mut loading, request.flags);
+    if request.scope == Scope::Project {
+        imported::import(&mut loading);
+    }
+    loading.project.wishes = project::wishes(&loading, without);
     contradictions::check(&mut loading);
     Ok((loading, folders))
+}
+
+/// The project's file, if it counts: the nearest, upwards, that isn't the user's own.
+fn project_file(request: &Request<'_>, folders: &Folders) -> Option<PathBuf> {
+    if request.file.is_some() || request.scope != Scope::Project {
+        return None;
+    }
+    let found = request.folder.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file());
+    found.filter(|file| *file != folders.user_file)
 }
 
 fn load_file(loading: &mut Loading, path: &Path, from: From, folders: &Folders, folder: &Path) {
@@ -96,12 +109,19 @@ fn load_file(loading: &mut Loading, path: &Path, from: From, folders: &Folders, 
         Err(error) => return loading.problems.push(unreadable(path, &error.to_string())),
     };
     loading.files.push(path.to_owned());
+    if from == From::Anywhere {
+        loading.project.has_read(FILE_NAME, &text);
+    }
     let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
     let user_file = folders.user_file.display().to_string();
     File { name: &name, text: &text, from, user_file: &user_file }.load(loading);
 }
 
-fn read(path: &Path) -> io::Result<String> {
+/// The text of a settings file.
+///
+/// # Errors
+/// When it can't be read, is too large, or isn't UTF-8.
+pub(super) fn read(path: &Path) -> io::Result<String> {
     if std::fs::metadata(path)?.len() > FILE_BYTES_MAX {
         return Err(io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
     }
@@ -109,7 +129,7 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 fn unreadable(path: &Path, why: &str) -> Problem {
-    let source = Source::File(Spot { file: path.display().to_string(), line: 1, column: 1 });
+    let source = Source::File(Spot::at(&path.display().to_string(), "", 0));
     Problem { source, key: String::new(), what: format!("can't be read: {why}"), remedy: String::new() }
 }
 

@@ -3,11 +3,19 @@
 mod contradictions;
 mod declare;
 mod document;
+#[cfg(test)]
+mod effects;
 mod errors;
 mod file;
+mod hook;
+mod imported;
+mod item;
 mod layers;
 mod named;
 mod nearest;
+mod permissions;
+mod project;
+mod stop_hook;
 mod table;
 mod value;
 
@@ -20,7 +28,12 @@ pub(crate) use document::{init_file, schema};
 pub(crate) use errors::{Problem, Problems, Source};
 pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load};
 
+pub(crate) use hook::{Hook, runs};
+pub(crate) use imported::Placed;
 pub(crate) use named::Named;
+pub(crate) use permissions::Permissions;
+pub(crate) use project::{Project, Wish};
+pub(crate) use stop_hook::StopHook;
 
 use declare::{Otherwise, Setting};
 use named::Table;
@@ -49,36 +62,40 @@ pub(crate) struct Settings {
     pub(crate) state_dir: Option<PathBuf>,
     /// Who must agree before an agent may stop.
     pub(crate) stop_hooks: Vec<StopHook>,
+    /// Who decides at other moments.
+    pub(crate) hooks: Vec<Hook>,
+    /// Whether the hooks of the project's `.claude` folder count.
+    pub(crate) imports_claude: bool,
+    /// Those hooks.
+    pub(crate) imported: Vec<Placed>,
+    /// Which tool calls may be made.
+    pub(crate) permissions: Permissions,
+    /// Who else is told of a run.
+    pub(crate) trace: Trace,
 }
 
-/// A stop hook and where it was given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StopHook {
-    /// Its name.
-    pub(crate) name: String,
-    /// Its command.
-    pub(crate) command: String,
-    /// How long it may take.
-    pub(crate) timeout_secs: u64,
-    /// Where it begins.
-    pub(crate) source: Source,
-    /// Where its timeout was given.
-    pub(crate) timeout_source: Source,
+/// Who else is told of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trace {
+    /// A file, as it was written.
+    pub(crate) file: Option<String>,
+    /// The collector's address.
+    pub(crate) otlp_endpoint: Option<String>,
+    /// The variable that holds headers for it.
+    pub(crate) otlp_headers_env: Option<String>,
+    /// Whether it gets to see what was said.
+    pub(crate) otlp_content: bool,
 }
 
-impl StopHook {
-    fn at(source: Source) -> Self {
-        let mut hook = Self {
-            name: String::new(),
-            command: String::new(),
-            timeout_secs: 0,
-            timeout_source: source.clone(),
-            source,
-        };
-        for field in table::STOP_HOOK {
-            field.take_default(&mut hook);
-        }
-        hook
+impl Settings {
+    /// Has the hooks of the project's `.claude` folder taken.
+    pub(super) const fn import_claude(&mut self) {
+        self.imports_claude = true;
+    }
+
+    /// All hooks with where they stand, in the order in which they are asked.
+    pub(crate) fn all_hooks(&self) -> Vec<Placed> {
+        imported::all(self)
     }
 }
 
@@ -97,18 +114,27 @@ pub(crate) struct Loading {
     pub(crate) settings: Settings,
     /// Where each value came from, by key; what isn't set is missing.
     pub(crate) given: BTreeMap<String, Given>,
+    /// What lists hold, item by item, by key.
+    pub(crate) items: Vec<(String, Given)>,
     /// The files that were read, the weakest first.
     pub(crate) files: Vec<PathBuf>,
+    /// What comes from the project's folder.
+    pub(crate) project: Project,
+    /// What was to be imported and can't be taken: where, what and why.
+    pub(crate) skipped: Vec<String>,
     /// What is wrong.
     pub(crate) problems: Vec<Problem>,
 }
 
 impl Loading {
-    fn defaults() -> Self {
+    fn defaults(project_folder: PathBuf) -> Self {
         let mut loading = Self {
             settings: Settings::blank(),
             given: BTreeMap::new(),
+            items: Vec::new(),
             files: Vec::new(),
+            project: Project::new(project_folder),
+            skipped: Vec::new(),
             problems: Vec::new(),
         };
         for setting in table::SETTINGS {
@@ -123,8 +149,12 @@ impl Loading {
     fn take(&mut self, setting: &Setting<Settings>, raw: Raw<'_>, source: Source) {
         match setting.take(&mut self.settings, raw) {
             Ok(()) => {
-                let shown = without_password(&raw.shown());
-                self.given.insert(setting.key(), Given { shown, source });
+                if setting.is_list() {
+                    self.items.push((setting.key(), Given { shown: raw.shown(), source }));
+                } else {
+                    let shown = without_password(&raw.shown());
+                    self.given.insert(setting.key(), Given { shown, source });
+                }
             }
             Err(what) => {
                 let remedy = match (&source, setting.flag) {
@@ -164,7 +194,12 @@ impl Loading {
     /// Everything that is wrong.
     pub(crate) fn settled(self) -> Result<Settled, Problems> {
         if self.problems.is_empty() {
-            Ok(Settled { settings: self.settings, given: self.given })
+            Ok(Settled {
+                settings: self.settings,
+                project: self.project,
+                skipped: self.skipped,
+                given: self.given,
+            })
         } else {
             Err(Problems(self.problems))
         }
@@ -188,6 +223,10 @@ pub(crate) fn named_keys(given: &BTreeMap<String, Given>) -> impl Iterator<Item 
 pub(crate) struct Settled {
     /// The settings.
     pub(crate) settings: Settings,
+    /// What comes from the project's folder.
+    pub(crate) project: Project,
+    /// What was to be imported and can't be taken: where, what and why.
+    pub(crate) skipped: Vec<String>,
     given: BTreeMap<String, Given>,
 }
 
@@ -214,7 +253,7 @@ mod tests {
 
     #[test]
     fn every_default_is_taken_and_the_limits_are_the_engines_own() {
-        let loading = Loading::defaults();
+        let loading = Loading::defaults("/".into());
         assert_eq!(loading.settings.limits, Limits::default());
         for setting in table::SETTINGS {
             let has_default = matches!(setting.otherwise, super::Otherwise::Is(_));

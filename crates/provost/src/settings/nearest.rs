@@ -1,7 +1,10 @@
 //! What was probably meant.
 
+use super::hook::Hook;
+use super::item::Item;
 use super::named::{MODELS, PROVIDERS};
-use super::table::{SECTIONS, SETTINGS, STOP_HOOK};
+use super::stop_hook::StopHook;
+use super::table::{SECTIONS, SETTINGS};
 
 /// Says what could have been meant by the unknown `key`.
 pub(super) fn advice(key: &str) -> String {
@@ -11,18 +14,21 @@ pub(super) fn advice(key: &str) -> String {
     }
     let sections = SECTIONS.iter().map(|(section, _)| (*section).to_owned());
     let keys = SETTINGS.iter().map(super::declare::Setting::key);
-    match nearest(key, keys.chain(sections).chain(["stop_hooks", PROVIDERS, MODELS].map(str::to_owned))) {
+    match nearest(
+        key,
+        keys.chain(sections).chain([StopHook::LIST, Hook::LIST, PROVIDERS, MODELS].map(str::to_owned)),
+    ) {
         Some(known) => format!("did you mean `{known}`?"),
         None => "`provost check` lists what there is".to_owned(),
     }
 }
 
-/// Says which fields a stop hook has.
-pub(super) fn fields(name: &str) -> String {
-    let all = STOP_HOOK.iter().map(|field| field.name.to_owned());
+/// Says which fields an item has.
+pub(super) fn fields<T: Item>(name: &str) -> String {
+    let all = T::FIELDS.iter().map(|field| field.name.to_owned());
     match nearest(name, all.clone()) {
         Some(known) => format!("did you mean `{known}`?"),
-        None => format!("a stop hook has {}", all.collect::<Vec<_>>().join(", ")),
+        None => format!("{} has {}", T::ONE, all.collect::<Vec<_>>().join(", ")),
     }
 }
 

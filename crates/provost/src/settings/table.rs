@@ -1,28 +1,30 @@
 //! All settings of this version. Each is declared here, once.
 
-use provost_event::{Budget, Effort, Limits};
+use provost_event::{Budget, Effort, Limits, Permission, Unanswered};
 
 use super::declare::{From, Kind, Otherwise, Setting};
-use super::{Named, Settings, StopHook};
+use super::hook::pattern;
+use super::permissions::Permissions;
+use super::{Named, Settings, Trace};
 
 /// The tables in the order in which people read them, each with a sentence.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("agent", "Who works."),
     ("budget", "What a run may spend at most, over all its interruptions and resumes. At a limit it rests."),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
+    (
+        "permissions",
+        "Which tool calls an agent may make: freely, after somebody has agreed, or never. A pattern is a tool's name, \
+         alone or with what the call must look like in parentheses. Of those that a call meets, deny counts before ask, \
+         and ask before allow. The lists of all files add up.",
+    ),
+    ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
     ("store", "Where Provost keeps its runs."),
+    ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
 ];
-
-/// What the list of stop hooks is for.
-pub(crate) const STOP_HOOKS_WORDS: &str = "Commands that must agree before an agent may stop, asked side by side. \
-    Exit status 0 lets it stop; 2 sends it back to work, with what the command printed as the reason; 3 ends the \
-    run. They run in the workspace with what they need to know as JSON on standard input. The hooks of all files \
-    count.";
 
 const TURNS_MAX: u64 = 1_000_000;
 const COUNT_MAX: u64 = 1_000;
-/// An hour; a stop hook is waited for.
-const HOOK_SECS_MAX: u64 = 3_600;
 
 /// The settings, section by section.
 pub(crate) const SETTINGS: &[Setting<Settings>] = &[
@@ -165,6 +167,85 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         ..limit("stop_blocks")
     },
     Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.allow, text)),
+        otherwise: Otherwise::Unset("none"),
+        example: r#"["read_file", "search", "shell(cargo *)"]"#,
+        words: "Calls that may be made. A project's file that allows something must be trusted first.",
+        ..permissions("allow")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.ask, text)),
+        otherwise: Otherwise::Unset("none"),
+        example: r#"["shell(git push *)"]"#,
+        words: "Calls that somebody must agree to.",
+        ..permissions("ask")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.deny, text)),
+        otherwise: Otherwise::Unset("none"),
+        example: r#"["shell(rm -rf *)", "write_file(.env)"]"#,
+        words: "Calls that are never made.",
+        ..permissions("deny")
+    },
+    Setting {
+        kind: Kind::List(|s, text| add(&mut s.permissions.approved, text)),
+        otherwise: Otherwise::Unset("none"),
+        example: r#"["shell(git push origin main)"]"#,
+        words: "Calls that you have agreed to for always: `provost approve` writes them here.",
+        from: From::User,
+        ..permissions("approved")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["allow", "ask", "deny"],
+            put: |s, word| {
+                s.permissions.default = Some(match word {
+                    "allow" => Permission::Allow,
+                    "ask" => Permission::Ask,
+                    _ => Permission::Deny,
+                });
+            },
+        },
+        otherwise: Otherwise::Unset("ask where anything is listed in allow, else allow"),
+        example: r#""ask""#,
+        words: "What becomes of a call that no pattern speaks of.",
+        ..permissions("default")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.permissions.approval_timeout_ms = ms),
+        otherwise: Otherwise::Is(r#""1h""#),
+        example: r#""15m""#,
+        words: "How long somebody is waited for who must agree to a call.",
+        ..permissions("approval_timeout")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["deny", "pause"],
+            put: |s, word| {
+                s.permissions.unanswered = if word == "pause" { Unanswered::Pause } else { Unanswered::Deny };
+            },
+        },
+        otherwise: Otherwise::Is(r#""deny""#),
+        example: r#""pause""#,
+        words: "What becomes of a call that nobody has answered for in that time: it isn't made and the agent goes on, or \
+                the run rests until somebody does.",
+        ..permissions("unanswered")
+    },
+    Setting {
+        kind: Kind::List(|s, word| match word.as_str() {
+            "claude" => {
+                s.import_claude();
+                Ok(())
+            }
+            other => Err(format!("must be one of claude (is `{other}`)")),
+        }),
+        otherwise: Otherwise::Unset("nothing is imported"),
+        example: r#"["claude"]"#,
+        words: "claude: the hooks of the project's .claude/settings.json and .claude/settings.local.json, after all \
+                others. What of them can't be taken is told.",
+        ..Setting::declared("hooks", "import")
+    },
+    Setting {
         kind: Kind::Folder(|s, path| s.state_dir = Some(path)),
         otherwise: Otherwise::Unset("`provost` in the platform's folder for state"),
         example: r#""/var/lib/provost""#,
@@ -173,30 +254,34 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         from: From::User,
         ..Setting::declared("store", "dir")
     },
-];
-
-/// The fields of a `[[stop_hooks]]`.
-pub(crate) const STOP_HOOK: &[Setting<StopHook>] = &[
     Setting {
-        kind: Kind::Line(|hook, name| hook.name = name),
-        otherwise: Otherwise::Required,
-        example: r#""lint-check""#,
-        words: "Its name, unique among all stop hooks.",
-        ..field("name")
+        kind: Kind::Line(|s, file| s.trace.file = Some(file)),
+        otherwise: Otherwise::Unset("none is written"),
+        example: r#""trace.jsonl""#,
+        words: "A file to which all that happens in a run is added, a line of JSON each. Relative to the file that names \
+                it, or to the current folder.",
+        ..trace("file")
     },
     Setting {
-        kind: Kind::Text(|hook, command| hook.command = command),
-        otherwise: Otherwise::Required,
-        example: r#""cargo clippy -- -D warnings || exit 2""#,
-        words: "The command, for `sh -c`.",
-        ..field("command")
+        kind: Kind::Address(|s, address| s.trace.otlp_endpoint = Some(address)),
+        otherwise: Otherwise::Unset("nothing is sent"),
+        example: r#""http://127.0.0.1:4318""#,
+        words: "A collector of OpenTelemetry that spans are sent to, by OTLP over HTTP.",
+        ..trace("otlp_endpoint")
     },
     Setting {
-        kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
-        otherwise: Otherwise::Is("30"),
-        example: "60",
-        words: "Seconds it may take; a hook that takes longer is reported and doesn't hold the agent back.",
-        ..field("timeout_secs")
+        kind: Kind::Variable(|s, name| s.trace.otlp_headers_env = Some(name)),
+        otherwise: Otherwise::Unset("no headers"),
+        example: r#""OTLP_HEADERS""#,
+        words: "The environment variable that holds headers for the collector, such as `x-api-key=…,tenant=…`.",
+        ..trace("otlp_headers_env")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.trace.otlp_content = truth),
+        otherwise: Otherwise::Is("false"),
+        example: "true",
+        words: "Whether the collector gets to see what was said, and what tools were given and gave.",
+        ..trace("otlp_content")
     },
 ];
 
@@ -212,8 +297,18 @@ const fn limit(name: &'static str) -> Setting<Settings> {
     Setting::declared("limits", name)
 }
 
-const fn field(name: &'static str) -> Setting<StopHook> {
-    Setting::declared("", name)
+const fn permissions(name: &'static str) -> Setting<Settings> {
+    Setting::declared("permissions", name)
+}
+
+const fn trace(name: &'static str) -> Setting<Settings> {
+    Setting { from: From::User, ..Setting::declared("trace", name) }
+}
+
+/// Adds a pattern.
+fn add(list: &mut Vec<String>, text: String) -> Result<(), String> {
+    list.push(pattern(text)?);
+    Ok(())
 }
 
 /// For numbers that their bounds keep small.
@@ -235,6 +330,11 @@ impl Settings {
             named: Named::default(),
             state_dir: None,
             stop_hooks: Vec::new(),
+            hooks: Vec::new(),
+            imports_claude: false,
+            imported: Vec::new(),
+            permissions: Permissions::default(),
+            trace: Trace::default(),
         }
     }
 }

@@ -17,6 +17,8 @@ const MONEY_DECIMALS_MAX: usize = 6;
 pub(super) enum Raw<'a> {
     /// In a TOML file.
     Toml(&'a DeValue<'a>),
+    /// In a list of a TOML file.
+    Item(&'a DeValue<'a>),
     /// As plain text, in a variable or behind a flag.
     Text(&'a str),
 }
@@ -39,6 +41,9 @@ impl<T> Setting<T> {
             Kind::Truth(put) => put(target, truth(raw)?),
             Kind::Price(put) => put(target, amount(raw)?),
             Kind::Choice { of, put } => put(target, choice(raw, of)?),
+            Kind::Checked(put) => put(target, line(raw)?)?,
+            Kind::List(put) => put(target, item(raw)?)?,
+            Kind::Texts(put) => texts(raw)?.into_iter().for_each(|(name, value)| put(target, name, value)),
         }
         Ok(())
     }
@@ -49,7 +54,7 @@ impl Raw<'_> {
     pub(super) fn shown(self) -> String {
         match self {
             Self::Text(text) => text.to_owned(),
-            Self::Toml(value) => match value {
+            Self::Toml(value) | Self::Item(value) => match value {
                 DeValue::String(text) => text.to_string(),
                 DeValue::Integer(number) => number.to_string(),
                 DeValue::Float(number) => number.to_string(),
@@ -65,7 +70,7 @@ impl Raw<'_> {
     fn misfit(self) -> String {
         match self {
             Self::Text(text) => format!("`{text}`"),
-            Self::Toml(value) => match value {
+            Self::Toml(value) | Self::Item(value) => match value {
                 DeValue::String(_) => "text".to_owned(),
                 DeValue::Integer(number) => number.to_string(),
                 DeValue::Float(number) => number.to_string(),
@@ -82,8 +87,29 @@ fn text(raw: Raw<'_>) -> Result<String, String> {
     match raw {
         Raw::Text(text) => Ok(text.to_owned()),
         Raw::Toml(DeValue::String(text)) => Ok(text.to_string()),
-        Raw::Toml(_) => Err(format!("must be text in quotes (is {})", raw.misfit())),
+        Raw::Toml(_) | Raw::Item(_) => Err(format!("must be text in quotes (is {})", raw.misfit())),
     }
+}
+
+fn item(raw: Raw<'_>) -> Result<String, String> {
+    match raw {
+        Raw::Item(DeValue::String(text)) => Ok(text.to_string()),
+        Raw::Item(_) => Err(format!("each must be text in quotes (is {})", raw.misfit())),
+        Raw::Toml(_) | Raw::Text(_) => {
+            Err(format!("must be a list of texts in [brackets] (is {})", raw.misfit()))
+        }
+    }
+}
+
+fn texts(raw: Raw<'_>) -> Result<Vec<(String, String)>, String> {
+    let Raw::Toml(DeValue::Table(table)) = raw else {
+        return Err(format!("must be a table of texts in {{braces}} (is {})", raw.misfit()));
+    };
+    let text = |name: &str, value| text(Raw::Toml(value)).map_err(|what| format!("`{name}` {what}"));
+    let pairs = table
+        .iter()
+        .map(|(name, value)| Ok((name.get_ref().to_string(), text(name.get_ref(), value.get_ref())?)));
+    pairs.collect()
 }
 
 fn line(raw: Raw<'_>) -> Result<String, String> {
@@ -104,7 +130,7 @@ fn count(raw: Raw<'_>, min: u64, max: u64) -> Result<u64, String> {
         Raw::Toml(DeValue::Integer(number)) => {
             i128::from_str_radix(number.as_str(), number.radix()).map_err(|_| not_one())?
         }
-        Raw::Toml(_) => return Err(not_one()),
+        Raw::Toml(_) | Raw::Item(_) => return Err(not_one()),
     };
     match u64::try_from(number) {
         Ok(number) if (min..=max).contains(&number) => Ok(number),
@@ -134,7 +160,9 @@ fn amount(raw: Raw<'_>) -> Result<MicroDollars, String> {
         Raw::Text(text) => text.trim().trim_start_matches('$').replace('_', ""),
         Raw::Toml(DeValue::Float(number)) => number.as_str().to_owned(),
         Raw::Toml(DeValue::Integer(number)) if number.radix() == 10 => number.as_str().to_owned(),
-        Raw::Toml(_) => return Err(format!("must be an amount in dollars (is {})", raw.misfit())),
+        Raw::Toml(_) | Raw::Item(_) => {
+            return Err(format!("must be an amount in dollars (is {})", raw.misfit()));
+        }
     };
     let bare = written.trim_start_matches(['+', '-']);
     if bare.eq_ignore_ascii_case("nan") || bare.eq_ignore_ascii_case("inf") {
@@ -174,7 +202,9 @@ fn time(raw: Raw<'_>) -> Result<u64, String> {
     let written = match raw {
         Raw::Text(text) => text.to_owned(),
         Raw::Toml(DeValue::String(text)) => text.to_string(),
-        Raw::Toml(_) => return Err(format!("must be a time with its unit, in quotes (is {})", raw.misfit())),
+        Raw::Toml(_) | Raw::Item(_) => {
+            return Err(format!("must be a time with its unit, in quotes (is {})", raw.misfit()));
+        }
     };
     let time = humantime::parse_duration(written.trim())
         .map_err(|_| format!("must be a time with its unit (is `{written}`)"))?;
@@ -197,9 +227,16 @@ fn address(raw: Raw<'_>) -> Result<String, String> {
 }
 
 fn variable(raw: Raw<'_>) -> Result<String, String> {
-    let name = line(raw)?;
+    variable_name(line(raw)?)
+}
+
+/// The name of a variable.
+///
+/// # Errors
+/// When it can't be one.
+pub(super) fn variable_name(name: String) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+    if !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) {
         return Ok(name);
     }
     // It may be the key itself, which must not be shown.

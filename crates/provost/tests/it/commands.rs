@@ -17,7 +17,7 @@ answers:
 
 fn ran() -> Scene {
     let settings = "[budget]\ntokens = 50_000\n[[stop_hooks]]\nname = \"tests\"\ncommand = \"true\"\n";
-    let scene = Scene::scripted(SCRIPT).with_settings(settings);
+    let scene = Scene::scripted(SCRIPT).with_settings(settings).trusted();
     assert_eq!(scene.provost(&["run", "Repair the parser\nand its tests"]).status, 0);
     scene
 }
@@ -143,25 +143,38 @@ fn check_says_what_counts_and_where_it_came_from() {
     expect![[r#"
         read /FOLDER/work/provost.toml
 
-        agent.model              script:agent.yaml  (provost.toml:2:1)
-        agent.max_turns          40  (default)
-        agent.instructions       ""  (default)
-        agent.output_tokens_max  not set: what the model allows
-        agent.effort             not set: as its provider has it
-        budget.tokens            50000  (provost.toml:4:1)
-        budget.usd               not set: no limit
-        budget.allow_unpriced    false  (default)
-        budget.wall_time         not set: no limit
-        limits.model_attempts    4  (default)
-        limits.empty_answers     2  (default)
-        limits.continuations     3  (default)
-        limits.circle_notice     3  (default)
-        limits.circle_pause      5  (default)
-        limits.tool_failures     8  (default)
-        limits.interruptions     3  (default)
-        limits.stop_blocks       8  (default)
-        store.dir                /FOLDER/state  (PROVOST_STATE_DIR)
+        agent.model                   script:agent.yaml  (provost.toml:2:1)
+        agent.max_turns               40  (default)
+        agent.instructions            ""  (default)
+        agent.output_tokens_max       not set: what the model allows
+        agent.effort                  not set: as its provider has it
+        budget.tokens                 50000  (provost.toml:4:1)
+        budget.usd                    not set: no limit
+        budget.allow_unpriced         false  (default)
+        budget.wall_time              not set: no limit
+        limits.model_attempts         4  (default)
+        limits.empty_answers          2  (default)
+        limits.continuations          3  (default)
+        limits.circle_notice          3  (default)
+        limits.circle_pause           5  (default)
+        limits.tool_failures          8  (default)
+        limits.interruptions          3  (default)
+        limits.stop_blocks            8  (default)
+        permissions.allow             not set: none
+        permissions.ask               not set: none
+        permissions.deny              not set: none
+        permissions.approved          not set: none
+        permissions.default           not set: ask where anything is listed in allow, else allow
+        permissions.approval_timeout  1h  (default)
+        permissions.unanswered        deny  (default)
+        hooks.import                  not set: nothing is imported
+        store.dir                     /FOLDER/state  (PROVOST_STATE_DIR)
+        trace.file                    not set: none is written
+        trace.otlp_endpoint           not set: nothing is sent
+        trace.otlp_headers_env        not set: no headers
+        trace.otlp_content            false  (default)
         stop hook tests  true  (provost.toml:5:1)
+        trust: you trust what stands in /FOLDER/work
 
         all right
     "#]]

@@ -441,7 +441,7 @@ fn a_log_that_cant_be_read_is_told_and_keeps_no_other_from_counting() {
     "#]]
     .assert_eq(&told.stdout);
     expect![[r#"
-        error: not all that was spent is in it: the log of 00000000000a can't be read at entry 3: written in format 99; this Provost reads up to 2: use a newer one
+        error: not all that was spent is in it: the log of 00000000000a can't be read at entry 3: written in format 99; this Provost reads up to 3: use a newer one
     "#]].assert_eq(&told.stderr);
 }
 

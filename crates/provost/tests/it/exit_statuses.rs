@@ -54,12 +54,12 @@ fn waiting_is_4() {
     let blocked = Scene::scripted("answers: [{ text: done }, { text: done }]").with_settings(
         "[limits]\nstop_blocks = 1\n[[stop_hooks]]\nname = \"no\"\ncommand = \"echo not yet; exit 2\"\n",
     );
-    check(&blocked, &[], 4, "blocked: ");
+    check(&blocked.trusted(), &[], 4, "blocked: ");
 }
 
 #[test]
 fn aborted_by_a_hook_is_5() {
     let scene = Scene::scripted(DONE)
         .with_settings("[[stop_hooks]]\nname = \"guard\"\ncommand = \"echo never; exit 3\"\n");
-    check(&scene, &[], 5, "aborted by guard: never");
+    check(&scene.trusted(), &[], 5, "aborted by guard: never");
 }

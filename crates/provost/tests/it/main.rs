@@ -3,7 +3,13 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod acting;
+#[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod commands;
+#[cfg(test)]
+mod control;
 #[cfg(test)]
 mod cost;
 #[cfg(test)]
@@ -11,11 +17,15 @@ mod embedding;
 #[cfg(test)]
 mod exit_statuses;
 #[cfg(test)]
+mod explain;
+#[cfg(test)]
 mod interrupting;
 #[cfg(test)]
 mod model_server;
 #[cfg(test)]
 mod models_check;
+#[cfg(test)]
+mod on_terminal;
 #[cfg(test)]
 mod pictures;
 #[cfg(test)]
@@ -25,12 +35,18 @@ mod resuming;
 #[cfg(test)]
 mod settings_errors;
 #[cfg(test)]
+mod settings_hooks;
+#[cfg(test)]
 mod settings_layers;
 #[cfg(test)]
 mod settings_named;
+#[cfg(test)]
+mod settings_permissions;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
 mod transfer;
+#[cfg(test)]
+mod trust;

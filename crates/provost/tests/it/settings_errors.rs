@@ -6,7 +6,7 @@ use crate::support::Scene;
 
 /// The errors that a project's file with this text gives.
 #[track_caller]
-fn check(toml: &str, expected: Expect) {
+pub(crate) fn check(toml: &str, expected: Expect) {
     let scene = Scene::new();
     scene.write("work/provost.toml", toml);
     compare(&scene, expected);

@@ -124,7 +124,7 @@ fn the_stop_hooks_of_all_files_count() {
     let scene = Scene::scripted("answers: [{ text: done }]");
     scene
         .write("home/.config/provost/config.toml", "[[stop_hooks]]\nname = \"mine\"\ncommand = \"exit 3\"\n");
-    let scene = scene.with_settings("[[stop_hooks]]\nname = \"its\"\ncommand = \"true\"\n");
+    let scene = scene.with_settings("[[stop_hooks]]\nname = \"its\"\ncommand = \"true\"\n").trusted();
     let checked = scene.provost(&["check"]);
     assert!(
         checked.stdout.contains("stop hook mine") && checked.stdout.contains("stop hook its"),

@@ -32,7 +32,7 @@ command = \"test -e seen || { touch seen; echo 'warning: unused'; echo '  --> li
 ";
 
 fn rich() -> Scene {
-    Scene::scripted(RICH).with_settings(HOOK)
+    Scene::scripted(RICH).with_settings(HOOK).trusted()
 }
 
 #[test]

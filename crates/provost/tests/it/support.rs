@@ -47,6 +47,14 @@ impl Scene {
         self
     }
 
+    /// The same, once its user has agreed to what its files want.
+    #[track_caller]
+    pub(crate) fn trusted(self) -> Self {
+        let done = self.provost(&["trust", "--yes"]);
+        assert_eq!(done.status, 0, "{done:?}");
+        self
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -111,7 +119,7 @@ fn stable_word(word: &str) -> String {
     }
 }
 
-fn done(output: &Output) -> Done {
+pub(crate) fn done(output: &Output) -> Done {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     Done {
         status: output.status.code().unwrap_or(-1),

@@ -14,7 +14,7 @@ use super::super::glob::HOLE;
 const DEPTH_MAX: usize = 48;
 
 /// How many simple commands a script may have.
-const PARTS_MAX: usize = 1024;
+const PARTS_MAX: usize = 512;
 
 /// Why a script can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

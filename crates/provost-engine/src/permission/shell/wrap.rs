@@ -70,12 +70,15 @@ pub(super) fn wrap_of(program: &str) -> Option<Wrap> {
     })
 }
 
+/// Places in the arguments of one program at which a command may begin.
+pub(super) const STARTS_MAX: usize = 8;
+
 /// Where in `arguments` a command may begin: more than one place where an option is long and may take the word
-/// behind it.
+/// behind it. Of more than [`STARTS_MAX`] places one more is given.
 pub(super) fn starts(arguments: &[Word], valued: &str, operands: usize) -> Vec<usize> {
     let (mut starts, mut ahead) = (Vec::new(), vec![0]);
     let mut seen = vec![false; arguments.len() + 3];
-    while let Some(mut at) = ahead.pop() {
+    while let Some(mut at) = ahead.pop().filter(|_| starts.len() <= STARTS_MAX) {
         while let Some(word) = arguments.get(at) {
             match seen.get_mut(at) {
                 Some(seen) if !*seen => *seen = true,

@@ -4,7 +4,6 @@ use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, HookSubject, HooksDecided, PermissionDecided,
 };
 
-use super::super::approve::NOBODY;
 use super::super::hear::Heard;
 use super::super::{Consent, PendingApproval, Phase, SessionState, Stage, Word};
 
@@ -124,7 +123,7 @@ impl SessionState {
         let Some(approval) = self.approvals.remove(&resolved.asked) else { return };
         let consent = match &resolved.answer {
             ApprovalAnswer::Allow { .. } => Consent::Given,
-            ApprovalAnswer::Deny { reason } if resolved.by == NOBODY => {
+            ApprovalAnswer::Deny { reason } if resolved.by == ApprovalResolved::BY_NOBODY => {
                 Consent::Refused(format!("Denied: {reason}."))
             }
             ApprovalAnswer::Deny { reason } if reason.is_empty() => {

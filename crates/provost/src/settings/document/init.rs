@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use super::otherwise;
 use crate::settings::Settings;
 use crate::settings::declare::{From, Setting};
+use crate::settings::hook::{HOOKS_WORDS, Hook};
+use crate::settings::item::Item as _;
 use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
-use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
+use crate::settings::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
+use crate::settings::table::{SECTIONS, SETTINGS};
 
 /// Columns of a comment.
 const WIDTH: usize = 100;
@@ -17,7 +20,8 @@ pub(crate) fn init_file(for_user: bool) -> String {
         "# Settings of Provost. Everything is optional: take the # away from what you want to change.\n",
     );
     out.push_str("# `provost check` says what counts and where it came from.\n");
-    for (section, words) in SECTIONS {
+    // A file can't have both, and the list is what most want.
+    for (section, words) in SECTIONS.iter().filter(|(section, _)| *section != Hook::LIST) {
         let settings =
             SETTINGS.iter().filter(|s| s.section == *section && (for_user || s.from == From::Anywhere));
         let blocks = settings.map(block).collect::<Vec<_>>();
@@ -34,8 +38,23 @@ pub(crate) fn init_file(for_user: bool) -> String {
     for field in STOP_HOOK {
         let _ = writeln!(out, "# {} = {}", field.name, field.example);
     }
+    let _ = write!(out, "\n{}{HOOKS}", comment(HOOKS_WORDS));
     out
 }
+
+/// Not all fields, of which some exclude others: hooks as one would write them.
+const HOOKS: &str = r#"# [[hooks]]
+# event = "pre_tool_call"
+# matcher = "shell"
+# command = "./scripts/no-force-push.sh"
+#
+# [[hooks]]
+# event = "post_tool_call"
+# url = "http://127.0.0.1:8080/hook"
+#
+# [[hooks]]
+# import = "claude"
+"#;
 
 fn named<T>(out: &mut String, words: &str, head: &str, fields: &[Setting<T>]) {
     let _ = write!(out, "\n{}# {head}\n", comment(words));

@@ -6,8 +6,10 @@ use expect_test::expect_file;
 
 use super::{init_file, otherwise, schema};
 use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::hook::{HOOK, HOOKS_WORDS};
 use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
-use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
+use crate::settings::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
+use crate::settings::table::{SECTIONS, SETTINGS};
 
 /// The page as Markdown.
 fn reference() -> String {
@@ -16,13 +18,12 @@ fn reference() -> String {
         let _ = write!(out, "\n## `[{section}]`\n\n{words}\n");
         for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
             let flag = setting.flag.map(|flag| format!(" · flag `{flag}`")).unwrap_or_default();
-            let variables = setting
-                .all_variables()
-                .iter()
-                .map(|name| format!("`{name}`"))
-                .collect::<Vec<_>>()
-                .join(" or ");
-            out.push_str(&entry(setting, &format!(" · variable {variables}{flag}")));
+            let names = setting.all_variables().into_iter().map(|name| format!("`{name}`"));
+            let variables = match names.collect::<Vec<_>>() {
+                none if none.is_empty() => String::new(),
+                names => format!(" · variable {}", names.join(" or ")),
+            };
+            out.push_str(&entry(setting, &format!("{variables}{flag}")));
         }
     }
     let _ = write!(out, "\n## `[providers.NAME]`\n\n{PROVIDERS_WORDS}\n");
@@ -37,6 +38,10 @@ fn reference() -> String {
     }
     let _ = write!(out, "\n## `[[stop_hooks]]`\n\n{STOP_HOOKS_WORDS}\n");
     for field in STOP_HOOK {
+        out.push_str(&entry(field, ""));
+    }
+    let _ = write!(out, "\n## `[[hooks]]`\n\n{HOOKS_WORDS}\n");
+    for field in HOOK {
         out.push_str(&entry(field, ""));
     }
     out
@@ -85,6 +90,9 @@ fn kind<T>(kind: &Kind<T>) -> String {
         Kind::Truth(_) => "`true` or `false`".to_owned(),
         Kind::Price(_) => "US dollars, 0 included".to_owned(),
         Kind::Choice { of, .. } => format!("One of `\"{}\"`", of.join("\"`, `\"")),
+        Kind::Checked(_) => "Text of one line".to_owned(),
+        Kind::List(_) => "List of texts".to_owned(),
+        Kind::Texts(_) => "Table of texts".to_owned(),
     }
 }
 

@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 
 use super::otherwise;
 use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::hook::{HOOKS_WORDS, Hook};
+use crate::settings::item::Item;
 use crate::settings::named::{MODEL, MODELS, MODELS_WORDS, PROVIDER, PROVIDERS, PROVIDERS_WORDS};
-use crate::settings::table::{SECTIONS, SETTINGS, STOP_HOOK, STOP_HOOKS_WORDS};
+use crate::settings::stop_hook::{STOP_HOOKS_WORDS, StopHook};
+use crate::settings::table::{SECTIONS, SETTINGS};
 
 /// The JSON Schema of a settings file.
 pub(crate) fn schema() -> Value {
@@ -26,7 +29,10 @@ pub(crate) fn schema() -> Value {
     }
     root["properties"][PROVIDERS] = named_schema(PROVIDERS_WORDS, PROVIDER);
     root["properties"][MODELS] = named_schema(MODELS_WORDS, MODEL);
-    root["properties"]["stop_hooks"] = stop_hooks_schema();
+    root["properties"][StopHook::LIST] = list_schema::<StopHook>(STOP_HOOKS_WORDS);
+    // A list of hooks, or a table of what is to be imported.
+    let table = root["properties"][Hook::LIST].take();
+    root["properties"][Hook::LIST] = json!({ "anyOf": [list_schema::<Hook>(HOOKS_WORDS), table] });
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!("provost.toml");
     root
@@ -44,14 +50,14 @@ fn named_schema<T>(words: &str, fields: &[Setting<T>]) -> Value {
     json!({ "type": "object", "description": words, "additionalProperties": table })
 }
 
-fn stop_hooks_schema() -> Value {
-    let mut hook = object();
-    for field in STOP_HOOK {
-        hook["properties"][field.name] = setting_schema(field);
+fn list_schema<T: Item>(words: &str) -> Value {
+    let mut item = object();
+    for field in T::FIELDS {
+        item["properties"][field.name] = setting_schema(field);
     }
-    let required = STOP_HOOK.iter().filter(|field| matches!(field.otherwise, Otherwise::Required));
-    hook["required"] = required.map(|field| field.name).collect();
-    json!({ "type": "array", "description": STOP_HOOKS_WORDS, "items": hook })
+    let required = T::FIELDS.iter().filter(|field| matches!(field.otherwise, Otherwise::Required));
+    item["required"] = required.map(|field| field.name).collect();
+    json!({ "type": "array", "description": words, "items": item })
 }
 
 fn setting_schema<T>(setting: &Setting<T>) -> Value {
@@ -68,6 +74,9 @@ fn setting_schema<T>(setting: &Setting<T>) -> Value {
         Kind::Truth(_) => json!({ "type": "boolean" }),
         Kind::Price(_) => json!({ "type": "number", "minimum": 0 }),
         Kind::Choice { of, .. } => json!({ "enum": of }),
+        Kind::Checked(_) => json!({ "type": "string", "minLength": 1 }),
+        Kind::List(_) => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Texts(_) => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     };
     schema["description"] = json!(format!("{} {}", setting.words, otherwise(setting)));
     if let Otherwise::Is(default) = setting.otherwise

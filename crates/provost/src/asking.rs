@@ -1,0 +1,207 @@
+//! Asking for consent on the terminal of the process that works on the run.
+//!
+//! An answer is a letter and Enter: whoever types something else while a question comes up agrees to nothing by a
+//! single stray key, and the terminal stays in the mode in which Ctrl-C, Ctrl-Z and the shell expect it.
+
+mod terminal;
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
+use provost_harness::{Clock as _, SystemClock};
+use provost_store::LocalHome;
+
+use crate::answering::{Given, give};
+use crate::questions::{Question, somebody};
+use crate::render::{Extent, Progress};
+use crate::watcher::{Asks, Watcher};
+
+use terminal::Terminal;
+
+const ANSWERS: &str = "y once · r this run · a always · n no · d later";
+const WHY_NOT: &str = "why not? (what the agent is told; Enter for nothing)";
+
+/// How long nothing is asked after a question was answered elsewhere. Whoever was about to answer that one must not
+/// have answered the next one, unseen.
+const AFTER_WITHDRAWN: Duration = Duration::from_secs(2);
+
+/// Who asks, with this kind of view: this process if somebody sits at its terminal.
+pub(crate) fn who_asks(progress: Progress) -> Asks {
+    match progress {
+        Progress::Live | Progress::Plain if terminal::is_there() => Asks::HereOnTerminal,
+        Progress::Live | Progress::Plain | Progress::Json | Progress::Silent => Asks::Elsewhere,
+    }
+}
+
+/// Puts the open questions of a run to whoever sits at the terminal, one after the other.
+#[derive(Clone)]
+pub(crate) struct Asking {
+    pub(crate) home: Arc<LocalHome>,
+    pub(crate) watcher: Arc<Watcher>,
+    pub(crate) asks: Asks,
+    /// Where patterns go that are agreed to for always.
+    pub(crate) user_file: PathBuf,
+}
+
+/// What somebody typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Typed {
+    Allow(ApprovalScope),
+    No,
+    Later,
+    /// Show the question again.
+    Show(Extent),
+    Nonsense,
+}
+
+/// What became of a question.
+enum Came {
+    Answered,
+    Withdrawn,
+    Later,
+}
+
+impl Asking {
+    /// Asks for as long as it is polled; for ever.
+    ///
+    /// # Errors
+    /// When an answer can't be kept in the log.
+    pub(crate) async fn work(self) -> anyhow::Result<Infallible> {
+        if self.asks == Asks::Elsewhere {
+            return std::future::pending().await;
+        }
+        let mut put_off = Vec::new();
+        loop {
+            let Some(question) = self.watcher.next_question(&put_off, SystemClock.now()) else {
+                self.watcher.changed().await;
+                continue;
+            };
+            match self.ask(&question).await? {
+                Came::Answered => {}
+                Came::Withdrawn => tokio::time::sleep(AFTER_WITHDRAWN).await,
+                Came::Later => {
+                    put_off.push(question.id());
+                    self.watcher.view().note(&later(&question));
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, question: &Question) -> anyhow::Result<Came> {
+        // What was typed before it could be read answers nothing.
+        let terminal = Terminal::fresh();
+        let view = self.watcher.view();
+        self.show(question, Extent::Fitting);
+        loop {
+            let Some(line) = self.line(&terminal, question.id()).await else { return Ok(Came::Withdrawn) };
+            let typed = line.as_deref().map_or(Typed::Later, Typed::read);
+            let answer = match typed {
+                Typed::Later => {
+                    view.asked();
+                    return Ok(Came::Later);
+                }
+                Typed::Show(extent) => {
+                    self.show(question, extent);
+                    continue;
+                }
+                Typed::Nonsense => {
+                    view.prompt("a letter and Enter, please (v shows the question again)", ANSWERS);
+                    continue;
+                }
+                Typed::No => {
+                    view.prompt("", WHY_NOT);
+                    match self.line(&terminal, question.id()).await {
+                        Some(reason) => deny(reason),
+                        None => return Ok(Came::Withdrawn),
+                    }
+                }
+                Typed::Allow(scope) => allow(scope, question),
+            };
+            if self.give(question, answer).await? {
+                view.asked();
+                self.watcher.closed(question.id()).await;
+                return Ok(Came::Answered);
+            }
+        }
+    }
+
+    fn show(&self, question: &Question, extent: Extent) {
+        self.watcher.view().ask(question, extent, ANSWERS);
+    }
+
+    /// The next line that is typed, `Some(None)` when nothing more can come; `None` when the question was answered
+    /// elsewhere meanwhile.
+    async fn line(&self, terminal: &Terminal, id: EffectId) -> Option<Option<String>> {
+        tokio::select! {
+            biased;
+            () = self.watcher.closed(id) => {
+                self.watcher.view().asked();
+                None
+            }
+            line = terminal.line() => Some(line),
+        }
+    }
+
+    /// Gives the answer; false if it couldn't be kept in the settings, and the question stays.
+    async fn give(&self, question: &Question, answer: ApprovalAnswer) -> anyhow::Result<bool> {
+        let by = somebody("somebody at the terminal");
+        match give(&self.home, question, (answer, by), &self.user_file).await {
+            // The records that follow say what came of it, also where another was first.
+            Ok(Given::Counts(_) | Given::Late(..) | Given::Moot) => Ok(true),
+            Err(error) if error.is::<provost_harness::HomeError>() => Err(error),
+            Err(error) => {
+                self.watcher.view().prompt(&format!("{error:#}"), ANSWERS);
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Typed {
+    fn read(line: &str) -> Self {
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => Self::Allow(ApprovalScope::Once),
+            "r" | "run" => Self::Allow(ApprovalScope::Run),
+            "a" | "always" => Self::Allow(ApprovalScope::Always),
+            "n" | "no" => Self::No,
+            "d" | "later" => Self::Later,
+            "v" => Self::Show(Extent::Whole),
+            "" => Self::Show(Extent::Fitting),
+            _ => Self::Nonsense,
+        }
+    }
+}
+
+fn allow(scope: ApprovalScope, question: &Question) -> ApprovalAnswer {
+    let pattern = (scope != ApprovalScope::Once).then(|| question.pattern.clone());
+    ApprovalAnswer::Allow { scope, pattern }
+}
+
+fn deny(reason: Option<String>) -> ApprovalAnswer {
+    ApprovalAnswer::Deny { reason: reason.unwrap_or_default().trim().to_owned() }
+}
+
+fn later(question: &Question) -> String {
+    let name = question.name();
+    format!("left open; answer from any terminal: provost approve {name}, provost deny {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_event::ApprovalScope;
+
+    use super::{Extent, Typed};
+
+    #[test]
+    fn only_a_whole_word_agrees() {
+        assert_eq!(Typed::read(" Y \n"), Typed::Allow(ApprovalScope::Once));
+        assert_eq!(Typed::read("always\n"), Typed::Allow(ApprovalScope::Always));
+        assert_eq!(Typed::read("\n"), Typed::Show(Extent::Fitting));
+        for line in ["yy\n", "yn\n", "y n\n", "git push\n", "ok\n"] {
+            assert_eq!(Typed::read(line), Typed::Nonsense, "{line}");
+        }
+    }
+}

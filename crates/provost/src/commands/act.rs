@@ -1,0 +1,187 @@
+//! `provost pause`, `cancel` and `say`: acting on a run from any terminal, whoever works on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use provost_engine::{Effect, Event, RunEvent, SessionEvent};
+use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq};
+use provost_harness::{Executor, Home as _, HomeError, RunQuery, RunStatus};
+use provost_store::LocalHome;
+use tokio_util::sync::CancellationToken;
+
+use super::find::find;
+use super::{home, print};
+use crate::cli::{ActArgs, SayArgs};
+use crate::drive::run_state;
+use crate::exit::{Exit, Refusal};
+use crate::questions::somebody;
+use crate::render::{one_line, safe};
+
+/// How long a run is watched for coming to rest before its being asked to is all that is said.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+const TEXT_WIDTH: usize = 100;
+
+pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
+    let (home, run, status) = found(&args.run).await?;
+    if let RunStatus::Rests(outcome) = &status {
+        print(&safe(&format!("run {run} rests already: {outcome}\n")))?;
+        return Ok(Exit::Done);
+    }
+    let by = somebody("provost pause");
+    let outcome = Stop { home, run, status }.post(RunEvent::Pause { by }).await?;
+    say_what_came(run, outcome)
+}
+
+pub(super) async fn cancel(args: ActArgs) -> anyhow::Result<Exit> {
+    let (home, run, status) = found(&args.run).await?;
+    let by = somebody("provost cancel");
+    let outcome = Stop { home, run, status }.post(RunEvent::Cancel { by }).await?;
+    say_what_came(run, outcome)
+}
+
+pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
+    let (home, run, status) = found(&args.run).await?;
+    let text = args.text.join(" ").trim().to_owned();
+    if text.is_empty() {
+        return Err(Refusal::new("there is nothing to say", "e.g. provost say last \"Skip the docs\"").into());
+    }
+    let shown = one_line(&text, TEXT_WIDTH);
+    let event = RunEvent::Say { text, by: somebody("provost say") };
+    if !home.post(run.into(), event.into(), None).await?.changed {
+        return Err(ended(&home, run).await?.into());
+    }
+    let when = match status {
+        RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
+        RunStatus::Rests(_) => format!("the run rests; the agent hears it with: provost resume {run}"),
+        RunStatus::Interrupted => {
+            format!("nobody works on the run; the agent hears it with: provost resume {run}")
+        }
+    };
+    print(&safe(&format!("said to run {run}: {shown}\n{when}\n")))?;
+    Ok(Exit::Done)
+}
+
+/// Brings a run to rest that nobody works on. What is agreed to while nobody does would be begun by nobody, and then
+/// count as interrupted; a run that rests begins it when it goes on.
+pub(super) async fn rest_if_interrupted(home: &Arc<LocalHome>, run: RunId, by: &str) -> anyhow::Result<()> {
+    let status = status(home, run).await?;
+    if status == RunStatus::Interrupted {
+        let (home, by) = (Arc::clone(home), by.to_owned());
+        Stop { home, run, status }.post(RunEvent::Pause { by }).await?;
+    }
+    Ok(())
+}
+
+/// How a run stands.
+pub(super) async fn status(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
+    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let summary = runs.into_iter().find(|summary| summary.run == run);
+    Ok(summary.with_context(|| format!("there is no run {run}"))?.status)
+}
+
+/// The run that is meant and how it stands; one that has ended is refused.
+async fn found(word: &str) -> anyhow::Result<(Arc<LocalHome>, RunId, RunStatus)> {
+    let home = home()?;
+    let run = find(&home, word).await?;
+    let status = status(&home, run).await?;
+    match &status {
+        RunStatus::Rests(outcome) if outcome.is_final() => Err(refusal(run, outcome).into()),
+        RunStatus::Rests(_) | RunStatus::Running | RunStatus::Interrupted => Ok((home, run, status)),
+    }
+}
+
+async fn ended(home: &LocalHome, run: RunId) -> anyhow::Result<Refusal> {
+    let state = run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    Ok(match state.outcome() {
+        Some(outcome) => refusal(run, outcome),
+        None => Refusal::new(format!("run {run} takes nothing now"), "`provost ps` says how it stands"),
+    })
+}
+
+fn refusal(run: RunId, outcome: &Outcome) -> Refusal {
+    Refusal::new(format!("run {run} has ended: {outcome}"), format!("`provost show {run}` shows it"))
+}
+
+fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
+    let words = match outcome {
+        Some(outcome) if outcome.is_final() => format!("run {run} has ended: {outcome}\n"),
+        Some(outcome) => format!("run {run} rests: {outcome}\ngo on with: provost resume {run}\n"),
+        None => format!(
+            "run {run} has been asked to stop, and what it does at this moment has not ended yet\n\
+             follow it with: provost logs {run} -f\n"
+        ),
+    };
+    print(&safe(&words))?;
+    Ok(Exit::Done)
+}
+
+/// A run that shall rest or end.
+struct Stop {
+    home: Arc<LocalHome>,
+    run: RunId,
+    status: RunStatus,
+}
+
+impl Stop {
+    /// Posts the wish, and returns what the run came to; `None` when it takes its time. A wish is recorded before
+    /// anything else, and so isn't lost whatever becomes of this process. Where nobody works on the run, this process
+    /// takes it over for a moment, so that it comes to rest without anything being done.
+    async fn post(self, wish: RunEvent) -> anyhow::Result<Option<Outcome>> {
+        let before = run_state(&self.home, self.run).await?.map_or(Seq::START, |state| state.head());
+        if !self.home.post(self.run.into(), wish.into(), None).await?.changed {
+            let refused = ended(&self.home, self.run).await?;
+            // Asked for before: it is as good as asked for now.
+            if run_state(&self.home, self.run).await?.is_some_and(|state| state.outcome().is_some()) {
+                return Err(refused.into());
+            }
+        }
+        let serving = match self.status {
+            RunStatus::Interrupted => {
+                match self.home.serve(self.run, Arc::new(DoesNothing), CancellationToken::new()).await {
+                    Ok(serving) => Some(serving),
+                    // Somebody has just gone on with it, and hears of the wish.
+                    Err(HomeError::Held { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            RunStatus::Running | RunStatus::Rests(_) => None,
+        };
+        let came = self.rest_after(before).await;
+        if let Some(serving) = serving {
+            serving.release().await;
+        }
+        came
+    }
+
+    async fn rest_after(&self, before: Seq) -> anyhow::Result<Option<Outcome>> {
+        let mut records = self.home.subscribe(self.run.into(), before);
+        let rest = async {
+            while let Some(record) = records.next().await {
+                if let Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome }) = &record?.entry {
+                    return Ok(Some(outcome.clone()));
+                }
+            }
+            Ok(None)
+        };
+        tokio::time::timeout(WAIT_MAX, rest).await.unwrap_or(Ok(None))
+    }
+}
+
+/// Does none of what a run wants done.
+struct DoesNothing;
+
+#[async_trait]
+impl Executor for DoesNothing {
+    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+        if let Effect::AskHooks(_) = effect {
+            // A run that is only put to rest has nobody to ask its hooks.
+            return SessionEvent::HooksAnswered { seq: id.seq, reports: Vec::new() }.into();
+        }
+        // With its stop recorded a run begins nothing else; what it did before is recovered without us.
+        cancel.cancelled().await;
+        std::future::pending().await
+    }
+}

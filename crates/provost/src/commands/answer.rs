@@ -1,0 +1,228 @@
+//! `provost approve` and `provost deny`: the answer to a question, from any terminal.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_engine::Permissions;
+use provost_event::{
+    ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionPolicy, RunId, Seq,
+    SessionId, Timestamp,
+};
+use provost_harness::{Clock as _, Home as _, RunStatus, SystemClock};
+use provost_store::LocalHome;
+
+use super::act::{rest_if_interrupted, status};
+use super::find::find;
+use super::{current_dir, print, shown};
+use crate::answering::{Given, give};
+use crate::approved::Kept;
+use crate::cli::{ApproveArgs, DenyArgs};
+use crate::drive::run_state;
+use crate::exit::{Exit, Refusal};
+use crate::questions::{self, Question, answer_to, everywhere, open_in, somebody};
+use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
+use crate::settings::{Request, Scope, load};
+use crate::wiring::{Place, variables};
+
+/// Questions shown when it isn't clear which is meant.
+const SHOWN_MAX: usize = 10;
+const CALL_WIDTH: usize = 60;
+
+pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
+    let scope = match (args.for_run, args.always) {
+        (false, false) => ApprovalScope::Once,
+        (true, _) => ApprovalScope::Run,
+        (false, true) => ApprovalScope::Always,
+    };
+    if args.pattern.is_some() && scope == ApprovalScope::Once {
+        let what = "--pattern says which calls are allowed from now on, and nothing says for how long";
+        return Err(Refusal::new(what, "give --for-run or --always too").into());
+    }
+    let desk = Desk::open()?;
+    let question = desk.question(args.question.as_deref()).await?;
+    let pattern = match (scope, args.pattern) {
+        (ApprovalScope::Once, _) => None,
+        (_, Some(pattern)) => Some(desk.covering(pattern, &question).await?),
+        (_, None) => Some(question.pattern.clone()),
+    };
+    desk.answer(&question, ApprovalAnswer::Allow { scope, pattern }, "provost approve").await
+}
+
+pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
+    let desk = Desk::open()?;
+    let question = desk.question(args.question.as_deref()).await?;
+    let reason = args.reason.join(" ").trim().to_owned();
+    desk.answer(&question, ApprovalAnswer::Deny { reason }, "provost deny").await
+}
+
+/// The runs, and where the user's own settings are.
+struct Desk {
+    home: Arc<LocalHome>,
+    user_file: PathBuf,
+}
+
+impl Desk {
+    fn open() -> anyhow::Result<Self> {
+        let (folder, variables) = (current_dir()?, variables());
+        let (scope, folder) = (Scope::User, folder.as_path());
+        let request = Request { scope, folder, file: None, variables: &variables, flags: &[] };
+        let (loading, folders) = load(&request)?;
+        let home = Place::new(&loading.settled()?.settings, &folders).open()?;
+        Ok(Self { home, user_file: folders.user_file })
+    }
+
+    /// The question that is meant: the only one there is, the only one of a run, or the one with this name, whether
+    /// it is open or not.
+    async fn question(&self, word: Option<&str>) -> anyhow::Result<Question> {
+        let Some(word) = word else {
+            let all = everywhere(&self.home).await?.waiting;
+            let all = all.into_iter().flat_map(|(_, open)| open).collect();
+            return Ok(only(all, "nothing waits for approval", "wait for approval")?);
+        };
+        let Some((before, number)) = word.split_once('#') else {
+            let run = find(&self.home, word).await?;
+            let open = open_in(&self.home, run).await?;
+            return Ok(only(
+                open,
+                &format!("nothing of run {run} waits for approval"),
+                &format!("of run {run} wait for approval"),
+            )?);
+        };
+        let unclear = || {
+            Refusal::new(
+                format!("`{word}` names no question"),
+                "`provost approvals` lists them, as RUN#NUMBER",
+            )
+        };
+        let seq = Seq(number.parse().map_err(|_| unclear())?);
+        let (run, agent) = match before.split_once('.') {
+            Some((run, agent)) => (run, Some(agent.parse().map_err(|_| unclear())?)),
+            None => (before, None),
+        };
+        self.named(find(&self.home, run).await?, agent, seq).await
+    }
+
+    /// The question that entry `seq` asked, of the agent with this number or of whichever asked one there.
+    async fn named(&self, run: RunId, agent: Option<u32>, seq: Seq) -> anyhow::Result<Question> {
+        let mut found = Vec::new();
+        for actor in self.home.actors(run).await? {
+            let ActorKey::Session(session) = actor else { continue };
+            if agent.is_some_and(|agent| session != SessionId { run, agent }) {
+                continue;
+            }
+            let record = questions::record(&self.home, session, seq).await?;
+            found.extend(record.and_then(|record| Question::of(&record)));
+        }
+        if found.is_empty() {
+            let open = open_in(&self.home, run).await?;
+            let what = format!("entry {seq} of run {run} asks nothing");
+            return Err(Refusal::new(with_list(what, &open), "`provost approvals` lists what waits").into());
+        }
+        Ok(only(found, "", &format!("are number {seq} of run {run}"))?)
+    }
+
+    /// A pattern that covers the call that is asked about, or somebody would agree to something else than what is
+    /// seen.
+    async fn covering(&self, pattern: String, question: &Question) -> anyhow::Result<String> {
+        let run = question.session.run;
+        let state = run_state(&self.home, run).await?.with_context(|| format!("there is no run {run}"))?;
+        let workspace = state.policy().map(|policy| policy.agent.workspace.clone()).unwrap_or_default();
+        let alone = PermissionPolicy {
+            approved: vec![pattern.clone()],
+            otherwise: Permission::Ask,
+            ..PermissionPolicy::default()
+        };
+        let hint = format!("the narrowest that covers it is `{}`", question.pattern);
+        let alone = Permissions::new(&alone, &workspace)
+            .map_err(|error| Refusal::new(format!("--pattern: {error}"), hint.clone()))?;
+        if alone.judge(&question.tool, &question.input).permission == Permission::Allow {
+            return Ok(pattern);
+        }
+        let call = call_in_words(&question.tool, &question.input);
+        let what = format!("--pattern `{pattern}` doesn't cover the call that waits: {call}");
+        Err(Refusal::new(what, hint).into())
+    }
+
+    async fn answer(
+        &self,
+        question: &Question,
+        answer: ApprovalAnswer,
+        command: &str,
+    ) -> anyhow::Result<Exit> {
+        let words = answer_in_words(&answer);
+        let by = somebody(command);
+        if answer_to(&self.home, question).await?.is_none() {
+            rest_if_interrupted(&self.home, question.session.run, &by).await?;
+        }
+        let given = give(&self.home, question, (answer, by), &self.user_file).await?;
+        let (name, call) = (question.name(), call_in_words(&question.tool, &question.input));
+        match given {
+            Given::Counts(kept) => {
+                print(&safe(&format!("{name} {words}: {call}\n")))?;
+                self.print_kept(kept)?;
+                self.print_how_to_go_on(question.session.run).await?;
+                Ok(Exit::Done)
+            }
+            Given::Late(first, at) => {
+                eprint!("{}", safe(&too_late(&name, &first, at)));
+                Ok(Exit::Failed)
+            }
+            Given::Moot => {
+                eprintln!("{name} needs no answer any more: the call has its result");
+                Ok(Exit::Failed)
+            }
+        }
+    }
+
+    fn print_kept(&self, kept: Option<Kept>) -> anyhow::Result<()> {
+        let file = shown(&self.user_file);
+        match kept {
+            Some(Kept::Added) => print(&format!("added to permissions.approved in {file}\n")),
+            Some(Kept::There) => print(&format!("it is in permissions.approved of {file} already\n")),
+            None => Ok(()),
+        }
+    }
+
+    /// Nobody makes the call while nobody works on the run.
+    async fn print_how_to_go_on(&self, run: RunId) -> anyhow::Result<()> {
+        match status(&self.home, run).await? {
+            RunStatus::Rests(outcome) if outcome.is_final() => Ok(()),
+            RunStatus::Running => Ok(()),
+            RunStatus::Rests(_) | RunStatus::Interrupted => {
+                print(&format!("nobody works on run {run} now; it goes on with: provost resume {run}\n"))
+            }
+        }
+    }
+}
+
+/// The only one of `found`.
+fn only(found: Vec<Question>, none: &str, several: &str) -> Result<Question, Refusal> {
+    match <[Question; 1]>::try_from(found) {
+        Ok([question]) => Ok(question),
+        Err(found) if found.is_empty() => {
+            Err(Refusal::new(none, "`provost approvals` lists what waits, `provost ps` the runs"))
+        }
+        Err(found) => {
+            let what = format!("{} questions {several}", found.len());
+            Err(Refusal::new(with_list(what, &found), "name one of them"))
+        }
+    }
+}
+
+fn with_list(what: String, open: &[Question]) -> String {
+    let line = |question: &Question| {
+        let call = call_in_words(&question.tool, &question.input);
+        format!("\n  {}  {}", question.name(), one_line(&call, CALL_WIDTH))
+    };
+    let lines = open.iter().take(SHOWN_MAX).map(line).collect::<String>();
+    let more = open.len().saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    let colon = if open.is_empty() { "" } else { ":" };
+    format!("{what}{colon}{lines}{more}")
+}
+
+fn too_late(name: &str, first: &ApprovalResolved, at: Timestamp) -> String {
+    let (answer, by) = (answer_in_words(&first.answer), &first.by);
+    format!("{name} has its answer: {answer} by {by}, {} ago\n", age(SystemClock.now(), at))
+}

@@ -1,0 +1,110 @@
+//! `provost approvals`: what waits for somebody's consent.
+
+use std::fmt::Write as _;
+
+use provost_event::{Json, RunId, SessionId, Timestamp};
+use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
+use serde::Serialize;
+
+use super::ps::status;
+use super::{home, print};
+use crate::cli::ApprovalsArgs;
+use crate::exit::Exit;
+use crate::questions::{Everywhere, Question, everywhere};
+use crate::render::{Room, age, call_in_full, one_line, safe, terminal_width, time_left, visible};
+
+/// Columns where there is no terminal to measure.
+const WIDTH: usize = 100;
+const GOAL_WIDTH: usize = 80;
+
+pub(super) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<Exit> {
+    let Everywhere { waiting: all, untold } = everywhere(&*home()?).await?;
+    if args.json {
+        for (run, question) in each(&all) {
+            print(&format!("{}\n", serde_json::to_string(&Line::of(run, question))?))?;
+        }
+    } else if all.is_empty() {
+        print("nothing waits for approval\n")?;
+    } else {
+        print(&page(&all, SystemClock.now()))?;
+    }
+    for error in &untold {
+        eprintln!("warning: {}", safe(&format!("{error:#}")));
+    }
+    Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn each(all: &[(RunSummary, Vec<Question>)]) -> impl Iterator<Item = (&RunSummary, &Question)> {
+    all.iter().flat_map(|(run, open)| open.iter().map(move |question| (run, question)))
+}
+
+fn page(all: &[(RunSummary, Vec<Question>)], now: Timestamp) -> String {
+    let width = terminal_width().unwrap_or(WIDTH);
+    let blocks = each(all).map(|(run, question)| block(run, question, width, now)).collect::<Vec<_>>();
+    let names = each(all).map(|(_, question)| question.name());
+    let name = names.collect::<Vec<_>>().first().cloned().unwrap_or_default();
+    format!("{}\nanswer with: provost approve {name}, or provost deny {name} REASON\n", blocks.join("\n"))
+}
+
+/// A question with its run: a line of its own for each fact, the whole call among them.
+fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) -> String {
+    let mut out = format!("{}  {}\n", question.name(), visible(&question.tool));
+    for line in call_in_full(question, Room::all(width.saturating_sub(2)), "") {
+        // Writing to a String can't fail, here and below.
+        let _ = writeln!(out, "  {line}");
+    }
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(out, "  {name:<7} {value}");
+    };
+    row("why", &visible(&question.why));
+    row("asked", &format!("{} ago", age(now, question.since)));
+    row("left", &left(run, question, now));
+    row("pattern", &visible(&question.pattern));
+    row("goal", &one_line(&run.goal, GOAL_WIDTH));
+    out
+}
+
+/// How long somebody has. Where nobody works on the run nothing is late either.
+pub(super) fn left(run: &RunSummary, question: &Question, now: Timestamp) -> String {
+    match &run.status {
+        RunStatus::Running => time_left(question.due, now),
+        RunStatus::Rests(_) => "any time: the run rests".to_owned(),
+        RunStatus::Interrupted => format!("{}; the run is interrupted", time_left(question.due, now)),
+    }
+}
+
+/// A question for programs.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    id: String,
+    run: RunId,
+    session: SessionId,
+    asked: u64,
+    run_status: &'static str,
+    goal: &'a str,
+    tool: &'a str,
+    input: &'a Json,
+    why: &'a str,
+    pattern: &'a str,
+    asked_at_ms: Timestamp,
+    due_ms: Timestamp,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn of(run: &'a RunSummary, question: &'a Question) -> Self {
+        Self {
+            id: question.id().to_string(),
+            run: run.run,
+            session: question.session,
+            asked: question.asked.0,
+            run_status: status(&run.status),
+            goal: &run.goal,
+            tool: &question.tool,
+            input: &question.input,
+            why: &question.why,
+            pattern: &question.pattern,
+            asked_at_ms: question.since,
+            due_ms: question.due,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `provost explain`: which limits, hooks, observers and permissions had a say in a run, and what they decided.
+//!
+//! Everything is told from the logs, summed up as they are read; only observers leave nothing there.
+
+mod agent;
+mod approvals;
+mod block;
+mod budget;
+mod calls;
+mod counters;
+mod hooks;
+mod limits;
+mod observers;
+mod page;
+mod reach;
+mod rules;
+mod say;
+mod stop_hooks;
+mod why_not;
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_engine::{Actor, RunState};
+use provost_event::{ActorKey, Entry, Record, RunId, Seq, Timestamp};
+use provost_harness::{Home as _, HomeError, RunQuery, RunSummary};
+use provost_store::LocalHome;
+use serde::{Serialize, Serializer};
+
+use self::agent::{Agent, AgentSums};
+use self::budget::BudgetSums;
+use self::limits::Limit;
+use self::observers::{Observer, observers};
+use self::page::page;
+use self::say::{Group, Tallies};
+use super::find::find;
+use super::ps::status;
+use super::{place, print};
+use crate::cli::ExplainArgs;
+use crate::exit::Exit;
+use crate::render::{safe, terminal_width};
+
+const READ_MAX: usize = 1_000;
+
+pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
+    let place = place()?;
+    let home = place.open()?;
+    let run = find(&home, &args.run).await?;
+    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let summary = runs.into_iter().find(|summary| summary.run == run);
+    let summary = summary.with_context(|| format!("there is no run {run}"))?;
+    let sums = Sums::read(&home, run).await?;
+    let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
+    let observers = observers(&place.observers(), run, &summary.status, names)?;
+    let explained = sums.explained(&summary, observers);
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string(&explained)?))?;
+    } else {
+        print(&safe(&page(&explained, terminal_width())))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// A run, and how all that is configured for it fared.
+#[derive(Serialize)]
+struct Explained<'a> {
+    run: RunId,
+    status: &'static str,
+    goal: &'a str,
+    /// The last entry of the run's log that was read, and when it was made.
+    entry: Seq,
+    at_ms: Timestamp,
+    limits: Vec<Limit>,
+    agents: Vec<Agent<'a>>,
+    observers: Vec<Observer>,
+    #[serde(flatten, serialize_with = "in_all")]
+    tallies: Tallies,
+}
+
+/// Programs can tell the groups apart by themselves.
+fn in_all<S: Serializer>(tallies: &Tallies, serializer: S) -> Result<S::Ok, S::Error> {
+    tallies.all.serialize(serializer)
+}
+
+/// The sums of a run's logs.
+struct Sums {
+    state: RunState,
+    at: Timestamp,
+    budget: BudgetSums,
+    agents: Vec<AgentSums>,
+}
+
+impl Sums {
+    async fn read(home: &LocalHome, run: RunId) -> anyhow::Result<Self> {
+        let mut agents = Vec::new();
+        for key in home.actors(run).await? {
+            agents.extend(opening(home, key).await?);
+        }
+        let models = agents.iter().map(|agent| (agent.session().agent, agent.policy().model.clone()));
+        let mut budget = BudgetSums::new(models.collect());
+        let mut actor = Actor::new(run.into());
+        let mut at = Timestamp::default();
+        let mut replayed = Ok(());
+        each(home, run.into(), |record| {
+            budget.add(&record.entry);
+            at = record.at;
+            if replayed.is_ok() {
+                replayed = actor.replay(record);
+            }
+        })
+        .await?;
+        replayed.with_context(|| format!("the log of run {run} can't be read"))?;
+        for agent in &mut agents {
+            each(home, agent.session().into(), |record| agent.add(record)).await?;
+        }
+        match actor {
+            Actor::Run(state) if state.policy().is_some() => Ok(Self { state: *state, at, budget, agents }),
+            Actor::Run(_) | Actor::Session(_) => anyhow::bail!("the log of run {run} is empty"),
+        }
+    }
+
+    fn explained<'a>(&'a self, summary: &'a RunSummary, observers: Vec<Observer>) -> Explained<'a> {
+        let limits = self.budget.limits(&self.state);
+        let agents = self.agents.iter().map(AgentSums::agent).collect::<Vec<_>>();
+        let mut tallies = Tallies::default();
+        tallies.add(Group::Limits, limits.iter().map(|limit| &limit.standing));
+        for (group, standings) in agents.iter().flat_map(Agent::standings) {
+            tallies.add(group, standings);
+        }
+        tallies.add(Group::Observers, observers.iter().map(|observer| &observer.standing));
+        Explained {
+            run: summary.run,
+            status: status(&summary.status),
+            goal: &summary.goal,
+            entry: self.state.head(),
+            at_ms: self.at,
+            limits,
+            agents,
+            observers,
+            tallies,
+        }
+    }
+}
+
+/// The sums of a session before its log; `None` for what is no session, or has no entry yet.
+async fn opening(home: &LocalHome, key: ActorKey) -> Result<Option<AgentSums>, HomeError> {
+    let ActorKey::Session(session) = key else { return Ok(None) };
+    let first = home.read(key, Seq::START, 1).await?;
+    Ok(first.first().and_then(|record| match &record.entry {
+        Entry::SessionStarted(started) => Some(AgentSums::new(session, started.policy.clone())),
+        _ => None,
+    }))
+}
+
+/// Shows `see` each entry of a log.
+async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(&Record)) -> Result<(), HomeError> {
+    let mut after = Seq::START;
+    loop {
+        let records: Vec<Arc<Record>> = home.read(key, after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(()) };
+        after = last.seq;
+        records.iter().for_each(|record| see(record));
+    }
+}

@@ -1,0 +1,209 @@
+//! One agent's part: the sums of its session's log, and what they come to.
+
+use provost_event::{AgentPolicy, Entry, HookMoment, HookPolicy, Permission, Record, Seq, SessionId};
+use serde::Serialize;
+
+use super::approvals::ApprovalSums;
+use super::calls::Calls;
+use super::counters::CounterSums;
+use super::hooks::{HookCounts, HookSums};
+use super::limits::Limit;
+use super::rules::{Grant, Otherwise, Rule, RuleSums, Rulings};
+use super::say::{Group, Standing};
+use super::stop_hooks::{StopHook, StopHookSums, Verdicts};
+use super::why_not::Asked;
+
+/// The sums of a session's log. How large they are hangs on the policy and on what is open, not on the log's length.
+pub(super) struct AgentSums {
+    session: SessionId,
+    head: Seq,
+    policy: AgentPolicy,
+    calls: Calls,
+    counters: CounterSums,
+    stop_hooks: StopHookSums,
+    hooks: HookSums,
+    rules: RuleSums,
+    approvals: ApprovalSums,
+}
+
+/// An agent, and how all that is configured for it fared.
+#[derive(Serialize)]
+pub(super) struct Agent<'a> {
+    pub(super) agent: u32,
+    /// The last entry of its log that was read.
+    pub(super) entry: Seq,
+    pub(super) limits: Vec<Limit>,
+    pub(super) stop_hooks: Vec<StopHook<'a>>,
+    pub(super) hooks: Vec<Hook<'a>>,
+    /// Answers of hooks that the policy doesn't name: those of the harness, where it couldn't ask them.
+    pub(super) unknown_hooks_answers: u64,
+    pub(super) permissions: Permissions<'a>,
+    pub(super) approvals: &'a ApprovalSums,
+}
+
+/// A hook, and how it fared.
+#[derive(Serialize)]
+pub(super) struct Hook<'a> {
+    pub(super) name: &'a str,
+    pub(super) moment: HookMoment,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) matcher: Option<&'a str>,
+    #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
+    pub(super) condition: Option<&'a str>,
+    #[serde(flatten)]
+    pub(super) counts: HookCounts,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
+}
+
+/// The permissions of an agent, and how they fared.
+#[derive(Serialize)]
+pub(super) struct Permissions<'a> {
+    /// Whether everything is allowed without looking.
+    pub(super) open: bool,
+    pub(super) patterns: Vec<Rule<'a>>,
+    pub(super) otherwise: Option<Otherwise>,
+    /// Calls whose text doesn't tell what they do, which somebody is asked about therefore.
+    pub(super) unclear: Rulings,
+    pub(super) grants: &'a [Grant],
+}
+
+impl AgentSums {
+    pub(super) fn new(session: SessionId, policy: AgentPolicy) -> Self {
+        Self {
+            session,
+            head: Seq::START,
+            calls: Calls::new(&policy),
+            counters: CounterSums::new(policy.limits),
+            stop_hooks: StopHookSums::new(&policy),
+            hooks: HookSums::new(&policy),
+            rules: RuleSums::new(&policy.permissions),
+            approvals: ApprovalSums::default(),
+            policy,
+        }
+    }
+
+    pub(super) const fn policy(&self) -> &AgentPolicy {
+        &self.policy
+    }
+
+    pub(super) const fn session(&self) -> SessionId {
+        self.session
+    }
+
+    pub(super) fn add(&mut self, record: &Record) {
+        let entry = &record.entry;
+        self.head = record.seq;
+        self.calls.add(entry);
+        self.counters.add(entry, &self.calls);
+        self.hooks.add(record.seq, entry, &self.policy.hooks);
+        self.approvals.add((record.seq, record.at), entry);
+        match entry {
+            Entry::StopVerdicts(verdicts) => self.stop_hooks.add(verdicts),
+            Entry::PermissionDecided(decided) => self.rules.ruled(decided),
+            Entry::ApprovalResolved(resolved) => self.rules.resolved(resolved),
+            _ => {}
+        }
+    }
+
+    pub(super) fn agent(&self) -> Agent<'_> {
+        Agent {
+            agent: self.session.agent,
+            entry: self.head,
+            limits: self.counters.limits(&self.policy),
+            stop_hooks: self.stop_hooks.hooks(&self.policy, self.counters.wishes()),
+            hooks: self.hooks(),
+            unknown_hooks_answers: self.hooks.strangers() + self.stop_hooks.strangers(),
+            permissions: self.permissions(),
+            approvals: &self.approvals,
+        }
+    }
+
+    fn permissions(&self) -> Permissions<'_> {
+        let policy = &self.policy.permissions;
+        Permissions {
+            open: policy.is_open(),
+            patterns: self.rules.rules(policy, &self.calls),
+            otherwise: self.rules.otherwise(policy, &self.calls),
+            unclear: self.rules.unclear(),
+            grants: self.rules.grants(),
+        }
+    }
+
+    fn hooks(&self) -> Vec<Hook<'_>> {
+        let mut stops = 0;
+        let hooks = self.policy.hooks.iter().zip(self.hooks.counts());
+        let hooks = hooks.map(|(hook, counts)| {
+            let counts = if hook.moment == HookMoment::Stop {
+                let verdicts = self.stop_hooks.of_hook(stops, &self.policy);
+                stops += 1;
+                self.at_stop(verdicts)
+            } else {
+                *counts
+            };
+            self.hook(hook, counts)
+        });
+        hooks.collect()
+    }
+
+    /// A hook of the moment [`HookMoment::Stop`]: what it said stands among what stop hooks said.
+    const fn at_stop(&self, verdicts: Verdicts) -> HookCounts {
+        HookCounts {
+            consulted: verdicts.asked(),
+            continued: verdicts.allowed,
+            allowed: 0,
+            asked: 0,
+            denied: verdicts.blocked,
+            paused: 0,
+            aborted: verdicts.halted,
+            failed: verdicts.errors,
+            reminders: 0,
+            not_meant: self.stop_hooks.answered().saturating_sub(verdicts.asked()),
+            decided_before: 0,
+            dropped: 0,
+            times: verdicts.times,
+        }
+    }
+
+    fn hook<'a>(&'a self, hook: &'a HookPolicy, counts: HookCounts) -> Hook<'a> {
+        let asked = Asked {
+            hook,
+            policy: &self.policy,
+            counts,
+            calls: &self.calls,
+            wishes: self.counters.wishes(),
+            is_asking: self.hooks.is_asking(hook.moment),
+        };
+        Hook {
+            name: &hook.name,
+            moment: hook.moment,
+            matcher: hook.matcher.as_deref(),
+            condition: hook.condition.as_deref(),
+            counts,
+            standing: asked.standing(),
+        }
+    }
+}
+
+impl Agent<'_> {
+    /// How all that is configured for it stands, by what it is.
+    pub(super) fn standings(&self) -> [(Group, Vec<&Standing>); 4] {
+        let patterns = self.permissions.patterns.iter().map(|rule| &rule.standing);
+        let otherwise = self.permissions.otherwise.iter().map(|otherwise| &otherwise.standing);
+        [
+            (Group::Limits, self.limits.iter().map(|limit| &limit.standing).collect()),
+            (Group::StopHooks, self.stop_hooks.iter().map(|hook| &hook.standing).collect()),
+            (Group::Hooks, self.hooks.iter().map(|hook| &hook.standing).collect()),
+            (Group::Permissions, patterns.chain(otherwise).collect()),
+        ]
+    }
+}
+
+/// A permission in a word.
+pub(super) const fn word(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Allow => "allow",
+        Permission::Ask => "ask",
+        Permission::Deny => "deny",
+    }
+}

@@ -1,0 +1,180 @@
+//! How the budget of a run fared, told by the run's own log.
+
+use std::collections::BTreeMap;
+
+use provost_engine::RunState;
+use provost_event::{
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Entry, MicroDollars, ModelPolicy,
+    Price,
+};
+
+use super::limits::{Count, Limit, Reserved, Unit};
+use super::say::Standing;
+
+/// The sums of a run's log.
+#[derive(Default)]
+pub(super) struct BudgetSums {
+    at_first: Budget,
+    budget: Budget,
+    /// What each agent thinks with.
+    models: BTreeMap<u32, ModelPolicy>,
+    tokens: Account,
+    money: Account,
+    wall_time: Count,
+    /// What is set aside for calls in flight.
+    open: BTreeMap<(u32, u32), (u64, MicroDollars)>,
+}
+
+/// One dimension of spending.
+#[derive(Default)]
+struct Account {
+    used: u64,
+    reserved: u64,
+    reservations: u64,
+    sums: Reserved,
+}
+
+impl Account {
+    fn reserve(&mut self, amount: u64) {
+        self.reserved = self.reserved.saturating_add(amount);
+        self.sums.reserved_most = self.sums.reserved_most.max(self.reserved);
+    }
+
+    const fn charge(&mut self, reserved: u64, used: u64) {
+        self.reserved = self.reserved.saturating_sub(reserved);
+        self.used = self.used.saturating_add(used);
+    }
+
+    const fn refuse(&mut self) {
+        self.reservations += 1;
+        self.sums.refused += 1;
+    }
+}
+
+impl BudgetSums {
+    pub(super) fn new(models: BTreeMap<u32, ModelPolicy>) -> Self {
+        Self { models, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, entry: &Entry) {
+        match entry {
+            Entry::RunStarted(started) => {
+                self.at_first = started.policy.budget;
+                self.budget = started.policy.budget;
+                self.clock_runs();
+            }
+            Entry::Resumed(resumed) => {
+                self.budget = self.budget.changed_by(resumed.budget);
+                self.clock_runs();
+            }
+            Entry::BudgetReserved(reserved) => self.reserved(reserved),
+            Entry::BudgetCharged(charged) => self.charged(charged),
+            Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
+            _ => {}
+        }
+    }
+
+    fn clock_runs(&mut self) {
+        if self.budget.wall_time_ms.is_some() {
+            self.wall_time.asked();
+        }
+    }
+
+    fn price(&self, agent: u32) -> Option<Price> {
+        self.models.get(&agent).and_then(|model| model.price)
+    }
+
+    fn reserved(&mut self, entry: &BudgetReserved) {
+        let agent = entry.session.agent;
+        let wanted = self.models.get(&agent).map_or(u32::MAX, |model| model.output_tokens_max);
+        let output = u64::from(entry.output_tokens_max);
+        if entry.output_tokens_max < wanted {
+            let input = entry.tokens.saturating_sub(output);
+            let taken = self.tokens.used.saturating_add(self.tokens.reserved).saturating_add(input);
+            let by_tokens = self.budget.tokens.is_some_and(|limit| limit.saturating_sub(taken) == output);
+            let account = if by_tokens { &mut self.tokens } else { &mut self.money };
+            account.sums.lowered += 1;
+        }
+        self.tokens.reservations += u64::from(self.budget.tokens.is_some());
+        self.money.reservations += u64::from(self.budget.money.is_some() && self.price(agent).is_some());
+        self.tokens.reserve(entry.tokens);
+        self.money.reserve(entry.cost.0);
+        self.open.insert((agent, entry.call), (entry.tokens, entry.cost));
+    }
+
+    fn charged(&mut self, entry: &BudgetCharged) {
+        let (tokens, cost) = self.open.remove(&(entry.session.agent, entry.call)).unwrap_or_default();
+        self.tokens.charge(tokens, entry.usage.total());
+        self.money.charge(cost.0, entry.cost.unwrap_or_default().0);
+    }
+
+    fn exhausted(&mut self, entry: &BudgetExhausted) {
+        match entry.dimension() {
+            Dimension::Tokens => self.tokens.refuse(),
+            Dimension::Money => {
+                // Tokens are looked at first.
+                self.tokens.reservations += u64::from(self.budget.tokens.is_some());
+                self.money.refuse();
+            }
+            Dimension::WallTime => self.wall_time.decided += 1,
+            Dimension::Turns => {}
+        }
+    }
+
+    /// The limits of the run that its log has brought to `state`.
+    pub(super) fn limits(&self, state: &RunState) -> Vec<Limit> {
+        let money = |money: Option<MicroDollars>| money.map(|money| money.0);
+        let limits = [
+            self.tokens.limit(Unit::Tokens, self.at_first.tokens, self.budget.tokens),
+            self.money.limit(Unit::MicroUsd, money(self.at_first.money), money(self.budget.money)),
+            self.time(state),
+        ];
+        limits.into_iter().map(|limit| self.with_standing(limit)).collect()
+    }
+
+    fn time(&self, state: &RunState) -> Limit {
+        let (at_first, set_to) = (self.at_first.wall_time_ms, self.budget.wall_time_ms);
+        Limit {
+            name: "wall_time",
+            unit: Unit::Ms,
+            set_to,
+            set_to_at_first: at_first.filter(|_| at_first != set_to),
+            most: state.active_ms(),
+            consulted: self.wall_time.consulted,
+            decided: self.wall_time.decided,
+            reserved: None,
+            standing: Standing::NOT_SET,
+        }
+    }
+
+    fn with_standing(&self, limit: Limit) -> Limit {
+        let standing = match limit.set_to {
+            None => Standing::NOT_SET,
+            Some(_) if limit.unit == Unit::MicroUsd && self.has_no_price() => {
+                Standing::unreachable("the price of the model isn't known")
+            }
+            Some(_) => Standing::of(limit.consulted, || "no model was called".to_owned()),
+        };
+        Limit { standing, ..limit }
+    }
+
+    fn has_no_price(&self) -> bool {
+        !self.models.is_empty() && self.models.values().all(|model| model.price.is_none())
+    }
+}
+
+impl Account {
+    fn limit(&self, unit: Unit, at_first: Option<u64>, set_to: Option<u64>) -> Limit {
+        Limit {
+            name: if unit == Unit::MicroUsd { "money" } else { "tokens" },
+            unit,
+            set_to,
+            set_to_at_first: at_first.filter(|_| at_first != set_to),
+            most: self.used,
+            consulted: self.reservations,
+            decided: self.sums.lowered + self.sums.refused,
+            reserved: Some(self.sums),
+            standing: Standing::NOT_SET,
+        }
+    }
+}

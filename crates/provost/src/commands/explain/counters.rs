@@ -1,0 +1,243 @@
+//! How the limits of an agent's counters fared. Counts as the engine does: what it reset, is reset here.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use provost_event::{
+    AgentPolicy, AssistantMessage, Block, Dimension, Entry, ErrorClass, HookMoment, ItemKind, Limits,
+    Outcome, PauseReason, ResumeCause, Resumed, RetryCause, StopHookVerdict, StopReason, StopReport,
+    StopVerdicts, ToolFinished, ToolStatus,
+};
+
+use super::calls::Calls;
+use super::limits::{Count, Limit};
+use super::say::Standing;
+
+/// The sums of a session's log, and where each counter stands.
+pub(super) struct CounterSums {
+    limits: Limits,
+    turns_max: u32,
+    now: Now,
+    turns: Count,
+    attempts: Count,
+    empty_answers: Count,
+    continuations: Count,
+    circle_notice: Count,
+    circle_pause: Count,
+    failures: Count,
+    interruptions: Count,
+    stop_blocks: Count,
+    /// Times the agent, as it seemed, was done.
+    wishes: u64,
+}
+
+/// Where the counters stand.
+#[derive(Default)]
+struct Now {
+    failed_attempts: u32,
+    empty_answers: u32,
+    continuations: u32,
+    failures: u32,
+    interruptions: u32,
+    stop_blocks: u32,
+    circle: (u64, u32),
+    is_stopping: bool,
+}
+
+impl CounterSums {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            turns_max: limits.turns_max,
+            now: Now::default(),
+            turns: Count::default(),
+            attempts: Count::default(),
+            empty_answers: Count::default(),
+            continuations: Count::default(),
+            circle_notice: Count::default(),
+            circle_pause: Count::default(),
+            failures: Count::default(),
+            interruptions: Count::default(),
+            stop_blocks: Count::default(),
+            wishes: 0,
+        }
+    }
+
+    /// How often the agent wished to stop.
+    pub(super) const fn wishes(&self) -> u64 {
+        self.wishes
+    }
+
+    pub(super) fn add(&mut self, entry: &Entry, calls: &Calls) {
+        match entry {
+            Entry::ModelCalled(called) => {
+                self.turns.reaches(called.turn);
+                self.turns.asked();
+                self.attempts.reaches(called.attempt);
+            }
+            Entry::AssistantMessage(answer) => self.answered(answer),
+            Entry::Retry(retry) => self.retried(&retry.cause),
+            Entry::SystemItem(item) => self.told(item.item),
+            Entry::ToolFinished(finished) => self.tool_finished(finished, calls),
+            Entry::TurnEnded(ended) => self.turn_ended(ended.tool_calls),
+            Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
+            Entry::StopRequested(_) => self.now.is_stopping = true,
+            Entry::Paused(paused) => self.rests(&paused.outcome),
+            Entry::Ended(ended) => self.rests(&ended.outcome),
+            Entry::Resumed(resumed) => self.resumed(resumed),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, answer: &AssistantMessage) {
+        (self.now.failed_attempts, self.now.empty_answers) = (0, 0);
+        let calls_tools = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        match answer.stop {
+            _ if calls_tools || self.now.is_stopping => {}
+            StopReason::Refusal => {}
+            StopReason::OutputCap => {
+                let is_over = self.now.continuations >= self.limits.continuations_max;
+                self.continuations.asked_and(is_over);
+                self.wishes += u64::from(is_over);
+            }
+            StopReason::EndTurn | StopReason::ToolUse => self.wishes += 1,
+        }
+    }
+
+    fn retried(&mut self, cause: &RetryCause) {
+        match cause {
+            RetryCause::Failed { .. } => {
+                self.now.failed_attempts += 1;
+                self.attempts.asked();
+            }
+            RetryCause::EmptyAnswer => {
+                self.now.empty_answers += 1;
+                self.empty_answers.asked();
+                self.empty_answers.reaches(self.now.empty_answers);
+            }
+            RetryCause::Interrupted | RetryCause::Compacted => {}
+        }
+    }
+
+    fn told(&mut self, item: ItemKind) {
+        match item {
+            ItemKind::Continue => {
+                self.now.continuations += 1;
+                self.continuations.reaches(self.now.continuations);
+            }
+            ItemKind::CircleNotice => self.circle_notice.decided += 1,
+            ItemKind::AnswerAgain | ItemKind::StopBlocked | ItemKind::Reminder => {}
+        }
+    }
+
+    fn tool_finished(&mut self, finished: &ToolFinished, calls: &Calls) {
+        let mut hasher = DefaultHasher::new();
+        let input = calls.present(&finished.call).map(|call| call.input.text());
+        (finished.tool.as_str(), input, finished.output.as_str()).hash(&mut hasher);
+        finished.images.iter().for_each(|image| image.blob.hash(&mut hasher));
+        let (last, times) = self.now.circle;
+        let fingerprint = hasher.finish();
+        self.now.circle = (fingerprint, if fingerprint == last { times + 1 } else { 1 });
+        self.circle_notice.reaches(self.now.circle.1);
+        self.circle_pause.reaches(self.now.circle.1);
+        match finished.status {
+            ToolStatus::Ok => self.now.failures = 0,
+            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::TimedOut => {
+                self.now.failures += 1;
+                self.failures.reaches(self.now.failures);
+            }
+            ToolStatus::Cancelled | ToolStatus::Unknown => {}
+        }
+    }
+
+    fn turn_ended(&mut self, tool_calls: u32) {
+        (self.now.interruptions, self.now.continuations) = (0, 0);
+        if tool_calls > 0 {
+            [&mut self.circle_notice, &mut self.circle_pause, &mut self.failures]
+                .into_iter()
+                .for_each(Count::asked);
+        }
+    }
+
+    fn stop_checked(&mut self, verdicts: &StopVerdicts) {
+        let blocks = |report: &StopReport| matches!(report.verdict, StopHookVerdict::Block(_));
+        if verdicts.reports.iter().any(blocks) {
+            self.now.stop_blocks += 1;
+            self.stop_blocks.asked();
+            self.stop_blocks.reaches(self.now.stop_blocks);
+        }
+    }
+
+    fn rests(&mut self, outcome: &Outcome) {
+        self.now.is_stopping = false;
+        match outcome {
+            Outcome::BudgetExhausted(exhausted) if exhausted.dimension == Dimension::Turns => {
+                self.turns.asked_and(true);
+            }
+            Outcome::Paused { why: PauseReason::Circles { .. } } => self.circle_pause.decided += 1,
+            Outcome::Paused { why: PauseReason::ToolFailures { .. } } => self.failures.decided += 1,
+            Outcome::Paused { why: PauseReason::CrashLoop { .. } } => self.interruptions.decided += 1,
+            // Also the same reasons twice about nothing new come to this.
+            Outcome::Blocked { .. } => {
+                let is_over = self.now.stop_blocks >= self.limits.stop_blocks_max;
+                self.stop_blocks.decided += u64::from(is_over);
+            }
+            Outcome::Failed { class, message } => self.failed(*class, message),
+            _ => {}
+        }
+    }
+
+    /// A model call has failed for good: which of two limits it was, the message tells where both were reached.
+    fn failed(&mut self, class: ErrorClass, message: &str) {
+        let attempts = self.now.failed_attempts + 1;
+        let tried = message.contains(&format!("(after {attempts} attempts)"));
+        if class == ErrorClass::Nonsense && self.now.empty_answers >= self.limits.empty_answers_max && !tried
+        {
+            self.empty_answers.asked_and(true);
+        } else if class.may_retry() && attempts >= self.limits.attempts_max {
+            self.attempts.asked_and(true);
+        }
+    }
+
+    fn resumed(&mut self, resumed: &Resumed) {
+        match resumed.cause {
+            ResumeCause::Interrupted => {
+                self.now.interruptions += 1;
+                self.interruptions.asked();
+                self.interruptions.reaches(self.now.interruptions);
+            }
+            ResumeCause::Asked { .. } => {
+                self.now = Now { continuations: self.now.continuations, ..Now::default() };
+                self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
+            }
+        }
+    }
+
+    /// The limits of an agent with this policy.
+    pub(super) fn limits(&self, policy: &AgentPolicy) -> Vec<Limit> {
+        let set = &self.limits;
+        let of = |count: Count, name, set_to, why: &str| {
+            count.limit(name, set_to, Standing::of(count.consulted, || why.to_owned()))
+        };
+        let no_calls = "no tool call was made";
+        let mut turns = of(self.turns, "turns", self.turns_max, "no model was called");
+        turns.set_to_at_first = Some(set.turns_max.into()).filter(|first| Some(*first) != turns.set_to);
+        let mut notice = of(self.circle_notice, "circle_notice", set.circle_notice_at, no_calls);
+        if set.circle_notice_at >= set.circle_pause_at {
+            notice.standing = Standing::unreachable("circle_pause comes first");
+        }
+        let has_stop_hooks =
+            !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.moment == HookMoment::Stop);
+        let no_block = if has_stop_hooks { "no stop hook said no" } else { "there is no stop hook" };
+        vec![
+            turns,
+            of(self.attempts, "attempts", set.attempts_max, "no model call failed"),
+            of(self.empty_answers, "empty_answers", set.empty_answers_max, "no answer was empty"),
+            of(self.continuations, "continuations", set.continuations_max, "no answer was cut off"),
+            notice,
+            of(self.circle_pause, "circle_pause", set.circle_pause_at, no_calls),
+            of(self.failures, "tool_failures", set.failures_max, no_calls),
+            of(self.interruptions, "interruptions", set.interruptions_max, "it was never interrupted"),
+            of(self.stop_blocks, "stop_blocks", set.stop_blocks_max, no_block),
+        ]
+    }
+}

@@ -1,0 +1,175 @@
+//! How hooks fared.
+
+use std::collections::BTreeMap;
+
+use provost_event::{
+    AgentPolicy, Entry, HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject,
+    HooksDecided, OnFailure, ResumeCause, Seq,
+};
+use serde::Serialize;
+
+use super::say::Times;
+
+/// What one hook said, and how often it wasn't asked though its moment came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct HookCounts {
+    pub(super) consulted: u64,
+    pub(super) continued: u64,
+    pub(super) allowed: u64,
+    pub(super) asked: u64,
+    pub(super) denied: u64,
+    pub(super) paused: u64,
+    pub(super) aborted: u64,
+    pub(super) failed: u64,
+    pub(super) reminders: u64,
+    /// Questions of its moment in which it wasn't asked since its matcher or `if` meant something else.
+    pub(super) not_meant: u64,
+    /// Those in which a hook before it had decided.
+    pub(super) decided_before: u64,
+    /// Those that nobody was asked any more, since the run had been interrupted and was to stop.
+    pub(super) dropped: u64,
+    #[serde(flatten)]
+    pub(super) times: Times,
+}
+
+impl HookCounts {
+    fn add(&mut self, report: &HookReport) {
+        self.consulted += 1;
+        match report.decision {
+            HookDecision::Continue => self.continued += 1,
+            HookDecision::Allow => self.allowed += 1,
+            HookDecision::Ask(_) => self.asked += 1,
+            HookDecision::Deny(_) => self.denied += 1,
+            HookDecision::Pause(_) => self.paused += 1,
+            HookDecision::Abort(_) => self.aborted += 1,
+            HookDecision::Failed(_) => self.failed += 1,
+        }
+        self.reminders =
+            self.reminders.saturating_add(u64::try_from(report.reminders.len()).unwrap_or(u64::MAX));
+        self.times.add_us(report.duration_us);
+    }
+
+    /// Questions of its moment in which it wasn't asked.
+    pub(super) const fn skipped(&self) -> u64 {
+        self.not_meant + self.decided_before + self.dropped
+    }
+
+    /// Questions of its moment.
+    pub(super) const fn questions(&self) -> u64 {
+        self.consulted + self.skipped()
+    }
+}
+
+/// The sums of a session's log.
+#[derive(Default)]
+pub(super) struct HookSums {
+    counts: Vec<HookCounts>,
+    /// The moments of what is being asked, and whether somebody waits for the answer even when the session stops.
+    open: BTreeMap<Seq, (&'static [HookMoment], bool)>,
+    /// The session has been interrupted, and its questions are being taken up again.
+    recovers: bool,
+    is_stopping: bool,
+    /// Answers of hooks that the policy doesn't name.
+    strangers: u64,
+}
+
+impl HookSums {
+    pub(super) fn new(policy: &AgentPolicy) -> Self {
+        Self { counts: vec![HookCounts::default(); policy.hooks.len()], ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, seq: Seq, entry: &Entry, hooks: &[HookPolicy]) {
+        match entry {
+            Entry::HooksAsked(asked) => {
+                let waits = matches!(asked.about, HookSubject::Closing { .. } | HookSubject::Prompt { .. });
+                self.open.insert(seq, (asked.about.moments(), waits));
+            }
+            Entry::HooksDecided(decided) => return self.decided(decided, hooks),
+            Entry::Resumed(resumed) => {
+                self.recovers = resumed.cause == ResumeCause::Interrupted;
+                return;
+            }
+            Entry::StopRequested(_) => {
+                self.is_stopping = true;
+                return;
+            }
+            Entry::Paused(_) | Entry::Ended(_) => self.is_stopping = false,
+            _ => {}
+        }
+        self.recovers = false;
+    }
+
+    fn decided(&mut self, decided: &HooksDecided, hooks: &[HookPolicy]) {
+        let Some((moments, waits)) = self.open.remove(&decided.asked) else { return };
+        let is_dropped = self.recovers && self.is_stopping && !waits && decided.reports.is_empty();
+        let meant = |hook: &HookPolicy| moments.contains(&hook.moment);
+        let turn = Turn::of(hooks, moments);
+        let stopped_at = decided.reports.iter().filter_map(|report| turn.stops(report)).min();
+        for (place, (hook, counts)) in hooks.iter().zip(&mut self.counts).enumerate() {
+            if !meant(hook) {
+                continue;
+            }
+            match decided.reports.iter().find(|report| is_of(report, hook)) {
+                Some(report) => counts.add(report),
+                None if is_dropped => counts.dropped += 1,
+                None if stopped_at.is_some_and(|at| at < turn.of_hook(place, hook)) => {
+                    counts.decided_before += 1
+                }
+                None => counts.not_meant += 1,
+            }
+        }
+        let known = |report: &&HookReport| hooks.iter().any(|hook| is_of(report, hook));
+        let strangers = decided.reports.iter().filter(|report| !known(report)).count();
+        self.strangers = self.strangers.saturating_add(u64::try_from(strangers).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn counts(&self) -> &[HookCounts] {
+        &self.counts
+    }
+
+    pub(super) const fn strangers(&self) -> u64 {
+        self.strangers
+    }
+
+    /// Whether hooks of this moment are being asked.
+    pub(super) fn is_asking(&self, moment: HookMoment) -> bool {
+        self.open.values().any(|(moments, _)| moments.contains(&moment))
+    }
+}
+
+fn is_of(report: &HookReport, hook: &HookPolicy) -> bool {
+    report.hook == hook.name && report.moment == hook.moment
+}
+
+/// When each hook's turn comes in a question: that of its place, but for hooks with Claude Code's contract, which are
+/// all asked together when the first of them is.
+struct Turn<'a> {
+    hooks: &'a [HookPolicy],
+    claude: Option<usize>,
+}
+
+impl<'a> Turn<'a> {
+    fn of(hooks: &'a [HookPolicy], moments: &[HookMoment]) -> Self {
+        let is_first =
+            |hook: &HookPolicy| hook.contract == HookContract::Claude && moments.contains(&hook.moment);
+        Self { hooks, claude: hooks.iter().position(is_first) }
+    }
+
+    fn of_hook(&self, place: usize, hook: &HookPolicy) -> usize {
+        match hook.contract {
+            HookContract::Provost => place,
+            HookContract::Claude => self.claude.unwrap_or(place),
+        }
+    }
+
+    /// The turn after which nobody is asked, if this report ends the asking.
+    fn stops(&self, report: &HookReport) -> Option<usize> {
+        let (place, hook) = self.hooks.iter().enumerate().find(|(_, hook)| is_of(report, hook))?;
+        let stops = match report.decision {
+            HookDecision::Continue | HookDecision::Allow | HookDecision::Ask(_) => false,
+            HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_) => true,
+            HookDecision::Failed(_) => hook.on_failure == OnFailure::Deny,
+        };
+        stops.then(|| self.of_hook(place, hook))
+    }
+}

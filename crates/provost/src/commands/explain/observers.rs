@@ -1,0 +1,111 @@
+//! How observers fared: they leave nothing in the log, so whoever works on a run keeps it beside the store.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::Path;
+
+use anyhow::Context as _;
+use provost_event::RunId;
+use provost_harness::RunStatus;
+use serde::{Deserialize, Serialize};
+
+use super::say::Standing;
+
+/// An observer, and how it fared.
+#[derive(Debug, Serialize)]
+pub(super) struct Observer {
+    pub(super) name: String,
+    /// Stretches of work, from a start or a resumption to the next rest or end, that it was told of.
+    pub(super) stretches: u64,
+    /// Events that it was told.
+    pub(super) delivered: u64,
+    /// Events that it wasn't.
+    pub(super) lost: u64,
+    pub(super) failed: u64,
+    pub(super) panicked: u64,
+    pub(super) hung: u64,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
+}
+
+/// What one stretch of work came to for one observer.
+#[derive(Deserialize)]
+struct Line {
+    observer: String,
+    delivered: u64,
+    lost: u64,
+    #[serde(default)]
+    waiting: u64,
+    failed: u64,
+    panicked: u64,
+    hung: u64,
+}
+
+/// The observers of the run `run`, by what its file in `folder` has of them. A line that can't be read doesn't count.
+///
+/// # Errors
+/// When the file is there and can't be read.
+pub(super) fn observers(
+    folder: &Path,
+    run: RunId,
+    status: &RunStatus,
+    names: &[String],
+) -> anyhow::Result<Vec<Observer>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut all = names.iter().map(|name| Observer::new(name)).collect::<Vec<_>>();
+    let path = folder.join(format!("{run}.jsonl"));
+    match File::open(&path) {
+        Ok(file) => {
+            for line in BufReader::new(file).split(b'\n') {
+                let line = line.with_context(|| format!("can't read {}", path.display()))?;
+                let Ok(line) = serde_json::from_slice::<Line>(&line) else { continue };
+                if let Some(observer) = all.iter_mut().find(|one| one.name == line.observer) {
+                    observer.add(&line);
+                }
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+    all.iter_mut().for_each(|observer| observer.standing = observer.stands(status));
+    Ok(all)
+}
+
+impl Observer {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            stretches: 0,
+            delivered: 0,
+            lost: 0,
+            failed: 0,
+            panicked: 0,
+            hung: 0,
+            standing: Standing::NOT_SET,
+        }
+    }
+
+    const fn add(&mut self, line: &Line) {
+        self.stretches += 1;
+        self.delivered = self.delivered.saturating_add(line.delivered);
+        self.lost = self.lost.saturating_add(line.lost).saturating_add(line.waiting);
+        self.failed = self.failed.saturating_add(line.failed);
+        self.panicked = self.panicked.saturating_add(line.panicked);
+        self.hung = self.hung.saturating_add(line.hung);
+    }
+
+    fn stands(&self, status: &RunStatus) -> Standing {
+        match (self.stretches, status) {
+            (0, RunStatus::Running) => Standing::not_reported("the run is being worked on"),
+            (0, RunStatus::Interrupted) => {
+                Standing::not_reported("whoever worked on the run is gone, or did so on another machine")
+            }
+            (0, RunStatus::Rests(_)) => {
+                Standing::not_reported("the process was killed, or worked on another machine")
+            }
+            _ => Standing::of(self.delivered, || "no event reached it".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! What had a say in a run, for people.
+
+use provost_event::ApprovalScope;
+
+use super::Explained;
+use super::agent::{Agent, Hook, Permissions, word};
+use super::approvals::ApprovalSums;
+use super::block::{Block, name};
+use super::limits::{Limit, Unit};
+use super::observers::Observer;
+use super::rules::Rule;
+use super::say::{Group, Tallies, Tally, Times};
+use super::stop_hooks::StopHook;
+use crate::commands::ps::GOAL_WIDTH;
+use crate::commands::show::moment;
+use crate::render::{Cells, amount, duration, one_line};
+
+const NAME: Cells = Cells::CutAtEnd;
+const NUMBER: Cells = Cells::Numbers;
+
+pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
+    let mut out = head(explained);
+    out.push_str(&limits("limits of the run", &explained.limits).text(width));
+    for agent in &explained.agents {
+        let whose = match explained.agents.as_slice() {
+            [_] => String::new(),
+            _ => format!(" of agent {}", agent.agent),
+        };
+        for text in agent_texts(agent, &whose, width) {
+            out.push_str(&text);
+        }
+    }
+    if !explained.observers.is_empty() {
+        out.push_str(&observers(&explained.observers).text(width));
+    }
+    out.push('\n');
+    out.push_str(&summary(&explained.tallies));
+    out
+}
+
+fn head(explained: &Explained<'_>) -> String {
+    let agents = explained.agents.iter();
+    let entries = agents.map(|agent| format!(", {} of agent {}", amount(agent.entry.0), agent.agent));
+    let as_of = format!(
+        "entry {} of the run{} · {}",
+        amount(explained.entry.0),
+        entries.collect::<String>(),
+        moment(explained.at_ms)
+    );
+    let rows = [
+        ("run", explained.run.to_string()),
+        ("status", explained.status.to_owned()),
+        ("goal", one_line(explained.goal, GOAL_WIDTH)),
+        ("as of", as_of),
+    ];
+    rows.iter().map(|(name, value)| format!("{name:<7} {value}\n")).collect()
+}
+
+fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<String> {
+    let of_agent = if whose.is_empty() { " of the agent" } else { whose };
+    let mut texts = vec![limits(&format!("limits{of_agent}"), &agent.limits).text(width)];
+    let (mut lists, mut absent) = (Vec::new(), Vec::new());
+    match agent.stop_hooks.as_slice() {
+        [] => absent.push("stop hooks"),
+        hooks => lists.push(stop_hooks(&format!("stop hooks{whose}"), hooks)),
+    }
+    match agent.hooks.as_slice() {
+        [] => absent.push("hooks"),
+        all => lists.push(hooks(&format!("hooks{whose}"), all)),
+    }
+    texts.extend(lists.iter().map(|list| list.text(width)));
+    if agent.unknown_hooks_answers > 0 {
+        let answers = amount(agent.unknown_hooks_answers);
+        texts.push(format!("   hooks couldn't be asked: {answers} of their answers are Provost's\n"));
+    }
+    texts.push(permissions(&agent.permissions, whose, width));
+    texts.push(approvals(agent.approvals, whose));
+    if !absent.is_empty() {
+        texts.push(format!("\nnot configured{whose}: {}\n", absent.join(", ")));
+    }
+    texts
+}
+
+fn limits(title: &str, limits: &[Limit]) -> Block {
+    let mut block = Block::new(
+        title,
+        &[
+            ("LIMIT", Cells::Text),
+            ("SET TO", NUMBER),
+            ("REACHED", NUMBER),
+            ("CONSULTED", NUMBER),
+            ("DECIDED", NUMBER),
+        ],
+    );
+    for limit in limits {
+        let show = |value: u64| in_unit(value, limit.unit);
+        let is_set = limit.set_to.is_some();
+        let count = |count: u64| if is_set { amount(count) } else { String::new() };
+        let cells = vec![
+            limit.name.replace('_', " "),
+            limit.set_to.map_or_else(|| "not set".to_owned(), show),
+            show(limit.most),
+            count(limit.consulted),
+            count(limit.decided),
+        ];
+        let at_first = limit.set_to_at_first.map(|first| format!("{} at first", show(first)));
+        let reserved = limit.reserved.filter(|_| limit.consulted > 0).map(|reserved| {
+            let most = format!("at most {} set aside", show(reserved.reserved_most));
+            let counts = [("lowered", reserved.lowered), ("refused", reserved.refused)];
+            [most].into_iter().chain(in_words(&counts)).collect::<Vec<_>>().join(", ")
+        });
+        let notes = [at_first, reserved].into_iter().flatten().collect();
+        block.row(&limit.standing, cells, notes);
+    }
+    block
+}
+
+fn stop_hooks(title: &str, hooks: &[StopHook<'_>]) -> Block {
+    let mut block = Block::new(
+        title,
+        &[("STOP HOOK", NAME), ("CONSULTED", NUMBER), ("TIME", NUMBER), ("LONGEST", NUMBER)],
+    );
+    for hook in hooks {
+        let verdicts = hook.verdicts;
+        let said = in_words(&[
+            ("allowed", verdicts.allowed),
+            ("blocked", verdicts.blocked),
+            ("halted", verdicts.halted),
+            ("gave no answer", verdicts.errors),
+        ]);
+        let mut cells = vec![name(hook.name), amount(hook.consulted)];
+        cells.extend(took(verdicts.times, hook.consulted));
+        block.row(&hook.standing, cells, vec![said.join(", ")]);
+    }
+    block
+}
+
+fn hooks(title: &str, hooks: &[Hook<'_>]) -> Block {
+    let mut block = Block::new(
+        title,
+        &[
+            ("HOOK", NAME),
+            ("MOMENT", Cells::Text),
+            ("CONSULTED", NUMBER),
+            ("SKIPPED", NUMBER),
+            ("TIME", NUMBER),
+            ("LONGEST", NUMBER),
+        ],
+    );
+    for hook in hooks {
+        let counts = hook.counts;
+        let mut cells = vec![
+            name(hook.name),
+            hook.moment.name().to_owned(),
+            amount(counts.consulted),
+            amount(counts.skipped()),
+        ];
+        cells.extend(took(counts.times, counts.consulted));
+        block.row(&hook.standing, cells, hook_notes(hook));
+    }
+    block
+}
+
+fn hook_notes(hook: &Hook<'_>) -> Vec<String> {
+    let counts = hook.counts;
+    let said = in_words(&[
+        ("continued", counts.continued),
+        ("allowed", counts.allowed),
+        ("asked", counts.asked),
+        ("denied", counts.denied),
+        ("paused", counts.paused),
+        ("aborted", counts.aborted),
+        ("gave no answer", counts.failed),
+        ("reminders", counts.reminders),
+    ]);
+    let skipped = in_words(&[
+        ("not meant", counts.not_meant),
+        ("a hook before it had decided", counts.decided_before),
+        ("interrupted", counts.dropped),
+    ]);
+    // Where it was never asked, the reason says all of that.
+    let skipped = if counts.consulted == 0 || skipped.is_empty() {
+        String::new()
+    } else {
+        format!("skipped: {}", skipped.join(", "))
+    };
+    vec![said.join(", "), skipped]
+}
+
+fn permissions(permissions: &Permissions<'_>, whose: &str, width: Option<usize>) -> String {
+    let title = format!("permissions{whose}");
+    let open = "everything is allowed without asking";
+    if permissions.patterns.is_empty() && permissions.open {
+        return format!("\n{title}\n   {open}\n");
+    }
+    let mut block = Block::new(
+        if permissions.open { format!("{title}: {open}") } else { title },
+        &[("KIND", Cells::Text), ("PATTERN", NAME), ("CONSULTED", NUMBER), ("DECIDED", NUMBER)],
+    );
+    for rule in &permissions.patterns {
+        let cells = vec![
+            rule.kind.word().to_owned(),
+            name(rule.pattern),
+            amount(rule.consulted),
+            amount(rule.decided),
+        ];
+        block.row(&rule.standing, cells, vec![rulings(rule)]);
+    }
+    if let Some(otherwise) = &permissions.otherwise {
+        let cells = vec![
+            word(otherwise.permission).to_owned(),
+            "all other calls".to_owned(),
+            amount(otherwise.consulted),
+            amount(otherwise.decided),
+        ];
+        block.row(&otherwise.standing, cells, Vec::new());
+    }
+    let unclear = permissions.unclear.all();
+    let mut text = block.text(width);
+    if unclear > 0 {
+        text.push_str(&format!(
+            "   asked since the call's text doesn't tell what it does: {}\n",
+            amount(unclear)
+        ));
+    }
+    for grant in permissions.grants {
+        let extent = if grant.scope == ApprovalScope::Always { "for always" } else { "for the run" };
+        let (pattern, by, times) = (name(&grant.pattern), name(&grant.by), amount(grant.decided));
+        text.push_str(&format!("   agreed to {extent} by {by}: {pattern}; decided since: {times}\n"));
+    }
+    text
+}
+
+/// What a pattern decided, where its kind doesn't say so.
+fn rulings(rule: &Rule<'_>) -> String {
+    let rulings = rule.rulings;
+    let kinds = [rulings.allowed, rulings.asked, rulings.denied].iter().filter(|count| **count > 0).count();
+    let is_plain = match rule.kind.word() {
+        "deny" => rulings.denied == rule.decided,
+        "ask" => rulings.asked == rule.decided,
+        _ => rulings.allowed == rule.decided,
+    };
+    if kinds == 0 || is_plain {
+        return String::new();
+    }
+    let counts = [("allowed", rulings.allowed), ("asked", rulings.asked), ("denied", rulings.denied)];
+    in_words(&counts).join(", ")
+}
+
+fn approvals(sums: &ApprovalSums, whose: &str) -> String {
+    if sums.asked == 0 {
+        return String::new();
+    }
+    let lasting =
+        in_words(&[("for the run", sums.allowed_for_run), ("for always", sums.allowed_always)]).join(", ");
+    let allowed = match (sums.allowed(), lasting.as_str()) {
+        (0, _) => None,
+        (count, "") => Some(format!("allowed {}", amount(count))),
+        (count, lasting) => Some(format!("allowed {} ({lasting})", amount(count))),
+    };
+    let others = in_words(&[
+        ("denied", sums.denied),
+        ("not answered in time", sums.timed_out),
+        ("no longer needed", sums.withdrawn),
+        ("still open", sums.open),
+        ("rests since nobody answered", sums.rests),
+    ]);
+    let answers = allowed.into_iter().chain(others).collect::<Vec<_>>();
+    let mut text = format!("\napprovals{whose}\n   asked {}: {}\n", amount(sums.asked), answers.join(", "));
+    if !sums.by.is_empty() {
+        let by = sums.by.iter().map(|(by, count)| format!("{} {}", name(by), amount(*count)));
+        let (longest, by) = (span(sums.waited.longest_us), by.collect::<Vec<_>>().join(", "));
+        text.push_str(&format!("   answered by {by}; after {longest} at most\n"));
+    }
+    text
+}
+
+fn observers(observers: &[Observer]) -> Block {
+    let mut block = Block::new(
+        "observers",
+        &[("OBSERVER", NAME), ("STRETCHES", NUMBER), ("TOLD", NUMBER), ("LOST", NUMBER)],
+    );
+    for observer in observers {
+        let cells = vec![
+            name(&observer.name),
+            amount(observer.stretches),
+            amount(observer.delivered),
+            amount(observer.lost),
+        ];
+        let wrong = in_words(&[
+            ("calls failed", observer.failed),
+            ("panicked", observer.panicked),
+            ("hung", observer.hung),
+        ]);
+        block.row(&observer.standing, cells, vec![wrong.join(", ")]);
+    }
+    block
+}
+
+fn summary(tallies: &Tallies) -> String {
+    let Tally { configured, never_consulted, unreachable, not_reported } = tallies.all;
+    let never = |(group, tally): (&Group, &Tally)| {
+        (tally.never_consulted > 0).then(|| group.in_words(tally.never_consulted))
+    };
+    let mut parts = match never_consulted {
+        0 => vec![format!("all {} that are configured were consulted", amount(configured - not_reported))],
+        count => {
+            let groups = tallies.groups.iter().filter_map(never).collect::<Vec<_>>().join(", ");
+            vec![format!("{} of {} were never consulted: {groups}", amount(count), amount(configured))]
+        }
+    };
+    if unreachable > 0 {
+        parts.push(format!("! {} of them can't be reached", amount(unreachable)));
+    }
+    if not_reported > 0 {
+        parts.push(format!("? of {} nothing is reported", Group::Observers.in_words(not_reported)));
+    }
+    if never_consulted > 0
+        && let Some(first) = parts.first_mut()
+    {
+        first.insert_str(0, "- ");
+    }
+    parts.join("\n") + "\n"
+}
+
+/// Each count that isn't 0, behind what it counts.
+fn in_words(counts: &[(&str, u64)]) -> Vec<String> {
+    let told = counts.iter().filter(|(_, count)| *count > 0);
+    told.map(|(what, count)| format!("{what} {}", amount(*count))).collect()
+}
+
+fn in_unit(value: u64, unit: Unit) -> String {
+    match unit {
+        Unit::Tokens | Unit::Times => amount(value),
+        Unit::MicroUsd => provost_event::MicroDollars(value).to_string(),
+        Unit::Ms => duration(value),
+    }
+}
+
+/// The cells of times; empty for what wasn't asked.
+fn took(times: Times, consulted: u64) -> [String; 2] {
+    let shown = |us: u64| if consulted == 0 { String::new() } else { span(us) };
+    [shown(times.total_us), shown(times.longest_us)]
+}
+
+fn span(us: u64) -> String {
+    if us > 0 && us < 1_000 { "<1ms".to_owned() } else { duration(us / 1_000) }
+}

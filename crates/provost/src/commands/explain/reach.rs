@@ -1,0 +1,79 @@
+//! Which tools matchers and patterns are about, as far as their texts tell for certain.
+
+use std::path::Path;
+
+use provost_engine::{Pattern, names_of};
+use provost_event::Json;
+
+/// Whether a hook's matcher means `tool`; `None` where it is a regular expression, of which that isn't told here.
+pub(super) fn matcher_means(matcher: &str, tool: &str) -> Option<bool> {
+    if matches!(matcher, "" | "*") {
+        return Some(true);
+    }
+    let is_list =
+        matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'));
+    let names = names_of(tool);
+    is_list.then(|| matcher.split(['|', ',']).any(|wanted| names.contains(&wanted.trim())))
+}
+
+/// Whether a pattern of the permissions is about `tool`, whatever it says of arguments. One whose tool can't be read
+/// is about all of them.
+pub(super) fn pattern_means(pattern: &str, tool: &str) -> bool {
+    let name = pattern.trim().split('(').next().unwrap_or_default();
+    let without_arguments = Pattern::parse(name);
+    without_arguments.map_or(true, |named| named.touches(tool, &Json::empty_object(), Path::new("/")))
+}
+
+/// Whether a pattern means every call of its tools, whatever the arguments.
+pub(super) fn means_all_calls(pattern: &str) -> bool {
+    match pattern.trim().split_once('(') {
+        None => true,
+        Some((_, rest)) => matches!(rest.strip_suffix(')'), Some("" | "*")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_matchers_mean_tools_by_all_their_names() {
+        for (matcher, expected) in [
+            ("", Some(true)),
+            ("*", Some(true)),
+            ("shell", Some(true)),
+            ("Bash", Some(true)),
+            ("read_file | Bash", Some(true)),
+            ("read_file,search", Some(false)),
+            ("shel", Some(false)),
+            ("shel.*", None),
+        ] {
+            assert_eq!(matcher_means(matcher, "shell"), expected, "{matcher}");
+        }
+    }
+
+    #[test]
+    fn patterns_mean_tools_whatever_they_say_of_arguments() {
+        for (pattern, expected) in [
+            ("shell", true),
+            ("shell(rm *)", true),
+            ("Bash(rm *)", true),
+            ("*(x)", true),
+            ("sh*", true),
+            ("read_file", false),
+            ("read_file(shell)", false),
+            ("", true),
+        ] {
+            assert_eq!(pattern_means(pattern, "shell"), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn only_patterns_without_arguments_mean_all_calls() {
+        for (pattern, expected) in
+            [("shell", true), ("shell()", true), ("shell(*)", true), ("shell(**)", false), ("shell(a", false)]
+        {
+            assert_eq!(means_all_calls(pattern), expected, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! How permissions fared: each pattern, and what counts where none speaks.
+
+use std::path::Path;
+
+use provost_engine::{Pattern, Permissions};
+use provost_event::{
+    ApprovalAnswer, ApprovalResolved, ApprovalScope, Json, Permission, PermissionDecided, PermissionPolicy,
+};
+use serde::Serialize;
+
+use super::calls::Calls;
+use super::reach::{means_all_calls, pattern_means};
+use super::say::Standing;
+
+/// What a pattern is for; the word that stands before it in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    Deny,
+    Ask,
+    Allow,
+    Approved,
+}
+
+impl Kind {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+            Self::Approved => "approved",
+        }
+    }
+}
+
+/// What came of calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Rulings {
+    pub(super) allowed: u64,
+    pub(super) asked: u64,
+    pub(super) denied: u64,
+}
+
+impl Rulings {
+    pub(super) const fn all(self) -> u64 {
+        self.allowed + self.asked + self.denied
+    }
+
+    const fn add(&mut self, permission: Permission) {
+        match permission {
+            Permission::Allow => self.allowed += 1,
+            Permission::Ask => self.asked += 1,
+            Permission::Deny => self.denied += 1,
+        }
+    }
+}
+
+/// The sums of a session's log.
+pub(super) struct RuleSums {
+    rules: Vec<(Kind, String, Rulings)>,
+    by_default: Rulings,
+    /// Calls whose text doesn't tell what they do.
+    unclear: Rulings,
+    /// How the engine says that no pattern spoke of a call.
+    default_words: String,
+    grants: Vec<Grant>,
+}
+
+/// Calls that somebody agreed to for longer than once.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Grant {
+    pub(super) pattern: String,
+    pub(super) scope: ApprovalScope,
+    pub(super) by: String,
+    /// How often it decided since.
+    pub(super) decided: u64,
+}
+
+/// A pattern, and how it fared.
+#[derive(Debug, Serialize)]
+pub(super) struct Rule<'a> {
+    pub(super) kind: Kind,
+    pub(super) pattern: &'a str,
+    /// Calls of its tools that the permissions looked at.
+    pub(super) consulted: u64,
+    /// Of these, those that it decided.
+    pub(super) decided: u64,
+    #[serde(flatten)]
+    pub(super) rulings: Rulings,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
+}
+
+/// What becomes of calls that no pattern speaks of, and how that fared.
+#[derive(Debug, Serialize)]
+pub(super) struct Otherwise {
+    pub(super) permission: Permission,
+    pub(super) consulted: u64,
+    pub(super) decided: u64,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
+}
+
+impl RuleSums {
+    pub(super) fn new(policy: &PermissionPolicy) -> Self {
+        let lists = [
+            (Kind::Deny, &policy.deny),
+            (Kind::Ask, &policy.ask),
+            (Kind::Allow, &policy.allow),
+            (Kind::Approved, &policy.approved),
+        ];
+        let rules = lists
+            .into_iter()
+            .flat_map(|(kind, texts)| texts.iter().map(move |text| (kind, text.clone(), Rulings::default())));
+        let only_default = PermissionPolicy { otherwise: policy.otherwise, ..PermissionPolicy::default() };
+        let ruling = Permissions::of_policy(&only_default, Path::new("/")).judge("", &Json::empty_object());
+        Self {
+            rules: rules.collect(),
+            by_default: Rulings::default(),
+            unclear: Rulings::default(),
+            default_words: ruling.why,
+            grants: Vec::new(),
+        }
+    }
+
+    pub(super) fn ruled(&mut self, decided: &PermissionDecided) {
+        let Some(rule) = &decided.rule else {
+            let is_default = decided.why == self.default_words;
+            let sums = if is_default { &mut self.by_default } else { &mut self.unclear };
+            return sums.add(decided.permission);
+        };
+        let Some((kind, text)) = rule.split_once(' ') else { return };
+        let found = self.rules.iter_mut().find(|(own, pattern, _)| own.word() == kind && pattern == text);
+        if let Some((_, _, rulings)) = found {
+            rulings.add(decided.permission);
+        } else if let Some(grant) = self.grants.iter_mut().find(|grant| grant.pattern == text) {
+            grant.decided += 1;
+        }
+    }
+
+    pub(super) fn resolved(&mut self, resolved: &ApprovalResolved) {
+        if let ApprovalAnswer::Allow { scope, pattern: Some(pattern) } = &resolved.answer {
+            let (pattern, by) = (pattern.clone(), resolved.by.clone());
+            self.grants.push(Grant { pattern, scope: *scope, by, decided: 0 });
+        }
+    }
+
+    pub(super) fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    pub(super) const fn unclear(&self) -> Rulings {
+        self.unclear
+    }
+
+    pub(super) fn rules<'a>(&'a self, policy: &PermissionPolicy, calls: &Calls) -> Vec<Rule<'a>> {
+        let rule = |(kind, pattern, rulings): &'a (Kind, String, Rulings)| {
+            let meant = |tool: &str| pattern_means(pattern, tool);
+            let consulted = calls.of(meant).ruled;
+            let standing = match unreachable(*kind, pattern, policy, calls) {
+                Some(why) if rulings.all() == 0 => Standing::unreachable(why),
+                _ => Standing::of(consulted, || no_ruling(calls, meant)),
+            };
+            Rule { kind: *kind, pattern, consulted, decided: rulings.all(), rulings: *rulings, standing }
+        };
+        self.rules.iter().map(rule).collect()
+    }
+
+    /// What counts where no pattern speaks; `None` where everything is allowed without looking.
+    pub(super) fn otherwise(&self, policy: &PermissionPolicy, calls: &Calls) -> Option<Otherwise> {
+        let consulted = calls.of(|_| true).ruled;
+        let standing = Standing::of(consulted, || no_ruling(calls, |_| true));
+        let decided = self.by_default.all();
+        let permission = policy.otherwise;
+        (!policy.is_open()).then_some(Otherwise { permission, consulted, decided, standing })
+    }
+}
+
+fn no_ruling(calls: &Calls, meant: impl Fn(&str) -> bool + Copy) -> String {
+    let tools = calls.in_words(meant);
+    match calls.of(meant).made {
+        0 => format!("no {tools} call was made"),
+        _ => format!("no {tools} call came as far as the permissions"),
+    }
+}
+
+/// Why a pattern can't decide anything in any run of this policy.
+fn unreachable(kind: Kind, pattern: &str, policy: &PermissionPolicy, calls: &Calls) -> Option<String> {
+    let allows = matches!(kind, Kind::Allow | Kind::Approved);
+    if allows && Pattern::parse(pattern).is_err() {
+        return Some("it can't be read".to_owned());
+    }
+    let meant = calls.tools(|tool| pattern_means(pattern, tool));
+    if meant.is_empty() {
+        return Some("the agent has no such tool".to_owned());
+    }
+    if policy.is_open() {
+        return Some("everything is allowed without looking".to_owned());
+    }
+    if kind == Kind::Deny {
+        return None;
+    }
+    let denies = |deny: &&String| {
+        let is_whole = Pattern::parse(deny).is_err() || means_all_calls(deny);
+        is_whole && meant.iter().all(|tool| pattern_means(deny, tool))
+    };
+    policy.deny.iter().find(denies).map(|deny| format!("`deny {deny}` comes first"))
+}

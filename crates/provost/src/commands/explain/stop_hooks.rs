@@ -1,0 +1,110 @@
+//! How stop hooks fared: those that can only be stop hooks, and hooks of that moment.
+
+use provost_event::{AgentPolicy, HookMoment, StopHookPolicy, StopHookVerdict, StopReport, StopVerdicts};
+use serde::Serialize;
+
+use super::say::{Standing, Times};
+
+/// What a hook said of wishes to stop.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Verdicts {
+    pub(super) allowed: u64,
+    pub(super) blocked: u64,
+    pub(super) halted: u64,
+    pub(super) errors: u64,
+    #[serde(flatten)]
+    pub(super) times: Times,
+}
+
+impl Verdicts {
+    pub(super) const fn asked(&self) -> u64 {
+        self.allowed + self.blocked + self.halted + self.errors
+    }
+
+    fn add(&mut self, report: &StopReport) {
+        match report.verdict {
+            StopHookVerdict::Allow => self.allowed += 1,
+            StopHookVerdict::Block(_) => self.blocked += 1,
+            StopHookVerdict::Halt(_) => self.halted += 1,
+            StopHookVerdict::Error(_) => self.errors += 1,
+        }
+        self.times.add_ms(report.duration_ms);
+    }
+}
+
+/// The sums of a session's log.
+pub(super) struct StopHookSums {
+    names: Vec<String>,
+    verdicts: Vec<Verdicts>,
+    /// Wishes to stop that were answered.
+    answered: u64,
+    /// Answers of hooks that the policy doesn't name.
+    strangers: u64,
+}
+
+/// A stop hook, and how it fared.
+#[derive(Debug, Serialize)]
+pub(super) struct StopHook<'a> {
+    pub(super) name: &'a str,
+    pub(super) consulted: u64,
+    #[serde(flatten)]
+    pub(super) verdicts: Verdicts,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
+}
+
+impl StopHookSums {
+    pub(super) fn new(policy: &AgentPolicy) -> Self {
+        let own = policy.stop_hooks.iter().map(|hook| hook.name.clone());
+        let of_moment = policy.hooks.iter().filter(|hook| hook.moment == HookMoment::Stop);
+        let names = own.chain(of_moment.map(|hook| hook.name.clone())).collect::<Vec<_>>();
+        Self { verdicts: vec![Verdicts::default(); names.len()], names, answered: 0, strangers: 0 }
+    }
+
+    pub(super) fn add(&mut self, verdicts: &StopVerdicts) {
+        self.answered += 1;
+        let mut from = 0;
+        for report in &verdicts.reports {
+            // Reports come in the policy's order, and one name may be that of a stop hook and of a hook.
+            let found = self.names.iter().skip(from).position(|name| *name == report.name);
+            match found.and_then(|at| self.verdicts.get_mut(from + at)) {
+                Some(sums) => {
+                    sums.add(report);
+                    from += found.map_or(0, |at| at + 1);
+                }
+                None => self.strangers += 1,
+            }
+        }
+    }
+
+    pub(super) const fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    pub(super) const fn strangers(&self) -> u64 {
+        self.strangers
+    }
+
+    /// What was said by the hook of this place among those of the moment [`HookMoment::Stop`].
+    pub(super) fn of_hook(&self, place: usize, policy: &AgentPolicy) -> Verdicts {
+        self.verdicts.get(policy.stop_hooks.len() + place).copied().unwrap_or_default()
+    }
+
+    pub(super) fn hooks<'a>(&self, policy: &'a AgentPolicy, wishes: u64) -> Vec<StopHook<'a>> {
+        let hook = |(hook, verdicts): (&'a StopHookPolicy, &Verdicts)| StopHook {
+            name: &hook.name,
+            consulted: verdicts.asked(),
+            verdicts: *verdicts,
+            standing: Standing::of(verdicts.asked(), || no_wish(wishes)),
+        };
+        policy.stop_hooks.iter().zip(&self.verdicts).map(hook).collect()
+    }
+}
+
+/// Why nobody was asked whether the agent may stop.
+pub(super) fn no_wish(wishes: u64) -> String {
+    match wishes {
+        0 => "the agent never wished to stop".to_owned(),
+        _ => "the agent wished to stop, but this hook's answer never came".to_owned(),
+    }
+}

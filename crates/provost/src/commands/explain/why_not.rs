@@ -1,0 +1,143 @@
+//! Why a hook wasn't asked, as far as the run's log and its policy tell.
+
+use provost_event::{AgentPolicy, HookMoment, HookPolicy};
+
+use super::calls::{Calls, Counts};
+use super::hooks::HookCounts;
+use super::reach::{matcher_means, pattern_means};
+use super::say::Standing;
+use super::stop_hooks::no_wish;
+
+/// What is known of a hook.
+pub(super) struct Asked<'a> {
+    pub(super) hook: &'a HookPolicy,
+    pub(super) policy: &'a AgentPolicy,
+    pub(super) counts: HookCounts,
+    pub(super) calls: &'a Calls,
+    /// How often the agent wished to stop.
+    pub(super) wishes: u64,
+    /// Whether hooks of its moment are being asked as the log ends.
+    pub(super) is_asking: bool,
+}
+
+impl Asked<'_> {
+    pub(super) fn standing(&self) -> Standing {
+        match self.unreachable() {
+            Some(why) if self.counts.consulted == 0 => Standing::unreachable(why),
+            _ => Standing::of(self.counts.consulted, || self.why_not()),
+        }
+    }
+
+    /// Why it can't be asked in any run of this policy. Hooks that the embedding program brings may be asked
+    /// whatever their matchers say.
+    fn unreachable(&self) -> Option<String> {
+        let Self { hook, policy, .. } = self;
+        if !is_about_calls(hook.moment) || hook.program.is_none() {
+            return None;
+        }
+        if self.calls.tools(|_| true).is_empty() {
+            return Some("the agent has no tools".to_owned());
+        }
+        let has = |means: &dyn Fn(&str) -> bool| !self.calls.tools(means).is_empty();
+        let matcher = hook.matcher.as_deref().unwrap_or_default();
+        if !has(&|tool| matcher_means(matcher, tool).unwrap_or(true)) {
+            return Some(format!("the agent has no tool `{matcher}`"));
+        }
+        let condition = hook.condition.as_deref().unwrap_or("*");
+        if !has(&|tool| pattern_means(condition, tool)) {
+            return Some(format!("the agent has no tool that `{condition}` speaks of"));
+        }
+        let asks = policy.hooks.iter().any(|hook| hook.moment == HookMoment::PreToolCall);
+        let is_idle = hook.moment == HookMoment::Approval && policy.permissions.is_open() && !asks;
+        is_idle.then(|| "nothing asks for consent".to_owned())
+    }
+
+    fn why_not(&self) -> String {
+        if self.is_asking {
+            return "it is being asked".to_owned();
+        }
+        let counts = self.counts;
+        match counts.questions() {
+            0 => self.never_came(),
+            _ if is_about_calls(self.hook.moment) && self.called().made == 0 => self.no_call("made"),
+            all if counts.decided_before == all => "a hook before it decided each time".to_owned(),
+            all if counts.dropped == all => "the run was interrupted before it could be asked".to_owned(),
+            _ if counts.not_meant == 0 => "the run was interrupted, or a hook before it decided".to_owned(),
+            _ => self.not_meant(),
+        }
+    }
+
+    fn not_meant(&self) -> String {
+        let HookCounts { not_meant, .. } = self.counts;
+        let filter = match (&self.hook.matcher, &self.hook.condition) {
+            (Some(_), Some(_)) => "its matcher and its `if`",
+            (None, Some(_)) => "its `if`",
+            (Some(_) | None, None) => "its matcher",
+        };
+        let thing = match self.hook.moment {
+            moment if is_about_calls(moment) => "tool call",
+            _ => "such question",
+        };
+        match not_meant {
+            1 => format!("{filter} didn't meet the one {thing}"),
+            _ => format!("{filter} met none of {not_meant} {thing}s"),
+        }
+    }
+
+    /// The calls that it may be about.
+    fn called(&self) -> Counts {
+        self.calls.of(|tool| self.may_mean(tool))
+    }
+
+    fn may_mean(&self, tool: &str) -> bool {
+        let means = |matcher: &str| matcher_means(matcher, tool).unwrap_or(true);
+        let by_matcher = self.hook.matcher.as_deref().is_none_or(means);
+        by_matcher && self.hook.condition.as_deref().is_none_or(|pattern| pattern_means(pattern, tool))
+    }
+
+    fn no_call(&self, what: &str) -> String {
+        let tools = self.calls.in_words(|tool| self.may_mean(tool));
+        format!("no {tools} call was {what}")
+    }
+
+    /// Why there was no such question.
+    fn never_came(&self) -> String {
+        use HookMoment as M;
+        let called = self.called();
+        let words = match self.hook.moment {
+            M::PreToolCall | M::PostToolBatch if called.made == 0 => return self.no_call("made"),
+            M::PreToolCall | M::PostToolBatch => return self.missed(),
+            M::PostToolCall | M::PostToolSuccess | M::PostToolFailure if called.run == 0 => {
+                return self.no_call("run");
+            }
+            M::PostToolSuccess if called.run == called.failed => "each tool call that was run failed",
+            M::PostToolFailure if called.failed == 0 => "no tool call that was run failed",
+            M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => return self.missed(),
+            M::Approval => "no tool call needed consent",
+            M::Notification => "nobody was waited for, and the agent hasn't come to its end",
+            M::Stop => return no_wish(self.wishes),
+            M::TurnEnd if self.wishes == 0 => "the agent never wished to stop",
+            M::PreCompact | M::PostCompact => "the conversation was never shortened",
+            M::Abort => "nothing stopped the agent before its work was done",
+            M::StopFailure => "the agent didn't fail",
+            M::SessionEnd => "the agent hasn't come to its end",
+            M::SessionStart | M::PromptSubmit | M::PreLlmRequest | M::TurnEnd => {
+                "the run never came to this moment"
+            }
+        };
+        words.to_owned()
+    }
+
+    fn missed(&self) -> String {
+        match self.hook.matcher {
+            Some(_) => "its matcher met no tool call".to_owned(),
+            None => "the run was stopped before it came to this moment".to_owned(),
+        }
+    }
+}
+
+/// Whether hooks of `moment` are asked about one tool call.
+const fn is_about_calls(moment: HookMoment) -> bool {
+    use HookMoment as M;
+    matches!(moment, M::PreToolCall | M::Approval | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure)
+}

@@ -1,0 +1,130 @@
+//! `provost trust`: the user's consent to what a project's files want.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use provost_event::Timestamp;
+use provost_harness::{Clock as _, SystemClock};
+
+use super::{print, shown};
+use crate::cli::TrustArgs;
+use crate::exit::{Exit, Refusal};
+use crate::render::{Cells, Table, age, safe, terminal_width};
+use crate::settings::{Request, Scope, load};
+use crate::trust::{Standing, TrustStore, Trusted, grant, standing};
+use crate::wiring::{Place, variables};
+
+pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
+    let folder = folder(args.dir.as_deref())?;
+    if args.list {
+        return list(&store(&folder)?);
+    }
+    if let Some(which) = &args.revoke {
+        return revoke(&store(&folder)?, which.as_deref(), &folder);
+    }
+    let variables = variables();
+    let file = args.config.as_deref();
+    let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
+    let (loading, folders) = load(&request)?;
+    let settled = loading.settled()?;
+    let store = Place::new(&settled.settings, &folders).trust();
+    let needed = match standing(&store, &settled.project)? {
+        Standing::NotNeeded => return said("nothing here needs your trust\n"),
+        Standing::Trusted { .. } => return said("you trust this already\n"),
+        Standing::Needed(needed) => needed,
+    };
+    let whose = safe(&shown(&settled.project.folder));
+    print(&format!("The files of {whose} want this:\n\n{}\n", needed.listed()))?;
+    if !args.yes && !asked()? {
+        print("Nothing was changed.\n")?;
+        return Ok(Exit::Usage);
+    }
+    // What was shown is what is kept: the files aren't read again.
+    grant(&store, &settled.project, SystemClock.now())?;
+    said("Trusted. When one of these files changes you are asked again.\n")
+}
+
+fn said(text: &str) -> anyhow::Result<Exit> {
+    print(text)?;
+    Ok(Exit::Done)
+}
+
+/// Asks whoever sits there; nobody else can say yes.
+fn asked() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        return Err(Refusal::new(
+            "nobody can be asked: this is no terminal",
+            "`provost trust --yes` agrees to what is listed above, unasked",
+        )
+        .into());
+    }
+    print("What runs there runs as you. Trust it? [y/N] ")?;
+    std::io::stdout().flush().context("can't write to the terminal")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("can't read the answer")?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let dir = dir.unwrap_or(Path::new("."));
+    let found = dir.canonicalize().ok().filter(|folder| folder.is_dir());
+    Ok(found.ok_or_else(|| {
+        Refusal::new(format!("{} is no folder", dir.display()), "give --dir a folder that is there")
+    })?)
+}
+
+/// Where trust is kept, as the user's own settings have it: a project's, which may be wrong, say nothing about that.
+fn store(folder: &Path) -> anyhow::Result<TrustStore> {
+    let variables = variables();
+    let request = Request { scope: Scope::User, folder, file: None, variables: &variables, flags: &[] };
+    let (loading, folders) = load(&request)?;
+    Ok(Place::new(&loading.settled()?.settings, &folders).trust())
+}
+
+fn list(store: &TrustStore) -> anyhow::Result<Exit> {
+    let all = store.all()?;
+    if all.is_empty() {
+        return said("you trust no project yet\n");
+    }
+    let now = SystemClock.now();
+    let columns = [("FOLDER", Cells::CutAtStart), ("TRUSTED", Cells::Text), ("FILES", Cells::Text)];
+    let mut table = Table::new(&columns);
+    for (folder, trusted) in &all {
+        table.row(vec![safe(&shown(folder)), since(now, trusted), safe(&files(folder, trusted))]);
+    }
+    print(&table.lines(terminal_width()))?;
+    Ok(Exit::Done)
+}
+
+fn since(now: Timestamp, trusted: &Trusted) -> String {
+    format!("{} ago", age(now, trusted.at))
+}
+
+fn files(folder: &Path, trusted: &Trusted) -> String {
+    let files = trusted.files.iter().map(|(name, file)| match std::fs::read(folder.join(name)) {
+        Ok(bytes) if blake3::hash(&bytes).to_hex().as_str() == file.blake3 => name.clone(),
+        Ok(_) => format!("{name} (changed)"),
+        Err(_) => format!("{name} (gone)"),
+    });
+    files.collect::<Vec<_>>().join(", ")
+}
+
+fn revoke(store: &TrustStore, which: Option<&Path>, here: &Path) -> anyhow::Result<Exit> {
+    let candidates = match which {
+        // One that is gone is named as it was.
+        Some(folder) => vec![folder.canonicalize().unwrap_or(std::path::absolute(folder)?)],
+        None => here.ancestors().map(Path::to_owned).collect(),
+    };
+    let revoked = store.change(|projects| {
+        let found = candidates.iter().find(|folder| projects.contains_key(*folder)).cloned();
+        found.inspect(|folder| drop(projects.remove(folder)))
+    })?;
+    match revoked {
+        Some(folder) => said(&format!("no longer trusted: {}\n", safe(&shown(&folder)))),
+        None => {
+            let what = format!("you don't trust {}", shown(which.unwrap_or(here)));
+            Err(Refusal::new(what, "`provost trust --list` shows what you trust").into())
+        }
+    }
+}

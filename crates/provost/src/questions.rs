@@ -1,0 +1,181 @@
+//! What waits for somebody's consent: the open questions of runs, which of them is meant, and who answered first.
+
+use anyhow::Context as _;
+use provost_engine::Actor;
+use provost_event::{
+    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, Record, RunId, Seq, SessionId,
+    Timestamp,
+};
+use provost_harness::{Home as _, RunQuery, RunStatus, RunSummary, read_actor};
+use provost_store::LocalHome;
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+
+/// A tool call that somebody is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// Whose call.
+    pub(crate) session: SessionId,
+    /// The entry that asks.
+    pub(crate) asked: Seq,
+    /// The tool.
+    pub(crate) tool: String,
+    /// Its arguments.
+    pub(crate) input: Json,
+    /// Why it is asked.
+    pub(crate) why: String,
+    /// The narrowest pattern that covers it.
+    pub(crate) pattern: String,
+    /// Since when it waits.
+    pub(crate) since: Timestamp,
+    /// Until when.
+    pub(crate) due: Timestamp,
+}
+
+impl Question {
+    /// The question that a record asks, if it does.
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        let (ActorKey::Session(session), Entry::ApprovalRequested(entry)) = (record.actor, &record.entry)
+        else {
+            return None;
+        };
+        let ApprovalRequested { call: _, tool, input, why, pattern, due } = entry.clone();
+        Some(Self { session, asked: record.seq, tool, input, why, pattern, since: record.at, due })
+    }
+
+    /// Its name among all.
+    pub(crate) fn id(&self) -> EffectId {
+        EffectId { actor: self.session.into(), seq: self.asked }
+    }
+
+    /// Its name for people: the root agent's go without its number.
+    pub(crate) fn name(&self) -> String {
+        match self.session {
+            SessionId { run, agent: 0 } => format!("{run}#{}", self.asked),
+            session => format!("{session}#{}", self.asked),
+        }
+    }
+}
+
+/// The open questions of `run`, by agent and in the order in which they were asked.
+///
+/// # Errors
+/// When its logs can't be read.
+pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<Question>> {
+    let mut all = Vec::new();
+    for actor in home.actors(run).await? {
+        if let ActorKey::Session(session) = actor {
+            all.extend(open_of(home, session, &read_actor(home, actor).await?).await?);
+        }
+    }
+    Ok(all)
+}
+
+/// The open questions of a session that stands like `actor`.
+///
+/// # Errors
+/// When its log can't be read.
+pub(crate) async fn open_of(
+    home: &LocalHome,
+    session: SessionId,
+    actor: &Actor,
+) -> anyhow::Result<Vec<Question>> {
+    let Actor::Session(state) = actor else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for open in state.approvals() {
+        all.push(Question {
+            session,
+            asked: open.asked,
+            tool: open.tool.clone(),
+            input: open.input.clone(),
+            why: open.why.clone(),
+            pattern: open.pattern.clone(),
+            since: record(home, session, open.asked).await?.map_or(open.due, |record| record.at),
+            due: open.due,
+        });
+    }
+    Ok(all)
+}
+
+/// The entry `seq` of a session's log.
+///
+/// # Errors
+/// When it can't be read.
+pub(crate) async fn record(
+    home: &LocalHome,
+    session: SessionId,
+    seq: Seq,
+) -> anyhow::Result<Option<std::sync::Arc<Record>>> {
+    let before = Seq(seq.0.saturating_sub(1));
+    Ok(home.read(session.into(), before, 1).await?.first().filter(|record| record.seq == seq).cloned())
+}
+
+/// What waits in all runs.
+pub(crate) struct Everywhere {
+    /// The runs in which something waits for somebody, the newest first, with what does.
+    pub(crate) waiting: Vec<(RunSummary, Vec<Question>)>,
+    /// Why of some runs that can't be told.
+    pub(crate) untold: Vec<anyhow::Error>,
+}
+
+/// What waits for somebody, in all runs.
+///
+/// # Errors
+/// When the runs can't be listed. A run whose logs can't be read doesn't hide the others' questions.
+pub(crate) async fn everywhere(home: &LocalHome) -> anyhow::Result<Everywhere> {
+    let mut all = Everywhere { waiting: Vec::new(), untold: Vec::new() };
+    for run in home.list(RunQuery { max: usize::MAX }).await? {
+        match of_summary(home, &run).await {
+            Ok(open) if open.is_empty() => {}
+            Ok(open) => all.waiting.push((run, open)),
+            Err(error) => all.untold.push(error),
+        }
+    }
+    Ok(all)
+}
+
+/// The open questions of a run in a list. One that has ended asks nothing, and its logs aren't read.
+///
+/// # Errors
+/// When its logs can't be read.
+pub(crate) async fn of_summary(home: &LocalHome, run: &RunSummary) -> anyhow::Result<Vec<Question>> {
+    match &run.status {
+        RunStatus::Rests(outcome) if outcome.is_final() => Ok(Vec::new()),
+        RunStatus::Rests(_) | RunStatus::Running | RunStatus::Interrupted => {
+            let open = open_in(home, run.run).await;
+            open.with_context(|| format!("can't tell what run {} waits for", run.run))
+        }
+    }
+}
+
+/// The answer to a question, and when it was given; `None` while there is none.
+///
+/// # Errors
+/// When the log can't be read.
+pub(crate) async fn answer_to(
+    home: &LocalHome,
+    question: &Question,
+) -> anyhow::Result<Option<(ApprovalResolved, Timestamp)>> {
+    let mut after = question.asked;
+    loop {
+        let records = home.read(question.session.into(), after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(None) };
+        after = last.seq;
+        let found = records.iter().find_map(|record| match &record.entry {
+            Entry::ApprovalResolved(entry) if entry.asked == question.asked => {
+                Some((entry.clone(), record.at))
+            }
+            _ => None,
+        });
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Who sits at this terminal, by the name that the log gets; `otherwise` where the system doesn't tell.
+pub(crate) fn somebody(otherwise: &str) -> String {
+    let name = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| otherwise.to_owned())
+}

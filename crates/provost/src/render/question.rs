@@ -1,0 +1,278 @@
+//! A question for somebody's consent, in full: what is agreed to is what is seen.
+
+use console::measure_text_width;
+use provost_event::{ApprovalAnswer, ApprovalScope, Json, Timestamp};
+use serde_json::Value;
+
+use super::words::{duration, plural};
+use crate::questions::Question;
+
+/// Marks a line of a call, and the rest of one that is wider than the terminal.
+const LINE: &str = "│ ";
+const REST: &str = "┊ ";
+/// Columns that a call gets, however narrow the terminal is.
+const WIDTH_MIN: usize = 20;
+/// Beyond a day the time alone doesn't tell.
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+
+/// How much of a question is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What the terminal has room for.
+    Fitting,
+    /// All of it.
+    Whole,
+}
+
+/// What there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Columns.
+    pub(crate) width: usize,
+    /// Lines of the call; what is left out is told.
+    pub(crate) lines_max: usize,
+}
+
+impl Room {
+    /// All of it.
+    pub(crate) const fn all(width: usize) -> Self {
+        Self { width, lines_max: usize::MAX }
+    }
+}
+
+/// The whole call: its tool, then a marked line for each of its own and each that a long one goes on in. Nothing is
+/// left out but what `room` has no lines for, and `more` says where that is to be seen.
+pub(crate) fn call_in_full(question: &Question, room: Room, more: &str) -> Vec<String> {
+    let width = room.width.saturating_sub(LINE.chars().count()).max(WIDTH_MIN);
+    let lines = arguments(&question.tool, &question.input);
+    let mut shown = lines.iter().flat_map(|line| marked(&visible(line), width)).collect::<Vec<_>>();
+    let left_out = shown.len().saturating_sub(room.lines_max);
+    // A note instead of a single line saves nothing.
+    if left_out > 1 {
+        shown.truncate(room.lines_max);
+        shown.push(format!("… {}: {more}", plural(left_out as u64, "more line")));
+    }
+    shown
+}
+
+fn marked(line: &str, width: usize) -> Vec<String> {
+    let pieces = wrapped(line, width);
+    pieces
+        .iter()
+        .enumerate()
+        .map(|(place, piece)| format!("{}{piece}", if place == 0 { LINE } else { REST }))
+        .collect()
+}
+
+/// Cut by columns alone: where words are kept together, blanks between them would go.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let (mut all, mut piece, mut columns) = (Vec::new(), String::new(), 0);
+    for c in line.chars() {
+        let needs = measure_text_width(c.encode_utf8(&mut [0; 4]));
+        if columns + needs > width {
+            all.push(std::mem::take(&mut piece));
+            columns = 0;
+        }
+        piece.push(c);
+        columns += needs;
+    }
+    all.push(piece);
+    all
+}
+
+/// The arguments, a shell's command first and as it is.
+fn arguments(tool: &str, input: &Json) -> Vec<String> {
+    let mut fields = match input.read::<Value>() {
+        Ok(Value::Object(fields)) => fields,
+        Ok(other) => return vec![other.to_string()],
+        Err(_) => return vec![input.text().to_owned()],
+    };
+    let mut lines = Vec::new();
+    if tool == "shell"
+        && let Some(Value::String(command)) = fields.remove("command")
+    {
+        lines.extend(command.split('\n').map(str::to_owned));
+    }
+    let is_long = |value: &Value| value.as_str().is_some_and(|text| text.contains('\n'));
+    // A path stands before the text that is written there.
+    let (long, short): (Vec<_>, Vec<_>) = fields.iter().partition(|(_, value)| is_long(value));
+    for (name, value) in short.into_iter().chain(long) {
+        match value {
+            Value::String(text) if is_long(value) => {
+                lines.push(format!("{name}:"));
+                lines.extend(text.split('\n').map(|line| format!("    {line}")));
+            }
+            Value::String(text) => lines.push(format!("{name}: {text}")),
+            other => lines.push(format!("{name}: {other}")),
+        }
+    }
+    if lines.is_empty() {
+        lines.push("(no arguments)".to_owned());
+    }
+    lines
+}
+
+/// `text` on one line with everything that can't be seen, or that would change what is seen, spelled out. Somebody
+/// agrees to all of it, so nothing of it may go.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("    "),
+            '\r' => out.push_str("\\r"),
+            '\n' => out.push_str("\\n"),
+            c if c.is_control() || is_hidden(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Marks that turn the direction of writing or take no room, blanks that aren't the usual one, and tags.
+const fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
+            | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// What there is to know besides the call, a name and a text each: why, what a consent for longer would cover, until
+/// when, how to answer from elsewhere.
+pub(crate) fn facts(question: &Question, now: Timestamp) -> [(&'static str, String); 4] {
+    let name = question.name();
+    [
+        ("why", visible(&question.why)),
+        ("r, a", format!("allow {} from now on", visible(&question.pattern))),
+        ("left", time_left(question.due, now)),
+        ("or", format!("provost approve {name}, from any terminal")),
+    ]
+}
+
+/// How long there is, and until when: `59m58s, until 14:30:05`.
+pub(crate) fn time_left(due: Timestamp, now: Timestamp) -> String {
+    match due.since_ms(now) {
+        0 => format!("none, it was until {}", clock_time(due, now)),
+        ms @ 0..60_000 => format!("{}s, until {}", ms / 1_000, clock_time(due, now)),
+        ms => format!("{}, until {}", duration(ms), clock_time(due, now)),
+    }
+}
+
+/// The time of the user's own clock, with the day where it isn't near.
+pub(crate) fn clock_time(at: Timestamp, now: Timestamp) -> String {
+    let format = if at.0.abs_diff(now.0) < DAY_MS { "%H:%M:%S" } else { "%F %H:%M" };
+    let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let zoned = moment.map(|moment| moment.to_zoned(jiff::tz::TimeZone::system()));
+    zoned.map(|zoned| zoned.strftime(format).to_string()).unwrap_or_default()
+}
+
+/// An answer in words that stand behind whoever gave it: `allowed once by ann`.
+pub(crate) fn answer_in_words(answer: &ApprovalAnswer) -> String {
+    match answer {
+        ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } => "allowed once".to_owned(),
+        ApprovalAnswer::Allow { scope, pattern } => {
+            let what = pattern.as_deref().map(|pattern| format!(" {}", visible(pattern))).unwrap_or_default();
+            match scope {
+                ApprovalScope::Always => format!("allowed{what} for always"),
+                ApprovalScope::Once | ApprovalScope::Run => format!("allowed{what} for this run"),
+            }
+        }
+        ApprovalAnswer::Deny { reason } if reason.is_empty() => "denied".to_owned(),
+        ApprovalAnswer::Deny { reason } => format!("denied ({})", visible(reason)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use provost_event::{Json, RunId, Seq, SessionId, Timestamp};
+
+    use super::{Room, call_in_full, time_left, visible};
+    use crate::questions::Question;
+
+    #[track_caller]
+    fn check(tool: &str, input: &str, lines_max: usize, expected: Expect) {
+        let question = Question {
+            session: SessionId::root(RunId::from_entropy(1)),
+            asked: Seq(7),
+            tool: tool.to_owned(),
+            input: Json::parse(input.to_owned()).unwrap(),
+            why: String::new(),
+            pattern: String::new(),
+            since: Timestamp(0),
+            due: Timestamp(0),
+        };
+        let room = Room { width: 26, lines_max };
+        expected.assert_eq(&call_in_full(&question, room, "press v").join("\n"));
+    }
+
+    #[test]
+    fn a_call_is_shown_to_its_end() {
+        check(
+            "shell",
+            r#"{"command":"rm  -rf target \\\n  && cargo build --release --all-features","timeout_secs":60}"#,
+            99,
+            expect![[r#"
+                │ rm  -rf target \
+                │   && cargo build --relea
+                ┊ se --all-features
+                │ timeout_secs: 60"#]],
+        );
+        check(
+            "write_file",
+            r#"{"path":"src/漢字漢字漢字漢字漢字.rs","content":"a\n\nb\n"}"#,
+            99,
+            expect![[r#"
+                │ path: src/漢字漢字漢字漢
+                ┊ 字漢字.rs
+                │ content:
+                │     a
+                │     
+                │     b
+                │     "#]],
+        );
+        check("list_dir", "{}", 99, expect!["│ (no arguments)"]);
+        check("odd", "[1, 2]", 99, expect!["│ [1,2]"]);
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let call = r#"{"command":"1\n2\n3\n4"}"#;
+        check(
+            "shell",
+            call,
+            2,
+            expect![[r#"
+                │ 1
+                │ 2
+                … 2 more lines: press v"#]],
+        );
+        check(
+            "shell",
+            call,
+            3,
+            expect![[r#"
+            │ 1
+            │ 2
+            │ 3
+            │ 4"#]],
+        );
+    }
+
+    #[test]
+    fn what_cant_be_seen_is_spelled_out() {
+        assert_eq!(
+            visible("ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}\ty"),
+            r"ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}    y"
+        );
+        assert_eq!(visible("ç 漢 🙂"), "ç 漢 🙂");
+    }
+
+    #[test]
+    fn time_that_is_over_is_told() {
+        assert!(time_left(Timestamp(90_500), Timestamp(0)).starts_with("1m30s, until "));
+        assert!(time_left(Timestamp(5), Timestamp(9)).starts_with("none, it was until "));
+    }
+}

@@ -1,0 +1,126 @@
+//! Each setting does something: what comes out of the wiring is another thing when it is set.
+
+use std::fs;
+use std::path::Path;
+
+use provost_event::ModelPolicy;
+
+use super::declare::{From, Kind, Otherwise, Setting};
+use super::file::File;
+use super::hook::HOOK;
+use super::named::{MODEL, PROVIDER};
+use super::stop_hook::STOP_HOOK;
+use super::table::SETTINGS;
+use super::{Folders, Loading, imported};
+use crate::observers::{observers, telemetry};
+use crate::wiring::{Place, Variables, choose_model, policy, providers};
+
+/// All that a run gets of its settings, as text.
+#[track_caller]
+fn comes_of(toml: &str, folder: &Path) -> String {
+    let mut loading = Loading::defaults(folder.to_owned());
+    File { name: "x.toml", text: toml, from: From::User, user_file: "" }.load(&mut loading);
+    imported::import(&mut loading);
+    super::contradictions::check(&mut loading);
+    assert_eq!(loading.problems, [], "{toml}");
+    let settled = loading.settled().unwrap();
+    let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OTLP_HEADERS"];
+    let variables = names.map(|name| (name.to_owned(), "a=b".to_owned())).into_iter().collect::<Variables>();
+    // Making a client for a model takes its time; only these two have to do with it.
+    let is_of_model = ["[agent]", "[budget]"].iter().any(|section| toml.contains(section));
+    let model = match is_of_model {
+        true => choose_model(&settled, folder, &variables).unwrap().policy,
+        false => ModelPolicy::new("x/y", 1),
+    };
+    let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
+    let providers = providers(&settled.settings, &variables);
+    format!(
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        policy(&settled.settings, model, folder),
+        Place::new(&settled.settings, &folders).observers(),
+        observers(&settled, folder, &variables).unwrap(),
+        telemetry(&settled, &variables).unwrap(),
+        providers.providers.iter().collect::<Vec<_>>(),
+        providers.keys.keys(),
+        providers.facts("mine/big"),
+    )
+}
+
+/// A value that isn't the one without which the setting is compared.
+fn value<T>(setting: &Setting<T>, folder: &Path) -> String {
+    let is_default = matches!(setting.otherwise, Otherwise::Is(default) if default == setting.example);
+    match (setting.name, &setting.kind) {
+        ("model", _) => "\"openai/gpt-5-mini\"".to_owned(),
+        ("wire", _) => "\"gemini\"".to_owned(),
+        ("effort_field", _) => "\"none\"".to_owned(),
+        ("on_failure", _) => "\"continue\"".to_owned(),
+        ("file" | "api_key_file", _) => format!("{:?}", folder.join("key").display().to_string()),
+        (_, Kind::Count { .. }) if is_default => format!("{}", setting.example.parse::<u64>().unwrap() + 1),
+        _ => setting.example.to_owned(),
+    }
+}
+
+#[track_caller]
+fn differs<T>(setting: &Setting<T>, before: &str, folder: &Path) {
+    let line = format!("{} = {}\n", setting.name, value(setting, folder));
+    // What it replaces, where the setting can't be missing.
+    let others = before.lines().filter(|other| !other.starts_with(&format!("{} =", setting.name)));
+    let after = others.map(|line| format!("{line}\n")).collect::<String>() + &line;
+    let is_same = comes_of(before, folder) == comes_of(&after, folder);
+    assert!(!is_same, "`{}` does nothing:\n{after}", setting.name);
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(".claude")).unwrap();
+    let hooks = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
+    fs::write(folder.path().join(".claude/settings.json"), hooks).unwrap();
+    fs::write(folder.path().join("key"), "sk-mine").unwrap();
+    folder
+}
+
+#[test]
+fn every_setting_changes_what_a_run_gets() {
+    let folder = folder();
+    for setting in SETTINGS {
+        let needs = match setting.name {
+            "otlp_headers_env" | "otlp_content" => "otlp_endpoint = \"http://127.0.0.1:1\"\n",
+            _ => "",
+        };
+        differs(setting, &format!("[{}]\n{needs}", setting.section), folder.path());
+    }
+}
+
+#[test]
+fn every_field_of_a_hook_changes_what_a_run_gets() {
+    let folder = folder();
+    for field in STOP_HOOK {
+        differs(field, "[[stop_hooks]]\nname = \"x\"\ncommand = \"true\"\n", folder.path());
+    }
+    for field in HOOK {
+        let runs = match field.name {
+            "program" | "args" => "program = \"x\"\n",
+            "url" | "headers" | "allowed_env" => "url = \"http://127.0.0.1:1\"\n",
+            _ => "command = \"true\"\n",
+        };
+        let event = if field.name == "event" { "stop" } else { "pre_tool_call" };
+        if field.name == "import" {
+            let after = "[[hooks]]\nimport = \"claude\"\n";
+            assert_ne!(comes_of("", folder.path()), comes_of(after, folder.path()), "import does nothing");
+            continue;
+        }
+        differs(field, &format!("[[hooks]]\nevent = \"{event}\"\n{runs}"), folder.path());
+    }
+}
+
+#[test]
+fn every_field_of_a_provider_and_a_model_changes_what_a_run_gets() {
+    let folder = folder();
+    for field in PROVIDER {
+        differs(field, "[providers.mine]\nbase_url = \"http://h\"\n", folder.path());
+    }
+    for field in MODEL {
+        let prices = "input_usd = 3\noutput_usd = 4\n";
+        differs(field, &format!("[models.\"mine/big\"]\n{prices}"), folder.path());
+    }
+}

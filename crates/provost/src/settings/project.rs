@@ -1,0 +1,147 @@
+//! What comes from a project's folder, which may be a stranger's: its files, and what they want.
+
+use std::path::PathBuf;
+
+use provost_event::{HookProgram, Permission};
+
+use super::errors::Source;
+use super::hook::runs;
+use super::{FILE_NAME, Given, Loading};
+
+/// What was read in the project's folder, once: what is checked is what is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Project {
+    /// The folder, without symlinks where it can be told.
+    pub(crate) folder: PathBuf,
+    /// The files.
+    pub(crate) files: Vec<ProjectFile>,
+    /// What is done because of them that needs the user's consent.
+    pub(crate) wishes: Vec<Wish>,
+}
+
+/// A file of the project's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProjectFile {
+    /// Its path in the folder.
+    pub(crate) name: String,
+    /// The BLAKE3 of its bytes, in hexadecimal digits.
+    pub(crate) hash: String,
+}
+
+/// Something that a project may not have just so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// The file that wishes it.
+    pub(crate) file: String,
+    /// The place.
+    pub(crate) place: String,
+    /// What it is.
+    pub(crate) what: String,
+    /// What would run, or what is allowed; as it was written.
+    pub(crate) body: String,
+}
+
+impl Project {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        let folder = folder.canonicalize().unwrap_or(folder);
+        Self { folder, files: Vec::new(), wishes: Vec::new() }
+    }
+
+    /// Notes that the file called `name` was read with this `text`.
+    pub(super) fn has_read(&mut self, name: &str, text: &str) {
+        let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
+        self.files.push(ProjectFile { name: name.to_owned(), hash });
+    }
+}
+
+/// What the project's files want of those things that need consent: to run programs, to send something somewhere, to
+/// let an agent do what it couldn't do without them. `without` is what became of calls that no pattern speaks of before
+/// the project's file was read.
+pub(super) fn wishes(loading: &Loading, without: Permission) -> Vec<Wish> {
+    let mut all = stop_hooks(loading);
+    all.extend(hooks(loading));
+    all.extend(patterns(loading, without));
+    all.extend(default(loading, without));
+    all
+}
+
+fn stop_hooks(loading: &Loading) -> Vec<Wish> {
+    let its = loading.settings.stop_hooks.iter().filter(|hook| hook.source.is_projects());
+    let wish = |hook: &super::StopHook| Wish {
+        file: FILE_NAME.to_owned(),
+        place: hook.source.to_string(),
+        what: format!("runs when the agent wishes to stop (stop hook {})", hook.name),
+        body: hook.command.clone(),
+    };
+    its.map(wish).collect()
+}
+
+fn hooks(loading: &Loading) -> Vec<Wish> {
+    let wish = |hook: super::Placed| {
+        let policy = &hook.policy;
+        let matcher = policy.matcher.as_ref().map(|matcher| format!(" {matcher}")).unwrap_or_default();
+        let condition = policy.condition.as_ref().map(|text| format!(" if {text}")).unwrap_or_default();
+        let program = policy.program.as_ref();
+        Some(Wish {
+            what: format!(
+                "{} {}{matcher}{condition} (hook {})",
+                does(program),
+                policy.moment.name(),
+                policy.name
+            ),
+            body: program.map(whole).unwrap_or_default(),
+            place: hook.place,
+            file: hook.file?,
+        })
+    };
+    loading.settings.all_hooks().into_iter().filter_map(wish).collect()
+}
+
+fn does(program: Option<&HookProgram>) -> &'static str {
+    match program {
+        Some(HookProgram::Http { .. }) => "is told at",
+        Some(HookProgram::Shell { .. } | HookProgram::Exec { .. }) | None => "runs at",
+    }
+}
+
+/// All that a program is given.
+fn whole(program: &HookProgram) -> String {
+    let mut text = runs(program);
+    if let HookProgram::Http { headers, allowed_env, .. } = program {
+        text.extend(headers.iter().map(|(name, value)| format!("\n{name}: {value}")));
+        if !allowed_env.is_empty() {
+            text.push_str(&format!("\nwith the values of {}", allowed_env.join(", ")));
+        }
+    }
+    text
+}
+
+/// Where everything else is refused, a question is more than what there was.
+fn patterns(loading: &Loading, without: Permission) -> Vec<Wish> {
+    let loosens = |key: &str| match key {
+        "permissions.allow" => Some("lets the agent do without asking"),
+        "permissions.ask" if without == Permission::Deny => Some("lets the agent ask whether it may do"),
+        _ => None,
+    };
+    let its = loading.items.iter().filter(|(_, given)| given.source.is_projects());
+    let wish =
+        |(key, given): &(String, Given)| Some(permission(loosens(key)?, &given.source, given.shown.clone()));
+    its.filter_map(wish).collect()
+}
+
+fn default(loading: &Loading, without: Permission) -> Option<Wish> {
+    let given = loading.given.get("permissions.default").filter(|given| given.source.is_projects())?;
+    let now = loading.settings.permissions.otherwise();
+    let loosens = now == Permission::Allow || now < without;
+    let what = match now {
+        Permission::Allow => "lets the agent do what no pattern speaks of",
+        Permission::Ask | Permission::Deny => {
+            "lets the agent ask whether it may do what no pattern speaks of"
+        }
+    };
+    loosens.then(|| permission(what, &given.source, format!("default = \"{}\"", given.shown)))
+}
+
+fn permission(what: &str, source: &Source, body: String) -> Wish {
+    Wish { file: FILE_NAME.to_owned(), place: source.to_string(), what: what.to_owned(), body }
+}

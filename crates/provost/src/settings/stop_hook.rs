@@ -1,0 +1,103 @@
+//! `[[stop_hooks]]`: commands that must agree before an agent may stop.
+
+use provost_event::StopHookPolicy;
+
+use super::Settings;
+use super::declare::{Kind, Otherwise, Setting};
+use super::errors::Source;
+use super::item::{Item, Objection};
+
+/// What the list of stop hooks is for.
+pub(super) const STOP_HOOKS_WORDS: &str = "Commands that must agree before an agent may stop, asked side by side. \
+    Exit status 0 lets it stop; 2 sends it back to work, with what the command printed as the reason; 3 ends the \
+    run. They run in the workspace with what they need to know as JSON on standard input. The hooks of all files \
+    count.";
+
+/// An hour; a hook is waited for.
+pub(super) const HOOK_SECS_MAX: u64 = 3_600;
+
+/// A stop hook and where it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StopHook {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its command.
+    pub(crate) command: String,
+    /// How long it may take.
+    pub(crate) timeout_secs: u64,
+    /// Where it begins.
+    pub(crate) source: Source,
+    /// Where its timeout was given.
+    pub(crate) timeout_source: Source,
+}
+
+impl StopHook {
+    /// The hook as a run's policy has it.
+    pub(crate) fn policy(&self) -> StopHookPolicy {
+        StopHookPolicy {
+            name: self.name.clone(),
+            command: Some(self.command.clone()),
+            timeout_ms: self.timeout_secs.saturating_mul(1_000),
+        }
+    }
+}
+
+impl Item for StopHook {
+    const LIST: &'static str = "stop_hooks";
+    const ONE: &'static str = "a stop hook";
+    const LEAST: &'static str = "name and command";
+    const FIELDS: &'static [Setting<Self>] = STOP_HOOK;
+
+    fn at(source: Source) -> Self {
+        let mut hook = Self {
+            name: String::new(),
+            command: String::new(),
+            timeout_secs: 0,
+            timeout_source: source.clone(),
+            source,
+        };
+        for field in STOP_HOOK {
+            field.take_default(&mut hook);
+        }
+        hook
+    }
+
+    fn note(&mut self, field: &'static str, source: Source) {
+        if field == "timeout_secs" {
+            self.timeout_source = source;
+        }
+    }
+
+    fn objections(&self) -> Vec<Objection> {
+        Vec::new()
+    }
+
+    fn put(self, settings: &mut Settings) {
+        settings.stop_hooks.push(self);
+    }
+}
+
+/// The fields of a `[[stop_hooks]]`.
+pub(super) const STOP_HOOK: &[Setting<StopHook>] = &[
+    Setting {
+        kind: Kind::Line(|hook, name| hook.name = name),
+        otherwise: Otherwise::Required,
+        example: r#""lint-check""#,
+        words: "Its name, unique among all stop hooks.",
+        ..Setting::declared("", "name")
+    },
+    Setting {
+        kind: Kind::Text(|hook, command| hook.command = command),
+        otherwise: Otherwise::Required,
+        example: r#""cargo clippy -- -D warnings || exit 2""#,
+        words: "The command, for `sh -c`.",
+        ..Setting::declared("", "command")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
+        otherwise: Otherwise::Is("30"),
+        example: "60",
+        words: "Seconds it may take; a hook that takes longer is reported and doesn't hold the agent back.",
+        ..Setting::declared("", "timeout_secs")
+    },
+];

@@ -1,0 +1,163 @@
+//! Trust: whether the user has agreed to what a project's files want, by their exact content.
+
+mod store;
+
+use std::fmt::Write as _;
+
+use provost_event::Timestamp;
+
+use crate::exit::Refusal;
+use crate::settings::{Project, Wish};
+use store::TrustedFile;
+pub(crate) use store::{TrustStore, Trusted};
+
+/// How a project stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Its files want nothing that needs consent.
+    NotNeeded,
+    /// The user has agreed to exactly this.
+    Trusted {
+        /// When.
+        at: Timestamp,
+    },
+    /// The user hasn't.
+    Needed(Needed),
+}
+
+/// What the user would agree to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// What the files want, each with whether it is new since the user agreed to something there.
+    pub(crate) wishes: Vec<(Wish, bool)>,
+    /// What they wanted then and don't any more.
+    pub(crate) gone: Vec<(String, String)>,
+    /// Whether the user agreed to something there.
+    pub(crate) is_change: bool,
+}
+
+/// How `project` stands with what is kept in `store`.
+///
+/// # Errors
+/// When that can't be read.
+pub(crate) fn standing(store: &TrustStore, project: &Project) -> anyhow::Result<Standing> {
+    if project.wishes.is_empty() {
+        return Ok(Standing::NotNeeded);
+    }
+    let trusted = store.all()?.remove(&project.folder).unwrap_or_default();
+    let is_same = |name: &str, hash: &str| trusted.files.get(name).is_some_and(|file| file.blake3 == hash);
+    if project.files.iter().all(|file| is_same(&file.name, &file.hash)) {
+        return Ok(Standing::Trusted { at: trusted.at });
+    }
+    Ok(Standing::Needed(compare(project, &trusted)))
+}
+
+fn compare(project: &Project, trusted: &Trusted) -> Needed {
+    let is_known = |wish: &Wish| {
+        let before = trusted.files.get(&wish.file).map(|file| file.wishes.as_slice()).unwrap_or_default();
+        before.contains(&pair(wish))
+    };
+    let wishes = project.wishes.iter().map(|wish| (wish.clone(), !is_known(wish)));
+    let is_there = |file: &str, pair_before: &(String, String)| {
+        project.wishes.iter().any(|wish| wish.file == file && pair(wish) == *pair_before)
+    };
+    let read_now = |name: &str| project.files.iter().any(|file| file.name == name);
+    let before = trusted
+        .files
+        .iter()
+        .filter(|(name, _)| read_now(name))
+        .flat_map(|(name, file)| file.wishes.iter().map(move |wish| (name, wish)));
+    let gone = before.filter(|(name, wish)| !is_there(name, wish)).map(|(_, wish)| wish.clone());
+    Needed { wishes: wishes.collect(), gone: gone.collect(), is_change: !trusted.files.is_empty() }
+}
+
+fn pair(wish: &Wish) -> (String, String) {
+    (wish.what.clone(), wish.body.clone())
+}
+
+/// Keeps that the user has agreed to what `project` wants, as it was read.
+///
+/// # Errors
+/// When it can't be kept.
+pub(crate) fn grant(store: &TrustStore, project: &Project, at: Timestamp) -> anyhow::Result<()> {
+    store.change(|projects| {
+        let trusted = projects.entry(project.folder.clone()).or_default();
+        trusted.at = at;
+        for file in &project.files {
+            let wishes = project.wishes.iter().filter(|wish| wish.file == file.name).map(pair).collect();
+            trusted.files.insert(file.name.clone(), TrustedFile { blake3: file.hash.clone(), wishes });
+        }
+    })
+}
+
+/// Refuses a project whose files want what the user hasn't agreed to.
+///
+/// # Errors
+/// A [`Refusal`] that lists it all; or when what is trusted can't be read.
+pub(crate) fn require(store: &TrustStore, project: &Project) -> anyhow::Result<()> {
+    let Standing::Needed(needed) = standing(store, project)? else { return Ok(()) };
+    let what = format!("the project's files want what you haven't agreed to\n{}", needed.listed());
+    let hint = format!(
+        "nothing of this was done; `provost trust` in {} shows it and asks you",
+        project.folder.display()
+    );
+    Err(Refusal::new(what.trim_end(), hint).into())
+}
+
+impl Needed {
+    /// All of it in lines, nothing left out, nothing hidden.
+    pub(crate) fn listed(&self) -> String {
+        let mut out = String::new();
+        for (wish, is_new) in &self.wishes {
+            let mark = if *is_new && self.is_change { "new: " } else { "" };
+            // Writing to a String can't fail, here and below.
+            let _ = write!(
+                out,
+                "  {}: {mark}{}\n{}",
+                revealed(&wish.place),
+                revealed(&wish.what),
+                body(&wish.body)
+            );
+        }
+        for (what, text) in &self.gone {
+            let _ = write!(out, "  no longer: {}\n{}", revealed(what), body(text));
+        }
+        out
+    }
+}
+
+fn body(text: &str) -> String {
+    revealed(text).lines().map(|line| format!("      {line}\n")).collect()
+}
+
+/// `text` with what a terminal wouldn't show, or would do something about, as it would be written in a program.
+fn revealed(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' => c.to_string(),
+        _ if c.is_control() || is_invisible(c) => c.escape_default().to_string(),
+        _ => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Characters without a picture of their own, some of which change how others are shown.
+const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::revealed;
+
+    #[test]
+    fn what_would_not_be_seen_is_written_out() {
+        assert_eq!(revealed("ls\u{1b}[8m; evil\u{1b}[0m"), "ls\\u{1b}[8m; evil\\u{1b}[0m");
+        assert_eq!(revealed("a\u{202e}b\u{200b}c\rd\te\nf"), "a\\u{202e}b\\u{200b}c\\rd\\te\nf");
+        assert_eq!(revealed("grün 漢 🙂"), "grün 漢 🙂");
+    }
+}

@@ -1,0 +1,689 @@
+//! Control from outside: hooks that are programs, permissions, trust, and what `provost explain` tells of them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Done, Running, Scene, gone, json, line_in, until};
+
+/// Two calls, each of which leaves a line in `effects`, and then an end.
+const TWO: &str = "
+answers:
+  - tools: [{ shell: { command: echo one >> effects } }]
+  - tools: [{ shell: { command: echo two >> effects } }]
+  - text: all done
+";
+
+const ONE: &str = "
+answers:
+  - tools: [{ shell: { command: echo one >> effects } }]
+  - text: all done
+";
+
+/// One call that is refused with `words`; the agent is told so.
+fn refused_with(words: &str) -> String {
+    format!(
+        "
+answers:
+  - tools: [{{ shell: {{ command: echo one >> effects }} }}]
+  - expect: {{ tool_result: {{ tool: shell, is_error: true, contains: \"{words}\" }} }}
+    text: as you wish
+"
+    )
+}
+
+fn scene(script: &str, settings: &str) -> Scene {
+    Scene::scripted(script).with_settings(settings).trusted()
+}
+
+fn hook(event: &str, name: &str, command: &str, more: &str) -> String {
+    format!("[[hooks]]\nevent = \"{event}\"\nname = \"{name}\"\ncommand = '''{command}'''\n{more}\n")
+}
+
+fn read(scene: &Scene, name: &str) -> String {
+    fs::read_to_string(scene.path(&format!("work/{name}"))).unwrap_or_default()
+}
+
+fn effects(scene: &Scene) -> String {
+    read(scene, "effects")
+}
+
+/// The newest run's entries.
+pub(crate) fn log(scene: &Scene) -> Vec<Value> {
+    scene.provost(&["logs", "last", "--json"]).stdout.lines().map(json).collect()
+}
+
+pub(crate) fn entries<'a>(log: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    log.iter().filter(|entry| entry["type"] == kind).collect()
+}
+
+/// What the hook said, each time it was asked.
+fn decisions(log: &[Value], hook: &str) -> Vec<Value> {
+    let reports = entries(log, "hooks_decided")
+        .into_iter()
+        .flat_map(|entry| entry["reports"].as_array().unwrap().clone());
+    reports.filter(|report| report["hook"] == hook).map(|report| report["decision"].clone()).collect()
+}
+
+/// Every call that a model asked for has exactly one result, and every session one end or rest.
+#[track_caller]
+pub(crate) fn lawful(log: &[Value]) {
+    for message in entries(log, "assistant_message") {
+        for call in message["content"].as_array().unwrap().iter().filter_map(|block| block.get("tool_call")) {
+            let results =
+                entries(log, "tool_finished").iter().filter(|result| result["call"] == call["id"]).count();
+            assert_eq!(results, 1, "results of {call}");
+        }
+    }
+    for request in entries(log, "approval_requested") {
+        let answers = entries(log, "approval_resolved");
+        let answers = answers
+            .iter()
+            .filter(|answer| answer["asked"] == request["seq"] && answer["actor"] == request["actor"]);
+        assert_eq!(answers.count(), 1, "answers to {request}");
+    }
+}
+
+#[track_caller]
+fn check(done: &Done, status: i32) {
+    assert_eq!(done.status, status, "{done:?}");
+}
+
+fn explained(scene: &Scene) -> Value {
+    json(scene.provost(&["explain", "last", "--json"]).stdout.trim())["agents"][0].clone()
+}
+
+fn row<'a>(agent: &'a Value, table: &str, name: &str) -> &'a Value {
+    let rows = agent[table].as_array().unwrap();
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name} in {rows:?}"))
+}
+
+// ---- what hooks may say -------------------------------------------------------------------------------------------
+
+#[test]
+fn exit_status_two_denies_with_its_words_and_nothing_is_done() {
+    let scene = scene(
+        &refused_with("not on a friday"),
+        &hook("pre_tool_call", "guard", "cat >/dev/null; echo not on a friday; exit 2", ""),
+    );
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(effects(&scene), "");
+    let log = log(&scene);
+    lawful(&log);
+    assert_eq!(decisions(&log, "guard"), [json(r#"{"deny":"not on a friday"}"#)]);
+    assert_eq!(entries(&log, "tool_started").len(), 0);
+}
+
+#[test]
+fn what_is_said_on_standard_error_is_the_reason_where_standard_output_is_empty() {
+    let scene = scene(
+        &refused_with("by the other pipe"),
+        &hook("pre_tool_call", "guard", "echo by the other pipe >&2; exit 2", ""),
+    );
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(effects(&scene), "");
+}
+
+#[test]
+fn exit_status_three_ends_the_run_with_status_five() {
+    for (event, done) in
+        [("pre_tool_call", ""), ("post_tool_call", "one\n"), ("pre_llm_request", ""), ("prompt_submit", "")]
+    {
+        let scene = scene(TWO, &hook(event, "warden", "echo enough; exit 3", ""));
+        let ran = scene.provost(&["run", "x"]);
+        check(&ran, 5);
+        assert!(ran.stderr.contains("warden") && ran.stderr.contains("enough"), "{event}: {ran:?}");
+        assert_eq!(effects(&scene), done, "{event}");
+        let log = log(&scene);
+        lawful(&log);
+        let ended = entries(&log, "ended");
+        assert!(ended.iter().all(|end| end["outcome"]["kind"] == "aborted"), "{event}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_hook_that_cant_start_fails_closed_before_a_tool_unless_told_otherwise() {
+    let program = |more: &str| {
+        format!(
+            "[[hooks]]\nevent = \"pre_tool_call\"\nname = \"gone\"\nprogram = \"/no/such/program\"\n{more}"
+        )
+    };
+    for (settings, done) in [
+        (program(""), ""),
+        (program("on_failure = \"continue\"\n"), "one\n"),
+        (program("on_failure = \"deny\"\n"), ""),
+        (program("contract = \"claude\"\n"), "one\n"),
+        (program("contract = \"claude\"\non_failure = \"deny\"\n"), ""),
+        (hook("pre_tool_call", "gone", "/no/such/program", ""), ""),
+        (hook("pre_tool_call", "gone", "kill -9 $$", ""), ""),
+        (hook("pre_tool_call", "gone", "sleep 20", "timeout_secs = 1"), ""),
+        (hook("post_tool_call", "gone", "/no/such/program", ""), "one\n"),
+    ] {
+        let scene = scene(ONE, &settings);
+        let ran = scene.provost(&["run", "x"]);
+        check(&ran, 0);
+        assert_eq!(effects(&scene), done, "{settings}");
+        let log = log(&scene);
+        lawful(&log);
+        let said = decisions(&log, "gone");
+        assert!(said.len() == 1 && said[0]["failed"].is_string(), "{settings}: {said:?}");
+        assert!(ran.stderr.contains("gone"), "who watches is told: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn of_ten_hooks_those_behind_the_one_that_says_no_are_not_started() {
+    let hooks = (1..=10).map(|n| {
+        let says = if n == 3 { "echo stop; exit 2" } else { "exit 0" };
+        hook("pre_tool_call", &format!("hook-{n}"), &format!("echo {n} >> asked; {says}"), "")
+    });
+    let scene = scene(ONE, &hooks.collect::<String>());
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!((read(&scene, "asked").as_str(), effects(&scene).as_str()), ("1\n2\n3\n", ""));
+    let agent = explained(&scene);
+    for n in 1..=10 {
+        let row = row(&agent, "hooks", &format!("hook-{n}"));
+        assert_eq!(row["consulted"], u64::from(n <= 3), "{row}");
+        assert_eq!(row["decided_before"], u64::from(n > 3), "{row}");
+        assert_eq!(row["denied"], u64::from(n == 3), "{row}");
+    }
+}
+
+#[test]
+fn each_moment_comes_in_its_order() {
+    let events = [
+        "session_start",
+        "prompt_submit",
+        "pre_llm_request",
+        "pre_tool_call",
+        "post_tool_call",
+        "post_tool_success",
+        "post_tool_failure",
+        "post_tool_batch",
+        "turn_end",
+        "stop",
+        "abort",
+        "session_end",
+        "notification",
+    ];
+    let hooks = events.map(|event| hook(event, event, &format!("echo {event} >> moments"), ""));
+    let script = "
+answers:
+  - tools: [{ shell: { command: 'true' } }]
+  - tools: [{ shell: { command: exit 4 } }]
+  - text: all done
+";
+    let scene = scene(script, &hooks.concat());
+    check(&scene.provost(&["run", "x"]), 0);
+    let moments = read(&scene, "moments");
+    let turn = "pre_llm_request pre_tool_call post_tool_call post_tool_";
+    assert_eq!(
+        moments.split_whitespace().collect::<Vec<_>>().join(" "),
+        format!(
+            "session_start prompt_submit {turn}success post_tool_batch {turn}failure post_tool_batch \
+             pre_llm_request turn_end stop notification session_end"
+        )
+    );
+}
+
+// ---- Claude Code's contract -----------------------------------------------------------------------------------------
+
+#[test]
+fn the_claude_contract_is_read_as_its_scripts_have_it() {
+    let json_of = |decision: &str, reason: &str| {
+        format!(
+            r#"echo '{{"hookSpecificOutput":{{"hookEventName":"PreToolUse","permissionDecision":"{decision}","permissionDecisionReason":"{reason}"}}}}'"#
+        )
+    };
+    for (command, done) in [
+        (json_of("deny", "json says no"), ""),
+        (json_of("deny", "json says no") + "; exit 1", ""),
+        ("echo words >&2; exit 2".to_owned(), ""),
+        (json_of("allow", "") + "; echo stopped >&2; exit 2", ""),
+        (r#"echo '{"decision":"block","reason":"legacy"}'"#.to_owned(), ""),
+        (json_of("allow", "fine"), "one\n"),
+        ("exit 1".to_owned(), "one\n"),
+        ("exit 127".to_owned(), "one\n"),
+        ("exit 3".to_owned(), "one\n"),
+        (r#"echo '{"permissionDecision":"deny"}'"#.to_owned(), "one\n"),
+        ("echo '{ broken'".to_owned(), "one\n"),
+    ] {
+        let scene =
+            scene(ONE, &hook("PreToolUse", "script", &command, "matcher = \"Bash\"\ncontract = \"claude\""));
+        check(&scene.provost(&["run", "x"]), 0);
+        assert_eq!(effects(&scene), done, "{command}");
+        lawful(&log(&scene));
+    }
+}
+
+#[test]
+fn continue_false_ends_the_run_whatever_else_is_said() {
+    let scene = scene(
+        ONE,
+        &hook(
+            "PreToolUse",
+            "script",
+            r#"echo '{"continue":false,"stopReason":"that is all"}'"#,
+            "contract = \"claude\"",
+        ),
+    );
+    let ran = scene.provost(&["run", "x"]);
+    check(&ran, 5);
+    assert!(ran.stderr.contains("that is all"), "{ran:?}");
+    assert_eq!(effects(&scene), "");
+}
+
+const CLAUDE_SETTINGS: &str = r#"{
+  "permissions": { "allow": ["Bash(npm run *)"] },
+  "env": { "FOO": "bar" },
+  "hooks": {
+    "PreToolUse": [
+      { "matcher": "Bash",
+        "hooks": [ { "type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/guard.sh", "timeout": 10 } ] },
+      { "matcher": "Edit|Write",
+        "hooks": [ { "type": "command", "command": "echo never >> wrong" } ] }
+    ],
+    "PostToolUse": [ { "matcher": "Bash", "hooks": [ { "type": "command", "command": "cat > post.json" } ] } ],
+    "Stop": [ { "hooks": [ { "type": "command", "command": "cat > stop.json" } ] } ],
+    "SessionStart": [ { "matcher": "startup", "hooks": [ { "type": "command", "command": "echo The build is broken." } ] } ],
+    "WorktreeCreate": [ { "hooks": [ { "type": "command", "command": "true" } ] } ],
+    "UserPromptSubmit": [ { "hooks": [ { "type": "prompt", "prompt": "Is it good?" } ] } ]
+  }
+}
+"#;
+
+const GUARD: &str = "#!/bin/bash
+input=$(cat)
+if printf '%s' \"$input\" | grep -q '\"command\": *\"rm '; then
+  echo 'rm is not for agents' >&2
+  exit 2
+fi
+printf '%s\\n' \"$input\" >> \"$CLAUDE_PROJECT_DIR\"/pre.json
+exit 0
+";
+
+#[test]
+fn a_projects_claude_settings_are_taken_as_they_are() {
+    let script = "
+answers:
+  - expect: { contains: The build is broken. }
+    tools: [{ shell: { command: rm precious } }]
+  - expect: { tool_result: { tool: shell, is_error: true, contains: rm is not for agents } }
+    tools: [{ shell: { command: echo one >> effects } }]
+  - text: all done
+";
+    let scene = Scene::scripted(script).with_settings("[hooks]\nimport = [\"claude\"]\n");
+    scene.write("work/.claude/settings.json", CLAUDE_SETTINGS);
+    scene.write("work/.claude/hooks/guard.sh", GUARD);
+    scene.write("work/precious", "");
+    make_executable(&scene, "work/.claude/hooks/guard.sh");
+    check(&scene.provost(&["run", "x"]), 2);
+    let scene = scene.trusted();
+    let ran = scene.provost(&["run", "x"]);
+    check(&ran, 0);
+    assert!(scene.path("work/precious").exists());
+    assert_eq!((effects(&scene).as_str(), read(&scene, "wrong").as_str()), ("one\n", ""));
+    let pre = json(read(&scene, "pre.json").trim());
+    assert_eq!(
+        (&pre["tool_name"], &pre["tool_input"]["command"]),
+        (&"Bash".into(), &"echo one >> effects".into())
+    );
+    let post = json(&read(&scene, "post.json"));
+    assert!(post["tool_response"]["stdout"].is_string(), "{post}");
+    assert_eq!(json(&read(&scene, "stop.json"))["stop_hook_active"], false);
+    let told = format!("{}{}", scene.provost(&["check"]).stdout, scene.provost(&["check"]).stderr);
+    for skipped in ["WorktreeCreate", "prompt"] {
+        assert!(told.contains(skipped), "{skipped} isn't told in {told}");
+        assert!(ran.stderr.contains(skipped), "{skipped} isn't told in {}", ran.stderr);
+    }
+    lawful(&log(&scene));
+}
+
+fn make_executable(scene: &Scene, name: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(scene.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+// ---- secrets --------------------------------------------------------------------------------------------------------
+
+#[test]
+fn neither_hooks_nor_stop_hooks_nor_tools_see_a_key() {
+    let script = "
+answers:
+  - tools: [{ shell: { command: env > tool.env; cat /proc/$PPID/environ > tool.parent; true } }]
+  - text: all done
+";
+    let dump = "cat > /dev/null; env > NAME.env; cat /proc/$PPID/environ > NAME.parent; true";
+    let hooks = ["pre_tool_call", "post_tool_call", "session_start", "stop"]
+        .map(|event| hook(event, event, &dump.replace("NAME", event), ""));
+    let claude = hook("PreToolUse", "claude", &dump.replace("NAME", "claude"), "contract = \"claude\"");
+    let stop = format!("[[stop_hooks]]\nname = \"last\"\ncommand = \"{}\"\n", dump.replace("NAME", "last"));
+    let scene = scene(script, &(hooks.concat() + &claude + &stop));
+    let mut command = scene.command(&["run", "x"]);
+    for name in [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        "GITHUB_TOKEN",
+    ] {
+        command.env(name, "sk-hidden-value");
+    }
+    let ran = crate::support::done(&command.output().unwrap());
+    check(&ran, 0);
+    for name in ["tool", "pre_tool_call", "post_tool_call", "session_start", "stop", "claude", "last"] {
+        let seen = read(&scene, &format!("{name}.env"));
+        assert!(seen.contains("PATH="), "{name}: {seen}");
+        let parent = fs::read(scene.path(&format!("work/{name}.parent"))).unwrap_or_default();
+        let parent = String::from_utf8_lossy(&parent);
+        assert!(!seen.contains("hidden-value"), "{name} sees {seen}");
+        assert!(!parent.contains("hidden-value"), "{name}: its parent's environment has {parent}");
+    }
+}
+
+// ---- permissions ----------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_denied_pattern_beats_a_hook_that_allows() {
+    let allow =
+        r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'"#;
+    let settings = hook("PreToolUse", "yes", allow, "contract = \"claude\"")
+        + "[permissions]\ndeny = [\"shell(echo *)\"]\n";
+    let scene = scene(&refused_with("permissions"), &settings);
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(effects(&scene), "");
+    let log = log(&scene);
+    lawful(&log);
+    assert_eq!(decisions(&log, "yes"), [Value::from("allow")]);
+    let agent = explained(&scene);
+    assert_eq!(row(&agent, "hooks", "yes")["allowed"], 1);
+}
+
+#[test]
+fn a_hooks_allow_lifts_the_default_question_but_no_pattern() {
+    let allow =
+        r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}'"#;
+    for (permissions, is_asked) in [("default = \"ask\"\n", false), ("ask = [\"shell\"]\n", true)] {
+        let settings = hook("PreToolUse", "yes", allow, "contract = \"claude\"")
+            + "[permissions]\napproval_timeout = \"1s\"\n"
+            + permissions;
+        let scene = scene(ONE, &settings);
+        check(&scene.provost(&["run", "x"]), 0);
+        assert_eq!(entries(&log(&scene), "approval_requested").len(), usize::from(is_asked), "{permissions}");
+        assert_eq!(effects(&scene), if is_asked { "" } else { "one\n" });
+    }
+}
+
+#[test]
+fn a_denied_part_denies_the_whole_command() {
+    for command in [
+        "echo fine >> effects && rm -rf gone",
+        "echo fine >> effects; rm -rf gone",
+        "echo fine >> effects | rm -rf gone",
+        "echo fine >> effects || rm -rf gone",
+        "echo fine >> effects & rm -rf gone",
+        "echo $(rm -rf gone) >> effects",
+        "echo `rm -rf gone` >> effects",
+        "echo \\\"$(rm -rf gone)\\\" >> effects",
+        "(rm -rf gone); echo fine >> effects",
+        "{ rm -rf gone; echo fine >> effects; }",
+        "if true; then rm -rf gone; fi; echo fine >> effects",
+        "cat <(rm -rf gone); echo fine >> effects",
+        "sudo rm -rf gone; echo fine >> effects",
+        "env A=1 rm -rf gone; echo fine >> effects",
+        "A=1 rm -rf gone; echo fine >> effects",
+        "sh -c 'rm -rf gone'; echo fine >> effects",
+        "bash -c \\\"rm -rf gone\\\"; echo fine >> effects",
+        "echo gone | xargs rm -rf; echo fine >> effects",
+        "/bin/rm -rf gone; echo fine >> effects",
+        "\\\\rm -rf gone; echo fine >> effects",
+        "r'm' -rf gone; echo fine >> effects",
+        "time rm -rf gone; echo fine >> effects",
+        "! rm -rf gone; echo fine >> effects",
+        "echo fine >> effects\\nrm -rf gone",
+        "nohup rm -rf gone >/dev/null; echo fine >> effects",
+        "find . -name gone -exec rm -rf {} +; echo fine >> effects",
+        "eval 'rm -rf gone'; echo fine >> effects",
+        "rm  -rf gone; echo fine >> effects",
+        "rm -rf \\\\\\ngone; echo fine >> effects",
+        "f() { rm -rf gone; }; f; echo fine >> effects",
+        "timeout 5 rm -rf gone; echo fine >> effects",
+        "command rm -rf gone; echo fine >> effects",
+        "exec rm -rf gone",
+        "while true; do rm -rf gone; break; done; echo fine >> effects",
+        "case a in a) rm -rf gone;; esac; echo fine >> effects",
+        "cat <<EOF\\n$(rm -rf gone)\\nEOF\\necho fine >> effects",
+        "echo ${x:-$(rm -rf gone)} >> effects",
+    ] {
+        let script = format!(
+            "answers:\n  - tools: [{{ shell: {{ command: \"{command}\" }} }}]\n  - text: as you wish\n"
+        );
+        let scene = Scene::scripted(&script).with_settings("[permissions]\ndeny = [\"shell(rm *)\"]\n");
+        scene.write("work/gone/file", "");
+        check(&scene.provost(&["run", "x"]), 0);
+        assert!(scene.path("work/gone/file").exists() && effects(&scene).is_empty(), "{command}");
+    }
+}
+
+// ---- stop hooks -----------------------------------------------------------------------------------------------------
+
+#[test]
+fn halt_beats_block_and_reasons_come_in_their_configured_order() {
+    let stop =
+        |name: &str, command: &str| format!("[[stop_hooks]]\nname = \"{name}\"\ncommand = '''{command}'''\n");
+    let script = "
+answers:
+  - text: done?
+  - expect: { contains: [slow says no, quick says no] }
+    text: done now
+";
+    let slow =
+        stop("slow", "cat > slow.json; sleep 0.2; test -e go || { touch go; echo slow says no; exit 2; }");
+    let quick =
+        stop("quick", "cat > quick.json; test -e went || { touch went; echo quick says no; exit 2; }");
+    let both = scene(script, &(slow.clone() + &quick));
+    let ran = both.provost(&["run", "x"]);
+    check(&ran, 0);
+    let log = log(&both);
+    let item = entries(&log, "system_item")[0]["body"].as_str().unwrap().to_owned();
+    assert!(item.find("slow says no").unwrap() < item.find("quick says no").unwrap(), "{item}");
+    assert_eq!(json(&read(&both, "slow.json"))["stop_hook_active"], true);
+    let halt = scene(script, &(slow + &quick + &stop("halt", "echo no more; exit 3")));
+    let ran = halt.provost(&["run", "x"]);
+    check(&ran, 5);
+    assert!(ran.stderr.contains("no more"), "{ran:?}");
+}
+
+#[test]
+fn the_same_block_about_nothing_new_ends_as_blocked() {
+    for settings in [
+        "[[stop_hooks]]\nname = \"never\"\ncommand = \"echo tests fail; exit 2\"\n".to_owned(),
+        hook("stop", "never", "echo tests fail; exit 2", ""),
+        hook(
+            "Stop",
+            "never",
+            r#"echo '{"decision":"block","reason":"tests fail"}'"#,
+            "contract = \"claude\"",
+        ),
+    ] {
+        let answers = (0..6).map(|n| format!("  - text: done {n}\n")).collect::<String>();
+        let scene = scene(&format!("answers:\n{answers}"), &settings);
+        let ran = scene.provost(&["run", "x"]);
+        check(&ran, 4);
+        assert!(ran.stderr.contains("tests fail"), "{ran:?}");
+        let log = log(&scene);
+        assert_eq!(entries(&log, "stop_verdicts").len(), 2, "{settings}");
+        assert!(entries(&log, "paused").iter().all(|rest| rest["outcome"]["kind"] == "blocked"), "{log:?}");
+    }
+}
+
+#[test]
+fn a_stop_hook_that_fails_is_told_and_blocks_nothing() {
+    let scene = scene(ONE, "[[stop_hooks]]\nname = \"broken\"\ncommand = \"/no/such/program\"\n");
+    let ran = scene.provost(&["run", "x"]);
+    check(&ran, 0);
+    assert!(ran.stderr.contains("broken"), "{ran:?}");
+    assert_eq!(row(&explained(&scene), "stop_hooks", "broken")["consulted"], 1);
+}
+
+// ---- approvals ------------------------------------------------------------------------------------------------------
+
+fn waiting(scene: &Scene, args: &[&str]) -> (Running, String) {
+    let running = scene.start(args);
+    let name = until("somebody is asked", || {
+        let listed = scene.provost(&["approvals", "--json"]).stdout;
+        listed.lines().last().map(|line| json(line)["id"].as_str().unwrap().to_owned())
+    });
+    (running, name)
+}
+
+#[test]
+fn a_hook_that_asks_waits_for_somebody_who_may_say_yes_or_no() {
+    let ask = r#"echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"is it wise?"}}'"#;
+    for (verb, done) in [("approve", "one\n"), ("deny", "")] {
+        let scene = scene(ONE, &hook("PreToolUse", "unsure", ask, "contract = \"claude\""));
+        let (running, name) = waiting(&scene, &["run", "x"]);
+        let listed = scene.provost(&["approvals"]).stdout;
+        assert!(listed.contains("is it wise?") && listed.contains("unsure"), "{listed}");
+        check(&scene.provost(&[verb, &name]), 0);
+        check(&running.end(), 0);
+        assert_eq!(effects(&scene), done);
+        let log = log(&scene);
+        lawful(&log);
+        let agent = explained(&scene);
+        assert_eq!(
+            (&row(&agent, "hooks", "unsure")["asked"], &agent["approvals"]["asked"]),
+            (&1.into(), &1.into())
+        );
+        let field = if verb == "approve" { "allowed_once" } else { "denied" };
+        assert_eq!(agent["approvals"][field], 1, "{agent}");
+    }
+}
+
+#[test]
+fn one_yes_is_for_one_call_only() {
+    let scene = scene(TWO, "[permissions]\nask = [\"shell\"]\n");
+    let (running, first) = waiting(&scene, &["run", "x"]);
+    check(&scene.provost(&["approve", &first]), 0);
+    let second = until("it is asked again", || {
+        let listed = scene.provost(&["approvals", "--json"]).stdout;
+        listed
+            .lines()
+            .last()
+            .map(|line| json(line)["id"].as_str().unwrap().to_owned())
+            .filter(|name| *name != first)
+    });
+    assert_eq!(effects(&scene), "one\n");
+    check(&scene.provost(&["approve", &first]), 1);
+    assert_eq!(effects(&scene), "one\n", "a late yes to the first question is none to the second");
+    check(&scene.provost(&["deny", &second]), 0);
+    check(&running.end(), 0);
+    assert_eq!(effects(&scene), "one\n");
+    lawful(&log(&scene));
+}
+
+#[test]
+fn the_runs_time_ends_a_question_and_a_hook_too() {
+    for settings in [
+        "[permissions]\nask = [\"shell\"]\n".to_owned(),
+        hook("pre_tool_call", "slow", "echo $$ > hook.pid; sleep 30", "timeout_secs = 1"),
+    ] {
+        let scene = scene(ONE, &(settings + "[budget]\nwall_time = \"1s\"\n"));
+        let ran = scene.provost(&["run", "x"]);
+        check(&ran, 3);
+        assert_eq!(effects(&scene), "");
+        let log = log(&scene);
+        assert_eq!(entries(&log, "tool_started").len(), 0);
+        assert!(entries(&log, "tool_finished").len() <= 1);
+    }
+}
+
+#[test]
+fn a_cancel_ends_what_a_hook_runs() {
+    let scene = scene(ONE, &hook("pre_tool_call", "slow", "echo $$ > hook.pid; sleep 30; true", ""));
+    let running = scene.start(&["run", "x"]);
+    let pid = line_in(&scene.path("work/hook.pid"));
+    check(&scene.provost(&["cancel", "last"]), 0);
+    check(&running.end(), 130);
+    gone(&pid);
+    let log = log(&scene);
+    lawful(&log);
+    assert_eq!((effects(&scene).as_str(), entries(&log, "tool_started").len()), ("", 0));
+    let shown = scene.provost(&["explain", "last"]);
+    check(&shown, 0);
+}
+
+// ---- trust ----------------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_changed_byte_is_a_change_wherever_it_stands() {
+    let scene = scene(ONE, &hook("stop", "mark", "echo ran >> ran", ""));
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(read(&scene, "ran"), "ran\n");
+    let settings = read(&scene, "provost.toml");
+    for changed in [
+        settings.clone() + "\n",
+        settings.replace("ran >> ran", "ran >> ran "),
+        settings.replace("mark", "Mark"),
+    ] {
+        scene.write("work/provost.toml", &changed);
+        let ran = scene.provost(&["run", "x"]);
+        check(&ran, 2);
+        assert!(ran.stderr.contains("provost trust"), "{ran:?}");
+        assert_eq!(read(&scene, "ran"), "ran\n");
+    }
+    scene.write("work/provost.toml", &settings);
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(read(&scene, "ran"), "ran\nran\n", "what was agreed to is agreed to");
+}
+
+#[test]
+fn trust_is_of_a_place_too() {
+    let scene = scene(ONE, &hook("stop", "mark", "echo ran >> ran", ""));
+    for name in ["provost.toml", "agent.yaml"] {
+        scene.write(&format!("elsewhere/{name}"), &read(&scene, name));
+    }
+    let ran = scene.command(&["run", "x"]).current_dir(scene.path("elsewhere")).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+    assert!(!scene.path("elsewhere/ran").exists());
+}
+
+#[test]
+fn a_projects_file_cant_loosen_what_the_user_denies() {
+    let scene = Scene::scripted(&refused_with("permissions"));
+    scene.write("home/.config/provost/config.toml", "[permissions]\ndeny = [\"shell(echo *)\"]\n");
+    let scene = scene
+        .with_settings("[permissions]\nallow = [\"shell(echo one *)\", \"shell\"]\ndefault = \"allow\"\n")
+        .trusted();
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(effects(&scene), "");
+}
+
+// ---- explain --------------------------------------------------------------------------------------------------------
+
+#[test]
+fn explain_counts_what_the_log_has() {
+    let settings = hook("pre_tool_call", "odd", "grep -q two && { echo no; exit 2; }; exit 0", "")
+        + &hook("post_tool_call", "after", "exit 0", "")
+        + &hook("pre_tool_call", "writes", "exit 2", "matcher = \"write_file\"")
+        + &hook("pre_compact", "never", "exit 2", "")
+        + "[permissions]\ndeny = [\"shell(rm *)\"]\nask = [\"read_file\"]\n"
+        + "[[stop_hooks]]\nname = \"tests\"\ncommand = \"exit 0\"\n";
+    let scene = scene(TWO, &settings);
+    check(&scene.provost(&["run", "x"]), 0);
+    let (log, agent) = (log(&scene), explained(&scene));
+    for name in ["odd", "after", "writes", "never"] {
+        let (said, row) = (decisions(&log, name), row(&agent, "hooks", name));
+        assert_eq!(row["consulted"], said.len(), "{row}");
+        let denied = said.iter().filter(|decision| decision.get("deny").is_some()).count();
+        assert_eq!(row["denied"], denied, "{row}");
+        let continued = said.iter().filter(|decision| **decision == "continue").count();
+        assert_eq!(row["continued"], continued, "{row}");
+        assert_eq!(row["say"] == "consulted", !said.is_empty(), "{row}");
+    }
+    assert_eq!(row(&agent, "stop_hooks", "tests")["consulted"], 1);
+    let text = scene.provost(&["explain", "last"]).stdout;
+    for name in ["odd", "after", "writes", "never", "shell(rm *)", "read_file", "tests"] {
+        assert!(text.contains(name), "{name} isn't in {text}");
+    }
+}

@@ -1,0 +1,236 @@
+//! `[[hooks]]` and imports: what can't be is told with its place, and what can reaches the run's policy.
+
+use expect_test::expect;
+use serde_json::{Value, json as value};
+
+use crate::settings_errors::check;
+use crate::support::{Scene, json};
+
+/// The hooks of a run with these settings.
+#[track_caller]
+fn hooks_of(scene: Scene, settings: &str) -> Value {
+    let scene = scene.with_settings(settings).trusted();
+    let ran = scene.provost(&["run", "x", "--json"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    json(ran.stdout.lines().next().unwrap())["policy"]["agent"]["hooks"].clone()
+}
+
+fn done() -> Scene {
+    Scene::scripted("answers: [{ text: done }]")
+}
+
+#[test]
+fn events_that_cant_be() {
+    check(
+        "[[hooks]]\nevent = \"PreToolUes\"\ncommand = \"true\"\n\n[[hooks]]\nevent = \"SubagentStop\"\ncommand = \"true\"\n",
+        expect![[r#"
+            provost.toml:2:1: hooks.event: there is no such event (did you mean `PreToolUse`?); e.g. event = "pre_tool_call"
+            provost.toml:6:1: hooks.event: Provost doesn't have this event: this version starts no sub-agents; e.g. event = "pre_tool_call"
+        "#]],
+    );
+    check(
+        "[[hooks]]\ncommand = \"true\"\n[[hooks]]\nevent = 3\ncommand = \"true\"\n",
+        expect![[r#"
+        provost.toml:1:1: hooks: `event` is missing; e.g. event = "pre_tool_call"
+        provost.toml:4:1: hooks.event: must be text in quotes (is 3); e.g. event = "pre_tool_call"
+    "#]],
+    );
+}
+
+#[test]
+fn programs_that_cant_be() {
+    check(
+        "[[hooks]]\nevent = \"stop\"\n",
+        expect![[r#"
+        provost.toml:1:1: hooks: nothing says what to run; give it one of command, program or url, e.g. command = "./scripts/check.sh"
+    "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\nurl = \"http://127.0.0.1:1\"\nargs = [\"x\"]\n",
+        expect![[r#"
+            provost.toml:4:1: hooks.url: there is a command already; a hook has exactly one of command, program and url
+            provost.toml:5:1: hooks.args: belongs to `program`, which isn't there; leave it out
+        "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"stop\"\nprogram = \"x\"\nargs = \"y\"\n",
+        expect![[r#"
+        provost.toml:4:1: hooks.args: must be a list of texts in [brackets] (is text); e.g. args = ["--strict"]
+    "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"stop\"\nprogram = \"x\"\nargs = [\"y\", 3, true]\n",
+        expect![[r#"
+        provost.toml:4:14: hooks.args: each must be text in quotes (is 3); e.g. args = ["--strict"]
+        provost.toml:4:17: hooks.args: each must be text in quotes (is true); e.g. args = ["--strict"]
+    "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"stop\"\nurl = \"ftp://x\"\nheaders = { a = 1 }\nallowed_env = [\"A\", \"sk-1 2\"]\n",
+        expect![[r#"
+            provost.toml:3:1: hooks.url: must be an address that begins with http:// or https://; e.g. url = "http://127.0.0.1:8080/hook"
+            provost.toml:4:1: hooks.headers: `a` must be text in quotes (is 1); e.g. headers = { Authorization = "Bearer $HOOK_TOKEN" }
+            provost.toml:5:21: hooks.allowed_env: must be the name of an environment variable, not a key; e.g. allowed_env = ["HOOK_TOKEN"]
+        "#]],
+    );
+}
+
+#[test]
+fn fields_that_cant_be() {
+    check(
+        "[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"true\"\nmatcher = \"(\"\nif = \"shell(git\"\n",
+        expect![[r#"
+            provost.toml:5:1: hooks.if: the pattern `shell(git` isn't closed: write `)` at its end; e.g. if = "shell(git push *)"
+        "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"true\"\nmatcher = \"(\"\n",
+        expect![[r#"
+        provost.toml:4:1: hooks.matcher: the matcher `(` can't be read as a regular expression: Parsing error at position 1: Opening parenthesis without closing parenthesis
+    "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\nif = \"shell(git *)\"\n",
+        expect![[r#"
+        provost.toml:4:1: hooks.if: stop is about no tool call; `if` is for pre_tool_call, approval and post_tool_…
+    "#]],
+    );
+    check(
+        "[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\ntimeout_secs = 0\ncontract = \"codex\"\non_failure = \"allow\"\ntimeout = 3\n",
+        expect![[r#"
+            provost.toml:4:1: hooks.timeout_secs: must be at least 1 (is 0); e.g. timeout_secs = 10
+            provost.toml:5:1: hooks.contract: must be one of provost, claude (is `codex`); e.g. contract = "claude"
+            provost.toml:6:1: hooks.on_failure: must be one of deny, continue (is `allow`); e.g. on_failure = "deny"
+            provost.toml:7:1: hooks.timeout: there is no such setting; a hook has event, matcher, if, command, program, args, url, headers, allowed_env, name, timeout_secs, contract, on_failure, reminders, import
+        "#]],
+    );
+    check(
+        "[budget]\nwall_time = \"30s\"\n[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\n[[hooks]]\nevent = \"stop\"\ncommand = \"x\"\ntimeout_secs = 31\n",
+        expect![[r#"
+            provost.toml:3:1: hooks.timeout_secs: `stop: true` may take longer (60 s) than the whole run (budget.wall_time is 30 s, from provost.toml:2:1); e.g. timeout_secs = 3
+            provost.toml:9:1: hooks.timeout_secs: `stop: x` may take longer (31 s) than the whole run (budget.wall_time is 30 s, from provost.toml:2:1); e.g. timeout_secs = 3
+        "#]],
+    );
+    check(
+        "[[hooks]]\nname = \"a\"\nevent = \"stop\"\ncommand = \"x\"\n[[hooks]]\nname = \"a\"\nevent = \"stop\"\ncommand = \"y\"\n",
+        expect![[r#"
+            provost.toml:5:1: hooks.name: `a` is taken by the hook at provost.toml:1:1; give each its own name
+        "#]],
+    );
+}
+
+#[test]
+fn imports_that_cant_be() {
+    check(
+        "[[hooks]]\nimport = \"codex\"\n",
+        expect![[r#"
+        provost.toml:2:1: hooks.import: must be one of claude (is `codex`); e.g. import = "claude"
+    "#]],
+    );
+    check(
+        "[[hooks]]\nimport = \"claude\"\nevent = \"stop\"\n",
+        expect![[r#"
+        provost.toml:3:1: hooks.event: an import stands alone, without other fields; write this hook as a [[hooks]] of its own
+    "#]],
+    );
+    check(
+        "[hooks]\nimport = [\"claude\", \"codex\"]\n",
+        expect![[r#"
+        provost.toml:2:21: hooks.import: must be one of claude (is `codex`); e.g. import = ["claude"]
+    "#]],
+    );
+    check(
+        "[hooks]\nimports = [\"claude\"]\n",
+        expect![[r#"
+        provost.toml:2:1: hooks.imports: there is no such setting; did you mean `hooks.import`?
+    "#]],
+    );
+    check(
+        "hooks = 3\n",
+        expect![[r#"
+        provost.toml:1:1: hooks: must be a list: write [[hooks]] on a line of its own, once for each
+    "#]],
+    );
+}
+
+#[test]
+fn a_hook_reaches_the_policy_with_its_defaults() {
+    let hooks = hooks_of(
+        done(),
+        "[[hooks]]\nevent = \"PreToolUse\"\nmatcher = \"shell\"\nif = \"shell(git *)\"\ncommand = \"exit 0\"\n\
+         [[hooks]]\nname = \"all\"\nevent = \"session_end\"\nprogram = \"/bin/true\"\nargs = []\ntimeout_secs = 5\n\
+         contract = \"claude\"\non_failure = \"deny\"\n\
+         [[hooks]]\nevent = \"PreToolUse\"\nmatcher = \"shell\"\ncommand = \"exit 0\"\ncontract = \"claude\"\nreminders = false\n",
+    );
+    let expected = value!([
+        {
+            "name": "pre_tool_call: exit 0", "moment": "pre_tool_call", "matcher": "shell", "if": "shell(git *)",
+            "program": { "shell": { "command": "exit 0" } }, "contract": "provost", "timeout_ms": 60_000,
+            "on_failure": "deny",
+        },
+        {
+            "name": "all", "moment": "session_end",
+            "program": { "exec": { "program": "/bin/true", "args": [] } }, "contract": "claude",
+            "timeout_ms": 5_000, "on_failure": "deny", "may_remind": true,
+        },
+        {
+            "name": "pre_tool_call: exit 0 (2)", "moment": "pre_tool_call", "matcher": "shell",
+            "program": { "shell": { "command": "exit 0" } }, "contract": "claude", "timeout_ms": 60_000,
+            "on_failure": "continue",
+        },
+    ]);
+    assert_eq!(hooks, expected);
+}
+
+const CLAUDES: &str = r#"{"hooks":{
+    "PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"exit 0"}]}],
+    "SubagentStop":[{"hooks":[{"type":"command","command":"never"}]}]
+}}"#;
+
+#[test]
+fn imported_hooks_come_last_and_what_is_skipped_is_told() {
+    let scene = done();
+    scene.write("work/.claude/settings.json", CLAUDES);
+    scene.write("work/.claude/settings.local.json", CLAUDES);
+    let settings = "[budget]\nwall_time = \"2m\"\n[[hooks]]\nimport = \"claude\"\n\
+                    [[hooks]]\nevent = \"stop\"\ncommand = \"true\"\n";
+    let scene = scene.with_settings(settings).trusted();
+    let ran = scene.provost(&["run", "x", "--json"]);
+    let hooks = &json(ran.stdout.lines().next().unwrap())["policy"]["agent"]["hooks"];
+    assert_eq!(hooks.as_array().unwrap().len(), 2, "the same in both files is one: {hooks}");
+    assert_eq!(hooks[0]["moment"], "stop");
+    assert_eq!(hooks[1]["program"]["shell"]["command"], "exit 0");
+    assert_eq!(hooks[1]["contract"], "claude");
+    assert_eq!(hooks[1]["timeout_ms"], 120_000, "no hook outlasts the run");
+    assert!(ran.stderr.contains("warning: skipped .claude/settings.json: hooks.SubagentStop"), "{ran:?}");
+    let checked = scene.provost(&["check"]);
+    assert!(checked.stdout.contains("skipped: .claude/settings.json: hooks.SubagentStop"), "{checked:?}");
+    let checked = json(&scene.provost(&["check", "--json"]).stdout);
+    assert_eq!(checked["hooks"][1]["source"], ".claude/settings.json");
+    assert_eq!(checked["skipped"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn an_import_of_nothing_is_told() {
+    let scene = done().with_settings("[hooks]\nimport = [\"claude\"]\n");
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 0);
+    assert!(
+        checked
+            .stdout
+            .contains("skipped: .claude/settings.json and .claude/settings.local.json: there is none in"),
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn a_hook_program_is_asked_and_its_no_counts() {
+    let agent = "answers: [{ tools: [{ shell: { command: touch made } }] }, { text: done }]";
+    let hook = "[[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"shell\"\ncommand = \"cat > question; echo not that; exit 2\"\n";
+    let scene = Scene::scripted(agent).with_settings(hook).trusted();
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let question = json(&std::fs::read_to_string(scene.path("work/question")).unwrap());
+    assert_eq!(question["tool_input"]["command"], "touch made");
+    assert!(!scene.path("work/made").exists() && ran.stderr.contains("not that"), "{ran:?}");
+}
