@@ -1,8 +1,9 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, Exhausted, HookReport, Image, Json, MicroDollars, ModelFailure,
-    Outcome, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, Timestamp, ToolStatus, Usage,
+    ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, MicroDollars,
+    ModelFailure, Outcome, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, Timestamp,
+    ToolStatus, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +95,10 @@ pub enum RunEvent {
         turns_max: Option<u32>,
     },
     /// A home took the run over from a process that is gone: what was being done, nobody does any more.
-    Recover,
+    Recover {
+        /// Open effects that nobody has begun: they are still going to be performed.
+        fresh: Vec<EffectId>,
+    },
 }
 
 /// A wish for budget.
@@ -226,7 +230,10 @@ pub enum SessionEvent {
         turns_max: Option<u32>,
     },
     /// Whoever performed its open effects is gone; timers stay.
-    Recover,
+    Recover {
+        /// The effects that nobody has begun: they are still going to be performed.
+        fresh: Vec<Seq>,
+    },
 }
 
 /// A model's complete answer.

@@ -3,8 +3,8 @@
 mod ledger;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Ended, Entry, Exhausted, Image,
-    Outcome, PauseReason, Paused, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq, SessionId,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, EffectId, Ended, Entry, Exhausted,
+    Image, Outcome, PauseReason, Paused, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq, SessionId,
     SessionStarted, Timestamp,
 };
 
@@ -223,7 +223,7 @@ impl Deciding<'_> {
                 self.tell(self.root(), SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
             }
             RunEvent::Resume { by, budget, turns_max } => self.resume(by, budget, turns_max),
-            RunEvent::Recover => self.recover(),
+            RunEvent::Recover { fresh } => self.recover(&fresh),
         }
     }
 
@@ -324,13 +324,15 @@ impl Deciding<'_> {
         self.tell(self.root(), SessionEvent::Resume { by, turns_max });
     }
 
-    fn recover(&mut self) {
+    fn recover(&mut self, fresh: &[EffectId]) {
         if self.state.outcome.is_some() {
             return;
         }
         self.disarm_deadline();
         self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
         self.arm_deadline();
-        self.tell(self.root(), SessionEvent::Recover);
+        let root = self.root();
+        let of_root = fresh.iter().filter(|id| id.actor == root.into()).map(|id| id.seq).collect();
+        self.tell(root, SessionEvent::Recover { fresh: of_root });
     }
 }

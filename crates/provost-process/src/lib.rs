@@ -10,10 +10,12 @@
 //! | `error.rs` | why a child couldn't be started |
 //! | `capture.rs` | the kept head and tail of a stream |
 //! | `env.rs` | the environment children may see |
+//! | `secrecy.rs` | what others may not see of this process's own |
+//! | `ancestry.rs` | who started this process |
 //! | `run.rs` | one child from start to end |
 //! | `drain.rs` | feeding and reading the pipes |
 //! | `start.rs` | pipes, control channel, spawn (unix) |
-//! | `guard.rs`, `guard/` | the guard; the only `unsafe` code of Provost (unix) |
+//! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer promises (elsewhere) |
 //!
 //! Invariants:
@@ -28,6 +30,7 @@
 //! killed itself). Off Linux nobody adopts orphans: a descendant that leaves the process group is out of reach.
 //! While a child runs, its guard keeps the pages alive that the caller rewrites meanwhile.
 
+mod ancestry;
 mod capture;
 mod drain;
 mod env;
@@ -38,10 +41,12 @@ mod guard;
 mod portable;
 #[cfg(unix)]
 mod run;
+mod secrecy;
 mod spec;
 #[cfg(unix)]
 mod start;
 
+pub use ancestry::runs_below;
 pub use capture::Captured;
 pub use env::allowed_env;
 pub use error::SpawnError;
@@ -49,4 +54,5 @@ pub use error::SpawnError;
 pub use portable::run;
 #[cfg(unix)]
 pub use run::run;
+pub use secrecy::hide_variables;
 pub use spec::{ChildSpec, Ending, Finished, Streams};

@@ -37,6 +37,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 fn main() -> ExitCode {
+    wiring::hide_secrets();
     let cli = cli::Cli::parse();
     exit::report(commands::run(cli))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use provost_event::{AgentPolicy, ModelPolicy, Pace, RunPolicy};
@@ -28,8 +28,24 @@ const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
 const LONG_TEXTS: &str = "hook-texts";
 
-/// The process's environment.
+/// What the process was started with, read before its secrets are hidden.
+static STARTED_WITH: OnceLock<Variables> = OnceLock::new();
+
+/// The process's environment, as it was at the start.
 pub(crate) fn variables() -> Variables {
+    STARTED_WITH.get_or_init(read_variables).clone()
+}
+
+/// Keeps the values of variables that by their names hold secrets from the agent's own commands, which could read
+/// them where the system shows this process's environment. Called before anything else runs.
+pub(crate) fn hide_secrets() {
+    let _ = STARTED_WITH.get_or_init(read_variables);
+    // Tokens for programs that tell of themselves come in headers.
+    let holds_headers = |name: &str| name.to_uppercase().contains("HEADERS");
+    provost_process::hide_variables(|name| is_secret(name) || holds_headers(name));
+}
+
+fn read_variables() -> Variables {
     let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
@@ -136,10 +152,14 @@ fn key_of(provider: &Provider, settings: &Settings, variables: &Variables) -> Op
 
 /// The values of variables that by their names hold secrets.
 fn secrets(variables: &Variables) -> Vec<SecretString> {
-    const WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
-    let is_secret = |name: &str| WORDS.iter().any(|word| name.to_uppercase().contains(word));
     let values = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
     values.map(SecretString::from).collect()
+}
+
+/// Whether a variable by its name holds a secret.
+fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    WORDS.iter().any(|word| name.to_uppercase().contains(word))
 }
 
 /// All values that must not get into what is written or sent beside the log.

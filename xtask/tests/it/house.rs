@@ -25,6 +25,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-llm",
             "provost-process",
             "provost-store",
+            "provost-telemetry",
             "provost-tools",
         ],
     ),

@@ -68,6 +68,13 @@ impl Deciding<'_> {
         }
     }
 
+    /// Whoever is asked has until then; the entry just committed gave them the time anew.
+    pub(super) fn time_approvals(&mut self) {
+        if let Some(due) = self.state.approvals.values().map(|open| open.due).max() {
+            self.open(Effect::Timer { due });
+        }
+    }
+
     pub(super) fn approvals_timed_out(&mut self, timer: Seq) {
         if self.state.stopping.is_some() || self.state.outcome.is_some() {
             return;

@@ -16,6 +16,7 @@ impl Deciding<'_> {
             SessionEvent::Start(started) if self.state.phase == Phase::New => self.start(*started),
             _ if self.state.phase == Phase::New || self.state.has_ended() => {}
             SessionEvent::Start(_) => {}
+            event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
             SessionEvent::Reserved { call, output_tokens_max, deadline } => {
                 if self.awaits_budget_for(call) {
                     self.think(call, output_tokens_max, deadline);
@@ -54,7 +55,7 @@ impl Deciding<'_> {
             SessionEvent::Proceed { turn } => self.proceed(turn),
             SessionEvent::Stop { outcome } => self.stop(outcome),
             SessionEvent::Resume { by, turns_max } => self.resume(by, turns_max),
-            SessionEvent::Recover => self.recover(),
+            SessionEvent::Recover { fresh } => self.recover(&fresh),
         }
     }
 
@@ -245,9 +246,7 @@ impl Deciding<'_> {
         }
         let cause = ResumeCause::Asked { by };
         self.commit(Resumed { cause, budget: Budget::default(), turns_max });
-        if let Some(due) = self.state.approvals.values().map(|open| open.due).max() {
-            self.open(Effect::Timer { due });
-        }
+        self.time_approvals();
         let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
         questions.into_iter().for_each(|seq| self.open_question(seq));
         match self.state.phase {
@@ -264,13 +263,16 @@ impl Deciding<'_> {
     }
 
     /// Nobody performs the open effects any more: each is made again or counted as lost.
-    fn recover(&mut self) {
+    fn recover(&mut self, fresh: &[Seq]) {
         if self.state.outcome.is_some() {
             return;
         }
         let (lost, running) =
             (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
+        let timers = self.state.approval_timers();
         self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
+        timers.into_iter().for_each(|timer| self.step.close(timer));
+        self.time_approvals();
         let times = self.state.counters.interruptions;
         if times >= self.state.limits().interruptions_max && self.state.stopping.is_none() {
             let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
@@ -291,6 +293,7 @@ impl Deciding<'_> {
                     self.rest(outcome);
                 }
             }
+            Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
                 self.settle(Usage::default());
@@ -310,7 +313,7 @@ impl Deciding<'_> {
                     None => self.wish_to_stop(),
                 }
             }
-            Phase::Acting => self.recover_tools(running),
+            Phase::Acting => self.recover_tools(running, fresh),
             Phase::Ready => self.next_call(),
             Phase::Between => {
                 if let Some(outcome) = self.state.stopping.clone() {
@@ -336,16 +339,43 @@ impl Deciding<'_> {
         questions.into_keys().collect()
     }
 
-    fn recover_tools(&mut self, running: Vec<Seq>) {
+    fn recover_tools(&mut self, running: Vec<Seq>, fresh: &[Seq]) {
+        let stops = self.state.stopping.is_some();
         for seq in running {
-            let again = self.state.stopping.is_none() && self.is_idempotent(seq);
-            if again {
+            if fresh.contains(&seq) && !stops {
+                continue;
+            }
+            if fresh.contains(&seq) {
+                let text = "Not run: the agent was stopped before anybody began with it.";
+                self.state.held.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
+            } else if !stops && self.is_idempotent(seq) {
                 self.start_again(seq);
             } else {
                 self.state.held.insert(seq, ToolResult::lost());
             }
         }
         self.advance_calls();
+    }
+}
+
+/// Whether an event still means something while hooks are asked about the rest or end to come.
+const fn counts_at_the_end(event: &SessionEvent) -> bool {
+    match event {
+        SessionEvent::HooksAnswered { .. }
+        | SessionEvent::Resolve { .. }
+        | SessionEvent::Say { .. }
+        | SessionEvent::Stop { .. }
+        | SessionEvent::Recover { .. } => true,
+        SessionEvent::Start(_)
+        | SessionEvent::Reserved { .. }
+        | SessionEvent::Refused { .. }
+        | SessionEvent::Answered { .. }
+        | SessionEvent::ModelFailed { .. }
+        | SessionEvent::ToolDone { .. }
+        | SessionEvent::StopChecked { .. }
+        | SessionEvent::TimerFired { .. }
+        | SessionEvent::Proceed { .. }
+        | SessionEvent::Resume { .. } => false,
     }
 }
 

@@ -204,9 +204,9 @@ impl SessionState {
                 self.circle = Circle::default();
                 self.block = None;
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-                self.ask_for_approval_anew(at);
             }
         }
+        self.ask_for_approval_anew(at);
         // The stop hooks are asked anew, under a new name: a late answer to the old question doesn't count.
         if let Phase::Wishing(seq) = self.phase
             && !self.questions.contains_key(&seq)
@@ -215,7 +215,7 @@ impl SessionState {
         }
     }
 
-    /// Whoever has not answered before the rest gets the whole time once more.
+    /// Whoever has not answered before the rest or the interruption gets the whole time once more.
     fn ask_for_approval_anew(&mut self, at: Timestamp) {
         let timeout_ms = self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms);
         self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));

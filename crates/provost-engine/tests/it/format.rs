@@ -28,7 +28,7 @@ fn eventful_run() -> World {
     world.tick();
     world.call(&[("read", "{\"path\":\"a\"}"), ("shell", "{\"command\":\"make\"}")]);
     world.finish_first(&"x".repeat(2_000));
-    world.run_event(RunEvent::Recover);
+    world.run_event(RunEvent::Recover { fresh: Vec::new() });
     world.run_event(RunEvent::Say { text: "be quick".into(), by: "a person".into() });
     world.fail(ErrorClass::ContextTooLong, None);
     world.answer(vec![], StopReason::EndTurn);

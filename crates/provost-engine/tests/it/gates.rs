@@ -3,11 +3,11 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Budget, ErrorClass, HookDecision as Say, HookMoment as At, OnFailure,
-    Outcome, RunPolicy, StopReason, ToolStatus, Unanswered,
+    ApprovalAnswer, ApprovalScope, Budget, EffectId, ErrorClass, HookDecision as Say, HookMoment as At,
+    OnFailure, Outcome, RunPolicy, StopReason, ToolStatus, Unanswered,
 };
 
-use crate::world::{World, guarded, report, without_hooks};
+use crate::world::{ROOT, World, guarded, report, without_hooks};
 
 fn check(policy: RunPolicy, script: impl FnOnce(&mut World), expected: Expect) {
     let mut world = World::start(policy);
@@ -365,7 +365,7 @@ fn after_a_crash_the_hooks_are_asked_once_more() {
         guarded(&[At::PreToolCall]),
         |w| {
             w.call(&[("shell", "{}")]);
-            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
             w.hear(Say::Continue);
         },
         expect![[r#"
@@ -479,7 +479,7 @@ fn a_question_outlives_a_crash_and_a_pause() {
         asking(&["shell"]),
         |w| {
             w.call(&[("shell", "{}")]);
-            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
             w.run_event(RunEvent::Pause { by: "a person".into() });
             resume(w);
             w.resolve(YES);
@@ -499,6 +499,33 @@ fn a_question_outlives_a_crash_and_a_pause() {
               → #11 run shell {}
         "#]],
     );
+}
+
+#[test]
+fn a_call_that_nobody_has_begun_is_still_going_to_be_made_after_a_crash() {
+    let mut world = World::start(asking(&["shell"]));
+    world.call(&[("shell", "{}")]);
+    world.run_event(RunEvent::Recover { fresh: Vec::new() });
+    world.resolve(YES);
+    let (seq, _) = world.tools()[0];
+    let fresh = vec![EffectId { actor: ROOT.into(), seq }];
+    world.run_event(RunEvent::Recover { fresh });
+    assert_eq!(world.tools(), [(seq, "shell".to_owned())], "under its own name");
+    world.finish_first("ran");
+    assert!(world.news().contains("tool_finished c1 Ok: ran"));
+}
+
+#[test]
+fn whoever_was_asked_before_a_crash_has_the_whole_time_again() {
+    let mut world = World::start(asking(&["shell"]));
+    world.call(&[("shell", "{}")]);
+    let first = world.approvals()[0].due;
+    world.advance(10 * 60 * 60 * 1_000);
+    world.run_event(RunEvent::Recover { fresh: Vec::new() });
+    assert!(world.approvals()[0].due > first);
+    assert_eq!(world.timers().len(), 1);
+    world.tick();
+    assert!(world.news().contains("by nobody"));
 }
 
 #[test]
@@ -638,6 +665,19 @@ fn the_end_is_told_before_it_comes() {
             ended: completed
         "#]],
     );
+}
+
+#[test]
+fn a_late_answer_doesn_t_count_while_the_end_is_told() {
+    let mut world = World::start(guarded(&[At::Abort]));
+    let seq = world.thinking().expect("it thinks");
+    world.fail(ErrorClass::Unauthorized, None);
+    let before = world.session_log().len();
+    let failure = provost_event::ModelFailure::new(ErrorClass::Cut, "late");
+    world.session_event(SessionEvent::ModelFailed { seq, failure });
+    assert_eq!(world.session_log().len(), before);
+    world.hear(Say::Continue);
+    assert!(matches!(world.outcome(), Some(Outcome::Failed { class: ErrorClass::Unauthorized, .. })));
 }
 
 #[test]

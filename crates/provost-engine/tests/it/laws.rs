@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use provost_engine::{Answer, Effect, RunEvent, SessionEvent, StopCheckResult, ToolResult};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Block, Budget, CallId, Entry, ErrorClass, HookDecision, HookMoment,
-    HookReport, Json, ModelFailure, Outcome, RunPolicy, Seq, StopHookVerdict, StopReason, StopReport,
-    ToolCall, ToolStatus, Unanswered, Usage,
+    ApprovalAnswer, ApprovalScope, Block, Budget, CallId, EffectId, Entry, ErrorClass, HookDecision,
+    HookMoment, HookReport, Json, ModelFailure, Outcome, RunPolicy, Seq, StopHookVerdict, StopReason,
+    StopReport, ToolCall, ToolStatus, Unanswered, Usage,
 };
 
 use crate::world::{World, guard, policy, report};
@@ -223,7 +223,11 @@ impl Driver {
             log.iter().for_each(|record| folded.replay(record).expect("it replays"));
             self.world.actors.insert(*key, folded);
         }
-        self.world.run_event(RunEvent::Recover);
+        let fresh = self.world.open.iter().filter(|(id, effect)| {
+            matches!(effect, Effect::RunTool(_) | Effect::Think(_)) && id.1.0.is_multiple_of(3)
+        });
+        let fresh = fresh.map(|((actor, seq), _)| EffectId { actor: *actor, seq: *seq }).collect();
+        self.world.run_event(RunEvent::Recover { fresh });
     }
 
     fn stray(&mut self, seq: Seq, kind: u8) {

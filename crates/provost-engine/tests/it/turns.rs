@@ -511,10 +511,10 @@ fn after_a_crash_an_idempotent_tool_runs_again_and_another_counts_as_unknown() {
         policy(),
         |w| {
             w.call(&[("read", "{}")]);
-            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
             w.finish_first("again");
             w.call(&[("shell", "{}")]);
-            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
         },
         expect![[r#"
             assistant_message ToolUse 1 blocks
@@ -540,9 +540,9 @@ fn a_crash_during_a_model_call_makes_it_again_and_three_pause() {
     check(
         policy(),
         |w| {
-            w.run_event(RunEvent::Recover);
-            w.run_event(RunEvent::Recover);
-            w.run_event(RunEvent::Recover);
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
+            w.run_event(RunEvent::Recover { fresh: Vec::new() });
         },
         expect![[r#"
             resumed
@@ -564,7 +564,7 @@ fn a_wish_to_stop_survives_a_crash() {
     let mut world = World::start(policy());
     world.call(&[("shell", "{}")]);
     world.run_event(RunEvent::Cancel { by: "me".into() });
-    world.run_event(RunEvent::Recover);
+    world.run_event(RunEvent::Recover { fresh: Vec::new() });
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "me".into() }));
 }
 

@@ -11,8 +11,8 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Blobs, DeltaSink, Goal, Harness, HarnessDeps, HarnessError, Home, HomeError,
-    IMAGE_BYTES_MAX, ImageData, ImageError, Model, ModelRequest, Models, Part, Role, SystemClock,
-    Tool, ToolContext, ToolOutput, Toolbox, TurnState,
+    IMAGE_BYTES_MAX, ImageData, ImageError, Model, ModelRequest, Models, Part, Role, SystemClock, Tool,
+    ToolContext, ToolOutput, Toolbox, TurnState,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{LocalHome, MemoryStore, export_run, import_run};

@@ -8,9 +8,7 @@ use provost_event::{
     AgentPolicy, Budget, Entry, ErrorClass, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RetryCause,
     RunId, RunPolicy, Seq, SessionId, Timestamp, ToolStatus,
 };
-use provost_harness::{
-    AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox,
-};
+use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use provost_store::{LocalHome, MemoryStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -8,9 +8,7 @@ use provost_event::{
     Access, ActorKey, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy,
     Record, RunId, RunPolicy, Seq, SessionId, ToolSpec,
 };
-use provost_harness::{
-    AgentHarness, HarnessDeps, Home as _, Models, Tool, ToolContext, ToolOutput, Toolbox,
-};
+use provost_harness::{AgentHarness, HarnessDeps, Home as _, Models, Tool, ToolContext, ToolOutput, Toolbox};
 use provost_llm::ProviderModel;
 use provost_store::{LocalHome, MemoryStore};
 use serde_json::{Value, json};

@@ -101,7 +101,9 @@ impl Writer {
         if status.outcome.is_some() && !left_undone {
             return Ok(Vec::new());
         }
-        Ok(self.decide(run.into(), RunEvent::Recover.into())?.changes)
+        let is_fresh = |open: &&OpenEffect| open.epoch.is_none();
+        let fresh = open.iter().filter(is_fresh).map(|open| open.id).collect();
+        Ok(self.decide(run.into(), RunEvent::Recover { fresh }.into())?.changes)
     }
 
     /// What is open and ours to do: timers, what we began, and what nobody has begun yet. What somebody else had

@@ -227,7 +227,8 @@ fn shortened() -> Compacted {
 }
 
 fn objections() -> StopVerdicts {
-    let report = |name: &str, verdict| StopReport { name: name.to_owned(), verdict, duration_ms: 3, note: None };
+    let report =
+        |name: &str, verdict| StopReport { name: name.to_owned(), verdict, duration_ms: 3, note: None };
     let reports = vec![
         report("rain", StopHookVerdict::Block("it still drips".to_owned())),
         report("sun", StopHookVerdict::Error("too hot".to_owned())),

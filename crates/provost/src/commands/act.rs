@@ -64,17 +64,6 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Brings a run to rest that nobody works on. What is agreed to while nobody does would be begun by nobody, and then
-/// count as interrupted; a run that rests begins it when it goes on.
-pub(super) async fn rest_if_interrupted(home: &Arc<LocalHome>, run: RunId, by: &str) -> anyhow::Result<()> {
-    let status = status(home, run).await?;
-    if status == RunStatus::Interrupted {
-        let (home, by) = (Arc::clone(home), by.to_owned());
-        Stop { home, run, status }.post(RunEvent::Pause { by }).await?;
-    }
-    Ok(())
-}
-
 /// How a run stands.
 pub(super) async fn status(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
     let runs = home.list(RunQuery { max: usize::MAX }).await?;

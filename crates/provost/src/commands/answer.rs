@@ -12,15 +12,15 @@ use provost_event::{
 use provost_harness::{Clock as _, Home as _, RunStatus, SystemClock};
 use provost_store::LocalHome;
 
-use super::act::{rest_if_interrupted, status};
+use super::act::status;
 use super::find::find;
-use super::{current_dir, print, shown};
+use super::{current_dir, for_people, print, shown};
 use crate::answering::{Given, give};
 use crate::approved::Kept;
 use crate::cli::{ApproveArgs, DenyArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
-use crate::questions::{self, Question, answer_to, everywhere, open_in, somebody};
+use crate::questions::{self, Question, everywhere, open_in, somebody};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{Place, variables};
@@ -39,6 +39,7 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
         let what = "--pattern says which calls are allowed from now on, and nothing says for how long";
         return Err(Refusal::new(what, "give --for-run or --always too").into());
     }
+    for_people("provost approve")?;
     let desk = Desk::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     let pattern = match (scope, args.pattern) {
@@ -50,6 +51,7 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
+    for_people("provost deny")?;
     let desk = Desk::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     let reason = args.reason.join(" ").trim().to_owned();
@@ -152,9 +154,6 @@ impl Desk {
     ) -> anyhow::Result<Exit> {
         let words = answer_in_words(&answer);
         let by = somebody(command);
-        if answer_to(&self.home, question).await?.is_none() {
-            rest_if_interrupted(&self.home, question.session.run, &by).await?;
-        }
         let given = give(&self.home, question, (answer, by), &self.user_file).await?;
         let (name, call) = (question.name(), call_in_words(&question.tool, &question.input));
         match given {

@@ -97,6 +97,16 @@ fn place() -> anyhow::Result<Place> {
     Ok(Place::new(&loading.settled()?.settings, &folders))
 }
 
+/// Refuses what only a person may do to a process that an agent's tool, or a hook, has started.
+fn for_people(command: &str) -> Result<(), Refusal> {
+    let me = std::env::current_exe().unwrap_or_default();
+    if me.file_name().is_some_and(provost_process::runs_below) {
+        let what = format!("{command} is for people, and this was started by an agent or a hook");
+        return Err(Refusal::new(what, "do it in a terminal of your own"));
+    }
+    Ok(())
+}
+
 fn current_dir() -> anyhow::Result<std::path::PathBuf> {
     std::env::current_dir().context("can't tell the current folder")
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use provost_event::Timestamp;
 use provost_harness::{Clock as _, SystemClock};
 
-use super::{print, shown};
+use super::{for_people, print, shown};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
@@ -20,6 +20,7 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     if args.list {
         return list(&store(&folder)?);
     }
+    for_people("provost trust")?;
     if let Some(which) = &args.revoke {
         return revoke(&store(&folder)?, which.as_deref(), &folder);
     }

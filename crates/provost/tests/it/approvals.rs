@@ -3,7 +3,7 @@
 use expect_test::expect;
 
 use crate::on_terminal::{on_terminal, program_on_terminal};
-use crate::support::{Done, Running, Scene, json, until};
+use crate::support::{Done, Running, Scene, done, json, until};
 
 const PUBLISH: &str = r"
 answers:
@@ -414,4 +414,36 @@ fn a_long_call_is_shown_to_its_end_when_asked_for() {
     let ran = on_terminal(&scene, &["run", "publish it"], &steps);
     check(&ran, 0, "… 39 more lines: v and Enter shows all\n");
     check(&ran, 0, "│ echo line 59\n");
+}
+
+/// An agent that may run any command isn't somebody.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_can_t_agree_in_somebody_s_place() {
+    let program = env!("CARGO_BIN_EXE_provost");
+    let attempts =
+        format!("for what in approve deny 'trust --yes'; do (setsid {program} $what); echo $?; done");
+    let scene = Scene::scripted(&format!(
+        "answers:\n  - tools:\n      - shell: {{ command: \"{attempts} > out 2>&1\" }}\n  - text: done\n"
+    ));
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    let out = std::fs::read_to_string(scene.path("work/out")).unwrap();
+    assert_eq!(out.matches("is for people, and this was started by an agent or a hook").count(), 3, "{out}");
+    assert_eq!(out.matches("\n2\n").count(), 3, "{out}");
+}
+
+/// Only where Provost isn't the administrator does the system keep what is in its memory from other processes; its
+/// environment is kept from all.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_agent_finds_no_key_in_the_environment_of_provost() {
+    let look = "cat /proc/[0-9]*/environ | tr '\\\\0' '\\\\n' | grep -a canary";
+    let scene = Scene::scripted(&format!(
+        "answers:\n  - tools:\n      - shell: {{ command: \"{look} > out 2>/dev/null; cat /proc/$PPID/environ | wc -c > seen\" }}\n  - text: done\n"
+    ));
+    let keys =
+        [("ANTHROPIC_API_KEY", "sk-canary-1"), ("OTEL_EXPORTER_OTLP_HEADERS", "k=canary-2"), ("PLAIN", "x")];
+    assert_eq!(done(&scene.command(&["run", "x"]).envs(keys).output().unwrap()).status, 0);
+    assert_eq!(std::fs::read_to_string(scene.path("work/out")).unwrap(), "");
+    assert_ne!(std::fs::read_to_string(scene.path("work/seen")).unwrap().trim(), "0", "it could look");
 }

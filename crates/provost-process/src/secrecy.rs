@@ -1,0 +1,46 @@
+//! Keeps secrets of this process's environment from other processes of the same user.
+#![expect(unsafe_code, reason = "the block that the system shows to others has no safe interface")]
+
+/// Overwrites the values of those variables whose names `is_secret` picks, where the system shows them to other
+/// processes (`/proc/PID/environ`), and so for this process too: whoever needs them reads them before.
+///
+/// Returns whether that was done. It isn't where there is no `/proc`, nor when this process has another thread, which
+/// might read or change the environment at the same time: call it first thing in `main`.
+pub fn hide_variables(is_secret: impl Fn(&str) -> bool) -> bool {
+    #[cfg(target_os = "linux")]
+    if is_alone() {
+        // SAFETY: no other thread is there, and none can come while this one is here.
+        unsafe { hide(is_secret) };
+        return true;
+    }
+    let _ = is_secret;
+    false
+}
+
+#[cfg(target_os = "linux")]
+fn is_alone() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+#[cfg(target_os = "linux")]
+unsafe fn hide(is_secret: impl Fn(&str) -> bool) {
+    unsafe extern "C" {
+        static environ: *const *mut libc::c_char;
+    }
+    // SAFETY: the block is an array of pointers to texts that end with a zero, and itself ends with a null pointer;
+    // nobody else changes it now. Only bytes before that zero are written.
+    unsafe {
+        let mut next = environ;
+        while !next.is_null() && !(*next).is_null() {
+            let text = std::ffi::CStr::from_ptr(*next).to_bytes();
+            let name = text.split(|byte| *byte == b'=').next().unwrap_or_default();
+            if std::str::from_utf8(name).is_ok_and(&is_secret) {
+                let (from, until) = ((name.len() + 1).min(text.len()), text.len());
+                for place in from..until {
+                    (*next).add(place).write_volatile(0);
+                }
+            }
+            next = next.add(1);
+        }
+    }
+}
