@@ -48,6 +48,10 @@ impl PermissionPolicy {
         60 * 60 * 1_000
     }
 
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Whether it lets everything pass without looking.
     #[must_use]
     pub fn is_open(&self) -> bool {

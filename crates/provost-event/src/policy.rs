@@ -67,7 +67,7 @@ pub struct AgentPolicy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookPolicy>,
     /// Which tool calls it may make.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "PermissionPolicy::is_default")]
     pub permissions: PermissionPolicy,
     /// Whether it goes from turn to turn by itself.
     pub pace: Pace,
