@@ -116,7 +116,7 @@ impl Permissions {
         let call = Call::read(tool, input, &self.workspace);
         let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.pattern.speaks_of(&call)).collect();
         if let Some(rule) = touching(&rules, &call, Kind::Deny, Touch::Yes) {
-            return rule.ruling(Permission::Deny, "it is never made");
+            return rule.ruling(Permission::Deny, "forbids it");
         }
         let coverage = Coverage::of(&rules, &call);
         let covered = self.covered(&coverage);
@@ -137,7 +137,7 @@ impl Permissions {
         let parts = coverage.allowed.iter().zip(&coverage.approved).zip(&coverage.asked);
         let all: Option<Vec<&Rule>> = parts.map(by).collect();
         match all.and_then(|rules| most_specific(rules.into_iter())) {
-            Some(rule) => rule.ruling(Permission::Allow, "it may be made"),
+            Some(rule) => rule.ruling(Permission::Allow, "allows it"),
             None => self.by_default(),
         }
     }
@@ -155,7 +155,7 @@ impl Permissions {
 /// The question that is raised by what a call's text doesn't tell.
 fn doubted(rules: &[&Rule], call: &Call<'_>) -> Option<Ruling> {
     if let Some(rule) = touching(rules, call, Kind::Deny, Touch::Maybe) {
-        return Some(rule.ruling(Permission::Ask, "whether it is met shows only when the command runs"));
+        return Some(rule.ruling(Permission::Ask, "may mean it: that shows only when the command runs"));
     }
     let bound = |kind| rules.iter().any(|rule| rule.kind == kind && rule.pattern.is_bound());
     let why = call.unclear().filter(|_| bound(Kind::Deny) || bound(Kind::Ask))?;
@@ -173,7 +173,7 @@ fn asked(rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ru
     let open =
         |rule: &&Rule| (0..call.parts()).any(|part| !approved(part) && rule.pattern.touches_part(call, part));
     let asks = rules.iter().copied().filter(|rule| rule.kind == Kind::Ask).filter(open);
-    most_specific(asks).map(|rule| rule.ruling(Permission::Ask, "somebody must agree to it"))
+    most_specific(asks).map(|rule| rule.ruling(Permission::Ask, "wants somebody to agree to it"))
 }
 
 /// Which patterns cover which parts of a call.
@@ -220,7 +220,7 @@ impl Rule {
 
     fn ruling(&self, permission: Permission, meaning: &str) -> Ruling {
         let rule = format!("{} {}", self.kind.word(), self.text);
-        let why = format!("the pattern `{rule}` speaks of it: {meaning}");
+        let why = format!("`{rule}` {meaning}");
         Ruling { permission, rule: Some(rule), why, by_default: false }
     }
 }

@@ -8,6 +8,7 @@ use provost_event::EffectId;
 use tokio_util::sync::CancellationToken;
 
 use crate::known::Known;
+use crate::power::{REASON, wait_after};
 use crate::{HarnessDeps, Home, RunObservers};
 
 mod hooks;
@@ -40,25 +41,22 @@ impl HarnessExecutor {
     fn home(&self) -> &dyn Home {
         &*self.deps.home
     }
-}
 
-#[async_trait]
-impl Executor for HarnessExecutor {
-    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+    async fn perform(&self, id: EffectId, effect: Effect, cancel: &CancellationToken) -> Event {
         let seq = id.seq;
         Event::Session(match effect {
-            Effect::Think(think) => match self.think(&think, &cancel).await {
+            Effect::Think(think) => match self.think(&think, cancel).await {
                 Ok(answer) => SessionEvent::Answered { seq, answer },
                 Err(failure) => SessionEvent::ModelFailed { seq, failure },
             },
             Effect::RunTool(run) => {
-                SessionEvent::ToolDone { seq, result: self.run_tool(id, &run, &cancel).await }
+                SessionEvent::ToolDone { seq, result: self.run_tool(id, &run, cancel).await }
             }
             Effect::CheckStop(check) => {
-                SessionEvent::StopChecked { seq, result: self.check_stop(&check, &cancel).await }
+                SessionEvent::StopChecked { seq, result: self.check_stop(&check, cancel).await }
             }
             Effect::AskHooks(consult) => {
-                SessionEvent::HooksAnswered { seq, reports: self.ask_hooks(&consult, &cancel).await }
+                SessionEvent::HooksAnswered { seq, reports: self.ask_hooks(&consult, cancel).await }
             }
             // The home waits itself; should it ask all the same, the wait is over by then.
             Effect::Timer { due } => {
@@ -66,5 +64,17 @@ impl Executor for HarnessExecutor {
                 SessionEvent::TimerFired { seq }
             }
         })
+    }
+}
+
+#[async_trait]
+impl Executor for HarnessExecutor {
+    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+        let awake = self.deps.power.hold(REASON);
+        let event = self.perform(id, effect, &cancel).await;
+        if let Some(wait) = wait_after(&event) {
+            awake.release_after(wait);
+        }
+        event
     }
 }

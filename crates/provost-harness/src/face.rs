@@ -17,7 +17,8 @@ use crate::executor::HarnessExecutor;
 use crate::known::Known;
 use crate::{
     Blobs, Clock, Goal, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models, NoCallback,
-    NoHookPrograms, ObserverReport, Observers, RunObservers, Serving, StopHookHandler, SystemClock, Toolbox,
+    NoHookPrograms, NoPower, ObserverReport, Observers, Power, RunObservers, Serving, StopHookHandler, SystemClock,
+    Toolbox,
 };
 
 /// Entries read at a time when a log is folded.
@@ -43,6 +44,8 @@ pub struct HarnessDeps {
     pub observers: Observers,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Keeps the machine awake while an agent works; by default nothing does.
+    pub power: Arc<dyn Power>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
 }
@@ -61,6 +64,7 @@ impl HarnessDeps {
             callback: Arc::new(NoCallback),
             observers: Observers::new(),
             clock: Arc::new(SystemClock),
+            power: Arc::new(NoPower),
             transcripts: None,
         }
     }

@@ -17,6 +17,7 @@ mod model;
 mod observer;
 mod observers;
 mod output;
+mod power;
 mod prompt;
 mod secrets;
 mod shell_hook;
@@ -40,6 +41,7 @@ pub use observers::{
     CostTotals, CostTracker, JsonlTrace, ObserverOptions, ObserverReport, ObserverState, Observers,
     RunLogger, RunObservers, Spending,
 };
+pub use power::{NoPower, Power, PowerGuard};
 pub use prompt::system_prompt;
 pub use provost_event::StopHookVerdict;
 pub use secrets::Redactor;

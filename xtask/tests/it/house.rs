@@ -15,6 +15,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("provost-store", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-hooks", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-telemetry", &["provost-event", "provost-harness"]),
+    ("provost-power", &["provost-harness"]),
     (
         "provost",
         &[
@@ -23,6 +24,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-harness",
             "provost-hooks",
             "provost-llm",
+            "provost-power",
             "provost-process",
             "provost-store",
             "provost-telemetry",
@@ -105,13 +107,14 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 6] = [
+    let homes: [(&str, &[&str]); 7] = [
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-store"]),
         ("libc", &["provost-process"]),
         ("clap", &["provost"]),
         ("anyhow", &["provost"]),
         ("grep-searcher", &["provost-tools"]),
+        ("keepawake", &["provost-power"]),
     ];
     for (name, _) in FLOORS {
         for dependency in dependencies(name) {

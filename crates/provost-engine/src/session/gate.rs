@@ -107,8 +107,7 @@ impl SessionState {
             return Some(reason.clone());
         }
         if let Some(ruling) = call.ruling.as_ref().filter(|ruling| ruling.permission == Permission::Deny) {
-            let rule = ruling.rule.as_ref().map(|rule| format!(" (`{rule}`)")).unwrap_or_default();
-            return Some(format!("Not allowed by the permissions{rule}: {}", ruling.why));
+            return Some(format!("Not allowed by the permissions: {}.", ruling.why));
         }
         match &call.consent {
             Consent::Refused(reason) => Some(reason.clone()),

@@ -395,7 +395,7 @@ fn somebody_is_asked_and_the_call_runs_once_after_yes() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 2 blocks
             permission_decided c1 Ask
-            approval_requested c1: the pattern `ask shell` speaks of it: somebody must agree to it
+            approval_requested c1: `ask shell` wants somebody to agree to it
             approval_resolved #5 Allow { scope: Once, pattern: None } by a person
             tool_started c1
             tool_finished c1 Ok: ran
@@ -431,7 +431,7 @@ fn nobody_s_answer_in_time_is_no() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 1 blocks
             permission_decided c1 Ask
-            approval_requested c1: the pattern `ask shell` speaks of it: somebody must agree to it
+            approval_requested c1: `ask shell` wants somebody to agree to it
             approval_resolved #5 Deny { reason: "nobody answered in time" } by nobody (timeout)
             tool_finished c1 Denied: Denied: nobody answered in time.
             turn_ended
@@ -462,7 +462,7 @@ fn or_lets_the_run_rest_with_the_question_open() {
             tool_started c1
             tool_finished c1 Ok: a
             permission_decided c2 Ask
-            approval_requested c2: the pattern `ask shell` speaks of it: somebody must agree to it
+            approval_requested c2: `ask shell` wants somebody to agree to it
             stop_requested: a `shell` call waits for approval
             paused: a `shell` call waits for approval
             approval_resolved #8 Allow { scope: Once, pattern: None } by a person
@@ -489,7 +489,7 @@ fn a_question_outlives_a_crash_and_a_pause() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 1 blocks
             permission_decided c1 Ask
-            approval_requested c1: the pattern `ask shell` speaks of it: somebody must agree to it
+            approval_requested c1: `ask shell` wants somebody to agree to it
             resumed
             stop_requested: paused by a person
             paused: paused by a person
@@ -545,9 +545,9 @@ fn what_is_agreed_to_for_the_run_answers_its_like() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 2 blocks
             permission_decided c1 Ask
-            approval_requested c1: the pattern `ask read` speaks of it: somebody must agree to it
+            approval_requested c1: `ask read` wants somebody to agree to it
             permission_decided c2 Ask
-            approval_requested c2: the pattern `ask read` speaks of it: somebody must agree to it
+            approval_requested c2: `ask read` wants somebody to agree to it
             approval_resolved #5 Allow { scope: Run, pattern: Some("read({})") } by a person
             approval_resolved #7 Allow { scope: Once, pattern: None } by a person (with #5)
             tool_started c1
@@ -634,7 +634,7 @@ fn a_cancelled_run_at_rest_answers_all_its_calls() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 2 blocks
             permission_decided c1 Ask
-            approval_requested c1: the pattern `ask shell` speaks of it: somebody must agree to it
+            approval_requested c1: `ask shell` wants somebody to agree to it
             stop_requested: paused by a person
             paused: paused by a person
             approval_resolved #5 Deny { reason: "the agent was stopped before somebody answered" } by Provost

@@ -1,6 +1,8 @@
 //! The harness from outside: as a program that embeds it has it, with a real home, real models, real shells.
 
 #[cfg(test)]
+mod control;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod hooks;

@@ -108,6 +108,6 @@ impl Printer {
             ActorKey::Session(session) => session.agent.to_string(),
         };
         let text = self.sayer.say(record).one_line();
-        print(&format!("{}  {who:<3}  {:<17}  {text}\n", moment(record.at), record.entry.kind()))
+        print(&format!("{}  {who:<3}  {:<18}  {text}\n", moment(record.at), record.entry.kind()))
     }
 }

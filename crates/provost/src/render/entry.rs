@@ -35,7 +35,7 @@ impl Sayer {
             Entry::UserMessage(entry) => user_message(entry),
             Entry::SystemItem(entry) => system_item(entry),
             Entry::ModelCalled(entry) => model_called(entry),
-            Entry::AssistantMessage(entry) => assistant_message(entry),
+            Entry::AssistantMessage(entry) => self.assistant_message(actor, entry),
             Entry::Retry(entry) => retry(entry),
             Entry::HooksAsked(entry) => hooks_asked(entry),
             Entry::HooksDecided(entry) => hooks_decided(entry),
@@ -57,7 +57,17 @@ impl Sayer {
         }
     }
 
-    /// A call that is refused is never started, and its end names it all the same.
+    /// Calls that are refused are never started, and their ends name them all the same.
+    fn assistant_message(&mut self, actor: ActorKey, entry: &AssistantMessage) -> Saying {
+        for block in &entry.content {
+            if let Block::ToolCall(call) = block {
+                self.calls.insert((actor, call.id.clone()), arguments::call(&call.name, &call.input));
+            }
+        }
+        assistant_message(entry)
+    }
+
+    /// Who watches only since the question was asked has not seen the wish.
     fn approval_requested(&mut self, actor: ActorKey, entry: &ApprovalRequested) -> Saying {
         self.calls.insert((actor, entry.call.clone()), arguments::call(&entry.tool, &entry.input));
         approval_requested(entry)

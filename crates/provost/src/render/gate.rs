@@ -67,7 +67,7 @@ pub(super) fn permission_decided(entry: &PermissionDecided) -> Saying {
     match entry.permission {
         Permission::Allow => Saying::detail(format!("allowed{rule}")),
         Permission::Ask => Saying::detail(format!("to be asked{rule}")),
-        Permission::Deny => Saying::kept(Tag::HooksObject, format!("not allowed{rule}: {}", entry.why)),
+        Permission::Deny => Saying::kept(Tag::HooksObject, format!("not allowed: {}", entry.why)),
     }
 }
 

@@ -77,7 +77,7 @@ fn without_a_terminal_the_run_waits_says_how_to_answer_and_goes_on() {
     expect![[r"
         RUN#5  shell
           │ echo published >> effects
-          why     the pattern `ask shell` speaks of it: somebody must agree to it
+          why     `ask shell` wants somebody to agree to it
           pattern shell(echo published >> effects)
           goal    publish it
         
@@ -93,8 +93,8 @@ fn without_a_terminal_the_run_waits_says_how_to_answer_and_goes_on() {
     check(&ended, 0, "hooks: approved by provost approve\n");
     let said = ended.stderr.lines().filter(|line| !line.contains("left: ")).collect::<Vec<_>>().join("\n");
     let asked = format!(
-        "approval: may it? shell\n  │ echo published >> effects\n  why: the pattern `ask shell` speaks of it: \
-         somebody must agree to it\n  provost approve {run}#5\n  provost deny {run}#5\n"
+        "approval: may it? shell\n  │ echo published >> effects\n  why: `ask shell` wants \
+         somebody to agree to it\n  provost approve {run}#5\n  provost deny {run}#5\n"
     );
     assert!(said.contains(&asked), "{said}");
     assert_eq!(effects(&scene), "published\n");
@@ -312,7 +312,7 @@ fn with_json_only_records_are_printed_and_quietly_the_question_all_the_same() {
 fn on_a_terminal_it_is_asked_there() {
     let scene = asks(PUBLISH);
     let ran = on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "sure\n"), (PROMPT, "y\n")]);
-    check(&ran, 0, "? may it? shell\n    │ echo published >> effects\n    why   the pattern `ask shell`");
+    check(&ran, 0, "? may it? shell\n    │ echo published >> effects\n    why   `ask shell`");
     check(&ran, 0, "a letter and Enter, please");
     check(&ran, 0, "◆ approved by somebody at the terminal\n");
     assert_eq!(effects(&scene), "published\n");
