@@ -37,6 +37,18 @@ pub(crate) struct HarnessExecutor {
     pub(crate) observers: Arc<RunObservers>,
 }
 
+#[async_trait]
+impl Executor for HarnessExecutor {
+    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+        let awake = self.deps.power.hold(REASON);
+        let event = self.perform(id, effect, &cancel).await;
+        if let Some(wait) = wait_after(&event) {
+            awake.release_after(wait);
+        }
+        event
+    }
+}
+
 impl HarnessExecutor {
     fn home(&self) -> &dyn Home {
         &*self.deps.home
@@ -64,17 +76,5 @@ impl HarnessExecutor {
                 SessionEvent::TimerFired { seq }
             }
         })
-    }
-}
-
-#[async_trait]
-impl Executor for HarnessExecutor {
-    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
-        let awake = self.deps.power.hold(REASON);
-        let event = self.perform(id, effect, &cancel).await;
-        if let Some(wait) = wait_after(&event) {
-            awake.release_after(wait);
-        }
-        event
     }
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use provost_engine::Event;
-use provost_engine::SessionEvent;
+use provost_engine::{Event, SessionEvent};
 
 /// What people read who ask their system why it doesn't sleep.
 pub(crate) const REASON: &str = "Provost agent loop";

@@ -861,3 +861,41 @@ async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
     let resolved = |record: &Record| matches!(record.entry, Entry::ApprovalResolved(_)).then_some(());
     stage.until(resolved).await;
 }
+
+/// The run is cancelled, and then once more while a hook at its end hangs.
+#[tokio::test]
+#[ignore = "a hook at the end holds a cancelled run for its whole time, whoever cancels it again"]
+async fn a_second_cancel_does_not_wait_for_the_last_hooks() {
+    let (asked, mut is_asked) = mpsc::unbounded_channel();
+    let options = HookOptions { timeout: Duration::from_secs(3_600), ..HookOptions::new("farewell") };
+    let script = "answers: [{tools: [{act: {stay: 1}}]}, {text: 'all is well'}]";
+    let mut stage = Bench::new(script).with::<OnAbort>(options, Hangs(asked)).start().await;
+    stage.until(|record| matches!(record.entry, Entry::ToolStarted(_)).then_some(())).await;
+    let cancel = || provost_engine::RunEvent::Cancel { by: "ann".into() };
+    stage.home.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
+    is_asked.recv().await.unwrap();
+    stage.home.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
+    let token = CancellationToken::new();
+    let outcome = timeout(Duration::from_secs(1), stage.run.run(&token)).await.expect("it ends").unwrap();
+    assert_eq!(outcome, Outcome::Cancelled { by: "ann".into() });
+    stage.is_lawful(&outcome).await;
+}
+
+#[tokio::test]
+async fn a_hook_at_the_end_that_hangs_holds_it_for_its_time_only() {
+    let (asked, mut is_asked) = mpsc::unbounded_channel();
+    let clock = simulated();
+    let mut stage = Bench { clock: clock.clone(), ..Bench::new(ONE) }
+        .on("no", from_fn::<PreToolCall>(|_| PreToolCallAction::Abort("enough".into())))
+        .on::<OnAbort>("farewell", Hangs(asked))
+        .start()
+        .await;
+    let moves = async {
+        is_asked.recv().await.unwrap();
+        clock.advance_to_next_sleeper().await
+    };
+    let cancel = CancellationToken::new();
+    let both = async { tokio::join!(stage.run.run(&cancel), moves) };
+    let (outcome, at) = timeout(DEADLINE, both).await.unwrap();
+    assert_eq!((outcome.unwrap(), at), (aborted("no", "enough"), Timestamp(1_005_000)));
+}

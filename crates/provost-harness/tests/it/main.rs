@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod control_observers;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod hooks;

@@ -1,0 +1,108 @@
+//! The port's implementation: counts who wants the machine awake.
+
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use provost_harness::{Power, PowerGuard};
+
+use crate::keeper::keep;
+use crate::shared::Shared;
+
+/// How long the machine is kept awake after the last guard is gone: an agent's next step follows within that, and the
+/// system isn't asked anew for each.
+pub const LINGER: Duration = Duration::from_secs(2);
+/// How long the system may take to answer before it is said that the machine may sleep. An answer that comes later
+/// still counts.
+pub const ANSWER_MAX: Duration = Duration::from_secs(3);
+
+/// How patient a [`KeepAwake`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAwakeOptions {
+    /// How long the machine is kept awake after the last guard is gone; with zero the system is asked at each step.
+    pub linger: Duration,
+    /// How long the system may take to answer before a line says that it didn't.
+    pub answer_max: Duration,
+}
+
+impl Default for KeepAwakeOptions {
+    fn default() -> Self {
+        Self { linger: LINGER, answer_max: ANSWER_MAX }
+    }
+}
+
+/// Keeps the machine awake for as long as there are guards, and a little longer ([`KeepAwakeOptions::linger`]).
+///
+/// All guards share what is asked of the system; people are shown the reason of the first. The system is asked on
+/// threads of its own, begun with the first guard: neither taking nor dropping a guard waits for it. Dropping the
+/// `KeepAwake` lets the machine sleep at once, whatever guards are left; so does the end of the process, however it
+/// ends.
+///
+/// ```
+/// use provost_harness::Power as _;
+/// use provost_power::KeepAwake;
+///
+/// let power = KeepAwake::default();
+/// let guard = power.hold("a long calculation");
+/// drop(guard);
+/// ```
+#[derive(Debug)]
+pub struct KeepAwake {
+    shared: Arc<Shared>,
+    options: KeepAwakeOptions,
+    begun: OnceLock<()>,
+}
+
+impl KeepAwake {
+    /// Asks nothing of the system yet.
+    #[must_use]
+    pub fn new(options: KeepAwakeOptions) -> Self {
+        Self { shared: Arc::default(), options, begun: OnceLock::new() }
+    }
+
+    fn begin(&self) {
+        let (shared, answer_max) = (Arc::clone(&self.shared), self.options.answer_max);
+        let thread = thread::Builder::new().name("keep-awake".to_owned());
+        // Not waited for: dropping must not block. It ends with `Shared::end`.
+        if let Err(error) = thread.spawn(move || keep(&shared, answer_max)) {
+            tracing::debug!(%error, "the machine may fall asleep while agents work");
+        }
+    }
+}
+
+impl Default for KeepAwake {
+    fn default() -> Self {
+        Self::new(KeepAwakeOptions::default())
+    }
+}
+
+impl Power for KeepAwake {
+    fn hold(&self, reason: &str) -> Box<dyn PowerGuard> {
+        self.begun.get_or_init(|| self.begin());
+        self.shared.hold(reason);
+        Box::new(Guard { shared: Arc::clone(&self.shared), wait: self.options.linger })
+    }
+}
+
+impl Drop for KeepAwake {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}
+
+struct Guard {
+    shared: Arc<Shared>,
+    wait: Duration,
+}
+
+impl PowerGuard for Guard {
+    fn release_after(mut self: Box<Self>, wait: Duration) {
+        self.wait = self.wait.max(wait);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.shared.release(self.wait);
+    }
+}

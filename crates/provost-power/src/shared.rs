@@ -1,0 +1,143 @@
+//! What guards, the keeper and the locks' threads know together.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::lock::Lock;
+
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    guards: usize,
+    /// Until when the machine is kept awake without a guard.
+    until: Option<Instant>,
+    reason: String,
+    /// Nobody can want anything any more.
+    over: bool,
+    /// Locks that the system was asked for and hasn't answered about.
+    asked: Vec<Lock>,
+    /// What it said, and why not, since the machine was last wanted awake.
+    answers: Vec<(Lock, Result<(), String>)>,
+}
+
+impl State {
+    /// How long the machine is wanted awake from now on, as far as is known; `None`: not at all.
+    fn wanted(&self) -> Option<Wanted> {
+        if self.over {
+            return None;
+        }
+        if self.guards > 0 {
+            return Some(Wanted::Unbounded);
+        }
+        let left = self.until?.checked_duration_since(Instant::now())?;
+        (!left.is_zero()).then_some(Wanted::For(left))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Wanted {
+    Unbounded,
+    For(Duration),
+}
+
+impl Shared {
+    /// Short and without I/O, so that async code may wait for it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn hold(&self, reason: &str) {
+        let mut state = self.state();
+        // While the last guard's time isn't over, the keeper looks again by itself.
+        let is_first = state.wanted().is_none();
+        state.guards = state.guards.saturating_add(1);
+        if is_first {
+            reason.clone_into(&mut state.reason);
+            self.changed.notify_all();
+        }
+    }
+
+    pub(crate) fn release(&self, wait: Duration) {
+        let mut state = self.state();
+        let until = Instant::now().checked_add(wait);
+        state.guards = state.guards.saturating_sub(1);
+        state.until = state.until.max(until);
+        if state.guards == 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    pub(crate) fn end(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the machine is wanted awake, and tells why; `None` once that can't be any more.
+    pub(crate) fn wait_until_wanted(&self) -> Option<String> {
+        let mut state = self.state();
+        while !state.over {
+            if state.wanted().is_some() {
+                return Some(state.reason.clone());
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Waits until the machine isn't wanted awake any more.
+    pub(crate) fn wait_until_unwanted(&self) {
+        self.wait_while_wanted(None, |_| false);
+    }
+
+    /// Waits until the system has answered about all locks, `due` has come, or the machine isn't wanted awake any
+    /// more; returns what it has said by then.
+    pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, Result<(), String>)> {
+        let mut state = self.wait_while_wanted(due, |state| state.asked.is_empty());
+        std::mem::take(&mut state.answers)
+    }
+
+    fn wait_while_wanted(&self, due: Option<Instant>, enough: fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        while !enough(&state)
+            && let Some(wanted) = state.wanted()
+        {
+            let until_due = due.map(|due| due.saturating_duration_since(Instant::now()));
+            if until_due.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            let left = match wanted {
+                Wanted::Unbounded => until_due,
+                Wanted::For(left) => Some(until_due.map_or(left, |due| due.min(left))),
+            };
+            state = match left {
+                Some(left) => {
+                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        state
+    }
+
+    /// Notes that the system is asked for `lock`; false if it still hasn't answered the last time.
+    pub(crate) fn ask(&self, lock: Lock) -> bool {
+        let mut state = self.state();
+        let may = !state.asked.contains(&lock);
+        if may {
+            state.asked.push(lock);
+        }
+        may
+    }
+
+    pub(crate) fn answer(&self, lock: Lock, answer: Result<(), String>) {
+        let mut state = self.state();
+        state.asked.retain(|asked| *asked != lock);
+        state.answers.push((lock, answer));
+        self.changed.notify_all();
+    }
+}
