@@ -17,8 +17,8 @@ use crate::executor::HarnessExecutor;
 use crate::known::Known;
 use crate::{
     Blobs, Clock, Goal, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models, NoCallback,
-    NoHookPrograms, NoPower, ObserverReport, Observers, Power, RunObservers, Serving, StopHookHandler, SystemClock,
-    Toolbox,
+    NoHookPrograms, NoPower, ObserverReport, Observers, Power, RunObservers, Serving, StopHookHandler,
+    SystemClock, Toolbox,
 };
 
 /// Entries read at a time when a log is folded.

@@ -19,10 +19,19 @@ struct State {
     reason: String,
     /// Nobody can want anything any more.
     over: bool,
-    /// Locks that the system was asked for and hasn't answered about.
-    asked: Vec<Lock>,
-    /// What it said, and why not, since the machine was last wanted awake.
-    answers: Vec<(Lock, Result<(), String>)>,
+    /// What became of each lock when it was last asked for.
+    locks: Vec<(Lock, Standing)>,
+}
+
+/// What became of asking for a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The system hasn't answered.
+    Asked,
+    /// It was given.
+    Given,
+    /// It wasn't, for this reason.
+    Refused(String),
 }
 
 impl State {
@@ -36,6 +45,11 @@ impl State {
         }
         let left = self.until?.checked_duration_since(Instant::now())?;
         (!left.is_zero()).then_some(Wanted::For(left))
+    }
+
+    fn stand(&mut self, lock: Lock, standing: Standing) {
+        self.locks.retain(|(known, _)| *known != lock);
+        self.locks.push((lock, standing));
     }
 }
 
@@ -95,10 +109,11 @@ impl Shared {
     }
 
     /// Waits until the system has answered about all locks, `due` has come, or the machine isn't wanted awake any
-    /// more; returns what it has said by then.
-    pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, Result<(), String>)> {
-        let mut state = self.wait_while_wanted(due, |state| state.asked.is_empty());
-        std::mem::take(&mut state.answers)
+    /// more; returns how they stand then.
+    pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, Standing)> {
+        let is_answered =
+            |state: &State| state.locks.iter().all(|(_, standing)| *standing != Standing::Asked);
+        self.wait_while_wanted(due, is_answered).locks.clone()
     }
 
     fn wait_while_wanted(&self, due: Option<Instant>, enough: fn(&State) -> bool) -> MutexGuard<'_, State> {
@@ -127,17 +142,15 @@ impl Shared {
     /// Notes that the system is asked for `lock`; false if it still hasn't answered the last time.
     pub(crate) fn ask(&self, lock: Lock) -> bool {
         let mut state = self.state();
-        let may = !state.asked.contains(&lock);
+        let may = !state.locks.contains(&(lock, Standing::Asked));
         if may {
-            state.asked.push(lock);
+            state.stand(lock, Standing::Asked);
         }
         may
     }
 
-    pub(crate) fn answer(&self, lock: Lock, answer: Result<(), String>) {
-        let mut state = self.state();
-        state.asked.retain(|asked| *asked != lock);
-        state.answers.push((lock, answer));
+    pub(crate) fn answer(&self, lock: Lock, standing: Standing) {
+        self.state().stand(lock, standing);
         self.changed.notify_all();
     }
 }

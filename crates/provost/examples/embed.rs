@@ -1,4 +1,5 @@
-//! Provost inside another program: an agent with a tool and a stop hook of the program's own, taken turn by turn.
+//! Provost inside another program: an agent with a tool, a hook, a stop hook and an observer of the program's own, taken
+//! turn by turn.
 //!
 //! `cargo run -p provost --example embed`
 
@@ -11,9 +12,11 @@ use provost_event::{
     Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RunId,
     RunPolicy, SessionId, StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
 };
+use provost_harness::hooks::{HookOptions, HookRegistryError, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Models, StopHookContext, StopHookHandler, StopHookVerdict,
-    SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState, system_prompt,
+    AgentHarness, CostTracker, HarnessCallback, HarnessDeps, HookRegistry, Models, ObserverOptions,
+    Observers, StopHookContext, StopHookHandler, StopHookVerdict, SystemClock, Tool, ToolContext, ToolOutput,
+    Toolbox, TurnState, system_prompt,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{LocalHome, MemoryStore};
@@ -132,6 +135,17 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
     }
 }
 
+/// A hook: decides before each tool call. Others decide at other moments, each with its own few actions.
+fn hooks() -> Result<HookRegistry, HookRegistryError> {
+    let not_too_much = from_fn::<PreToolCall>(|asked| {
+        if asked.arguments.text().contains("1000") {
+            return PreToolCallAction::Deny("nobody takes a thousand at once".to_owned());
+        }
+        PreToolCallAction::Continue
+    });
+    HookRegistry::builder().on(HookOptions::new("not-too-much"), not_too_much).freeze()
+}
+
 /// Runs the agent; returns how it ended, and how many times there was more to do.
 pub(crate) async fn embedded() -> Result<(Outcome, u32), Box<dyn Error>> {
     let stock = Arc::new(Stock::default());
@@ -140,7 +154,11 @@ pub(crate) async fn embedded() -> Result<(Outcome, u32), Box<dyn Error>> {
     // `SqliteStore::open` keeps runs beyond the process.
     let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock))?);
     let models = Models::new().with("demo/scripted", Arc::new(ScriptedModel::parse(SCRIPT, "SCRIPT")?));
+    // An observer: sees everything on a thread of its own, and can't hold up or break the run.
+    let cost = CostTracker::new();
     let harness = AgentHarness::new(HarnessDeps {
+        hooks: hooks()?,
+        observers: Observers::new().with("cost", ObserverOptions::default(), cost.observer()),
         stop_hooks: vec![Arc::new(OddNumber(stock))],
         callback: Arc::new(Printing),
         ..HarnessDeps::new(home, models, tools)
@@ -153,7 +171,10 @@ pub(crate) async fn embedded() -> Result<(Outcome, u32), Box<dyn Error>> {
     loop {
         match run.run_turn(&cancel).await? {
             TurnState::Continue => turns += 1,
-            TurnState::Done(outcome) => return Ok((outcome, turns)),
+            TurnState::Done(outcome) => {
+                println!("{} tokens", cost.totals().all.usage.total());
+                return Ok((outcome, turns));
+            }
         }
     }
 }

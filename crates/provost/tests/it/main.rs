@@ -11,6 +11,8 @@ mod commands;
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod control_edges;
+#[cfg(test)]
 mod control_kill;
 #[cfg(test)]
 mod cost;

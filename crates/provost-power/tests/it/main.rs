@@ -1,0 +1,3 @@
+//! What the system is asked for, seen from a logind that stands in for the machine's.
+
+#![cfg(target_os = "linux")]
