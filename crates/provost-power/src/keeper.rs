@@ -20,9 +20,9 @@ pub(crate) fn keep(shared: &Arc<Shared>, answer_max: Duration) {
     while let Some(reason) = shared.wait_until_wanted() {
         let due = Instant::now().checked_add(answer_max);
         let asked = Lock::ALL.iter().filter_map(|lock| ask(shared, *lock, &reason)).collect::<Vec<_>>();
-        let missing = missing(&shared.wait_for_answers(due));
+        let missing = missing(&shared.wait_for_answers(due), answer_max);
         // Each time anew it would be the same again in most cases.
-        if told.as_ref() != Some(&missing) {
+        if let Some(missing) = missing.filter(|missing| told.as_ref() != Some(missing)) {
             tell(&missing);
             told = Some(missing);
         }
@@ -58,14 +58,22 @@ fn hold(lock: Lock, reason: &str, answers: &Shared, released: &Receiver<Infallib
     }
 }
 
-/// The locks that aren't held, each with the reason.
-fn missing(locks: &[(Lock, Standing)]) -> Vec<String> {
-    let why = |(lock, standing): &(Lock, Standing)| match standing {
-        Standing::Given => None,
-        Standing::Asked => Some(format!("{lock}: the system hasn't answered")),
-        Standing::Refused(why) => Some(format!("{lock}: {why}")),
-    };
-    locks.iter().filter_map(why).collect()
+/// The locks that aren't held, each with the reason; `None` if it is too early to tell.
+fn missing(locks: &[(Lock, Standing)], answer_max: Duration) -> Option<Vec<String>> {
+    let mut missing = Vec::new();
+    for (lock, standing) in locks {
+        match standing {
+            Standing::Given => {}
+            Standing::Refused(why) => missing.push(format!("{lock}: {why}")),
+            Standing::Asked(since) if since.elapsed() >= answer_max => {
+                missing.push(format!("{lock}: the system hasn't answered"));
+            }
+            Standing::Asked(_) => return None,
+        }
+    }
+    // In the same order each time, whichever was answered first.
+    missing.sort();
+    Some(missing)
 }
 
 fn tell(missing: &[String]) {

@@ -26,8 +26,8 @@ struct State {
 /// What became of asking for a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The system hasn't answered.
-    Asked,
+    /// The system hasn't answered since then.
+    Asked(Instant),
     /// It was given.
     Given,
     /// It wasn't, for this reason.
@@ -105,14 +105,14 @@ impl Shared {
 
     /// Waits until the machine isn't wanted awake any more.
     pub(crate) fn wait_until_unwanted(&self) {
-        self.wait_while_wanted(None, |_| false);
+        drop(self.wait_while_wanted(None, |_| false));
     }
 
     /// Waits until the system has answered about all locks, `due` has come, or the machine isn't wanted awake any
     /// more; returns how they stand then.
     pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, Standing)> {
         let is_answered =
-            |state: &State| state.locks.iter().all(|(_, standing)| *standing != Standing::Asked);
+            |state: &State| !state.locks.iter().any(|(_, standing)| matches!(standing, Standing::Asked(_)));
         self.wait_while_wanted(due, is_answered).locks.clone()
     }
 
@@ -142,11 +142,13 @@ impl Shared {
     /// Notes that the system is asked for `lock`; false if it still hasn't answered the last time.
     pub(crate) fn ask(&self, lock: Lock) -> bool {
         let mut state = self.state();
-        let may = !state.locks.contains(&(lock, Standing::Asked));
-        if may {
-            state.stand(lock, Standing::Asked);
+        let is_open =
+            |(asked, standing): &(Lock, _)| *asked == lock && matches!(standing, Standing::Asked(_));
+        if state.locks.iter().any(is_open) {
+            return false;
         }
-        may
+        state.stand(lock, Standing::Asked(Instant::now()));
+        true
     }
 
     pub(crate) fn answer(&self, lock: Lock, standing: Standing) {

@@ -7,10 +7,12 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context as _;
 use provost_event::{AgentPolicy, ModelPolicy, Pace, RunPolicy};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Model, Models, Observers, SystemClock, Toolbox, system_prompt,
+    AgentHarness, HarnessCallback, HarnessDeps, Model, Models, NoPower, Observers, Power, SystemClock,
+    Toolbox, system_prompt,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings, ResolveError, resolve};
+use provost_power::KeepAwake;
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
@@ -90,17 +92,22 @@ impl Place {
             header_env: around.variables.clone().into_iter().collect(),
             extra_env: Vec::new(),
         });
+        let power: Arc<dyn Power> = match around.power {
+            Some(power) => Arc::new(power),
+            None => Arc::new(NoPower),
+        };
         AgentHarness::new(HarnessDeps {
             callback: around.callback,
             observers: around.observers,
             hook_programs: Arc::new(programs),
+            power,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             ..HarnessDeps::new(home, Models::new().with(model.policy.name, model.model), tools())
         })
     }
 }
 
-/// Who watches, and what hooks may be told of.
+/// Who watches, what hooks may be told of, and what keeps the machine awake.
 pub(crate) struct Around<'a> {
     /// What shows the run.
     pub(crate) callback: Arc<dyn HarnessCallback>,
@@ -108,6 +115,13 @@ pub(crate) struct Around<'a> {
     pub(crate) observers: Observers,
     /// The environment; headers of hooks may name what is in it.
     pub(crate) variables: &'a Variables,
+    /// Keeps the machine awake.
+    pub(crate) power: Option<KeepAwake>,
+}
+
+/// What keeps the machine awake while agents work, if anything is to.
+pub(crate) fn power(settings: &Settings) -> Option<KeepAwake> {
+    settings.keep_awake.then(KeepAwake::default)
 }
 
 fn tools() -> Toolbox {

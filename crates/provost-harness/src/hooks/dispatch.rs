@@ -53,8 +53,7 @@ impl<'a> Dispatch<'a> {
                 HookContract::Claude if claude_asked => continue,
                 HookContract::Claude => {
                     claude_asked = true;
-                    let claude = |(_, hook): &(usize, &HookPolicy)| hook.contract == HookContract::Claude;
-                    self.side_by_side(self.meant().filter(claude)).await
+                    self.side_by_side(self.claude_hooks().into_iter()).await
                 }
             };
             let stops = news.iter().any(Heard::stops);
@@ -63,20 +62,43 @@ impl<'a> Dispatch<'a> {
                 break;
             }
         }
-        heard.sort_by_key(|heard| heard.place);
+        let moments = moments(&self.question.subject);
+        let moment = |heard: &Heard<'_>| moments.iter().position(|moment| *moment == heard.hook.moment);
+        heard.sort_by_key(|heard| (moment(heard), heard.place));
         heard.into_iter().map(|heard| heard.report).collect()
     }
 
     /// Asks everybody side by side, whatever the others say; in the policy's order, with the hooks they are of.
     pub(crate) async fn everybody(self) -> Vec<(&'a HookPolicy, HookReport)> {
-        let heard = self.side_by_side(self.meant()).await;
+        let claude = self.claude_hooks();
+        let once = |(place, hook): &(usize, &HookPolicy)| {
+            hook.contract != HookContract::Claude || claude.iter().any(|(chosen, _)| chosen == place)
+        };
+        let heard = self.side_by_side(self.meant().filter(once)).await;
         heard.into_iter().map(|heard| (heard.hook, heard.report)).collect()
     }
 
-    /// The hooks of the question's moments, with their places in the policy.
+    /// The hooks of the question's moments, moment after moment, with their places in the policy.
     fn meant(&self) -> impl Iterator<Item = (usize, &'a HookPolicy)> + use<'a> {
-        let moments = moments(&self.question.subject);
-        self.hooks.iter().enumerate().filter(move |(_, hook)| moments.contains(&hook.moment))
+        let (moments, hooks) = (moments(&self.question.subject), self.hooks);
+        moments
+            .iter()
+            .flat_map(move |moment| hooks.iter().enumerate().filter(move |(_, hook)| hook.moment == *moment))
+    }
+
+    /// Those with Claude Code's contract that want to be asked; by that contract the same program is asked once,
+    /// whatever the number of places that name it.
+    fn claude_hooks(&self) -> Vec<(usize, &'a HookPolicy)> {
+        let mut chosen: Vec<(usize, &HookPolicy)> = Vec::new();
+        for (place, hook) in self.meant().filter(|(_, hook)| hook.contract == HookContract::Claude) {
+            let same = |(_, other): &(usize, &HookPolicy)| {
+                other.moment == hook.moment && other.program == hook.program && hook.program.is_some()
+            };
+            if !chosen.iter().any(same) && (hook.program.is_none() || self.wants(hook)) {
+                chosen.push((place, hook));
+            }
+        }
+        chosen
     }
 
     async fn side_by_side(&self, hooks: impl Iterator<Item = (usize, &'a HookPolicy)>) -> Vec<Heard<'a>> {

@@ -150,7 +150,7 @@ fn program(name: &str, moment: HookMoment) -> HookPolicy {
         moment,
         matcher: None,
         condition: None,
-        program: Some(HookProgram::Shell { command: "true".to_owned() }),
+        program: Some(HookProgram::Shell { command: name.to_owned() }),
         contract: HookContract::Provost,
         timeout_ms: 2_000,
         on_failure: OnFailure::Continue,
@@ -307,6 +307,21 @@ fn names(reports: &[HookReport]) -> Vec<&str> {
 
 fn failed(why: &str) -> HookDecision {
     HookDecision::Failed(why.to_owned())
+}
+
+/// By that contract a program that several places name is asked once for each occasion.
+#[tokio::test]
+async fn the_same_program_is_asked_once_by_claude_codes_contract_and_each_time_by_ours() {
+    let again = |mut hook: HookPolicy| {
+        hook.name.push_str("-again");
+        hook
+    };
+    let hooks = vec![claude("a"), again(claude("a")), claude("b"), before("c"), again(before("c"))];
+    let reports = Scene::new(as_named(), hooks).before_a_call().await;
+    assert_eq!(names(&reports), ["a", "b", "c", "c-again"]);
+    let unwanted = Programs { unwanted: &["a"], ..as_named() };
+    let reports = Scene::new(unwanted, vec![claude("a"), again(claude("a"))]).before_a_call().await;
+    assert_eq!(names(&reports), ["a-again"], "only one that is meant keeps another from being asked");
 }
 
 #[tokio::test]

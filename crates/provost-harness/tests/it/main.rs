@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod control_faults;
+#[cfg(test)]
 mod control_observers;
+#[cfg(test)]
+mod control_stage;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]

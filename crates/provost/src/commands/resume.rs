@@ -21,7 +21,7 @@ use crate::render::{Progress, amount, duration};
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Chosen, Place, Variables, providers, variables, words};
+use crate::wiring::{Around, Chosen, Place, Variables, power, providers, variables, words};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -46,7 +46,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let heads = HashMap::from([(run.into(), state.head()), (root, read_actor(&*home, root).await?.head())]);
     let asks = who_asks(progress);
     let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), asks, heads));
-    let around = Around { callback: watcher.clone(), observers, variables: &variables };
+    let power = power(settings);
+    let around = Around { callback: watcher.clone(), observers, variables: &variables, power };
     let opened = place.harness(home.clone(), model, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     if state.outcome().is_some() {

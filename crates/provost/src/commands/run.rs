@@ -19,7 +19,7 @@ use crate::settings::{Folders, Request, Scope, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Variables, choose_model, policy, variables};
+use crate::wiring::{Around, Place, Variables, choose_model, policy, power, variables};
 
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
@@ -41,7 +41,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let progress = Progress::choose(args.shown);
     let asks = who_asks(progress);
     let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
-    let around = Around { callback: watcher.clone(), observers, variables: &variables };
+    let power = power(&settled.settings);
+    let around = Around { callback: watcher.clone(), observers, variables: &variables, power };
     let harness = place.harness(home.clone(), model, around);
     let id = RunId::from_entropy(fastrand::u64(..));
     let harness = harness.start(id, goal, policy).await;

@@ -13,7 +13,7 @@ use super::stop_hook::STOP_HOOK;
 use super::table::SETTINGS;
 use super::{Folders, Loading, imported};
 use crate::observers::{observers, telemetry};
-use crate::wiring::{Place, Variables, choose_model, policy, providers};
+use crate::wiring::{Place, Variables, choose_model, policy, power, providers};
 
 /// All that a run gets of its settings, as text.
 #[track_caller]
@@ -35,11 +35,12 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
     let providers = providers(&settled.settings, &variables);
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         policy(&settled.settings, model, folder),
         Place::new(&settled.settings, &folders).observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
+        power(&settled.settings),
         providers.providers.iter().collect::<Vec<_>>(),
         providers.keys.keys(),
         providers.facts("mine/big"),

@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) instructions: String,
     /// Tokens of an answer.
     pub(crate) output_tokens_max: Option<u32>,
+    /// Whether the machine is kept awake while an agent works.
+    pub(crate) keep_awake: bool,
     /// The engine's limits, the turns' included.
     pub(crate) limits: Limits,
     /// The run's limits.

@@ -79,6 +79,14 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         ..agent("effort")
     },
     Setting {
+        kind: Kind::Truth(|s, truth| s.keep_awake = truth),
+        otherwise: Otherwise::Is("true"),
+        example: "false",
+        words: "Whether the machine is kept from falling asleep while an agent works: thinks, runs a tool, is checked by \
+                hooks. While somebody's consent is waited for, it may sleep.",
+        ..agent("keep_awake")
+    },
+    Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |s, n| s.budget.tokens = Some(n) },
         otherwise: Otherwise::Unset("no limit"),
         example: "2_000_000",
@@ -323,6 +331,7 @@ impl Settings {
             model: String::new(),
             instructions: String::new(),
             output_tokens_max: None,
+            keep_awake: false,
             limits: Limits::default(),
             budget: Budget::default(),
             effort: None,

@@ -158,7 +158,7 @@ answers:
 #[test]
 fn a_question_outlives_the_runs_time_and_more_time_brings_it_back() {
     let scene = Scene::scripted(ONE)
-        .with_settings("[permissions]\nask = [\"shell\"]\n[budget]\nwall_time = \"1s\"\n");
+        .with_settings("[permissions]\nask = [\"shell\"]\n[budget]\nwall_time = \"2s\"\n");
     let ran = scene.provost(&["run", "x"]);
     check(&ran, 3);
     let name = names(&scene);

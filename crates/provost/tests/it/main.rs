@@ -15,6 +15,8 @@ mod control_edges;
 #[cfg(test)]
 mod control_kill;
 #[cfg(test)]
+mod control_rules;
+#[cfg(test)]
 mod cost;
 #[cfg(test)]
 mod embedding;

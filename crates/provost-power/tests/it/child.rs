@@ -1,0 +1,128 @@
+//! A process that keeps the machine awake as it is told. Where its bus is stands in its environment, which a test
+//! can't change for itself.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use provost_harness::{Power as _, PowerGuard};
+use provost_power::{KeepAwake, KeepAwakeOptions};
+
+const REASON: &str = "Provost agent loop";
+const OPTIONS: &str = "KEEP_AWAKE_TEST_OPTIONS";
+const ANSWER: &str = "took_us=";
+
+/// Not a test: what the process does. Without orders it does nothing.
+#[test]
+fn does_as_told() {
+    let Ok(options) = std::env::var(OPTIONS) else { return };
+    let (linger, answer_max) = options.split_once(' ').unwrap();
+    let time = |ms: &str| Duration::from_millis(ms.parse().unwrap());
+    let options = KeepAwakeOptions { linger: time(linger), answer_max: time(answer_max) };
+    tracing_subscriber::fmt()
+        .with_env_filter("provost_power=debug")
+        .without_time()
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
+    let mut power = Some(KeepAwake::new(options));
+    let mut guards = Vec::new();
+    for order in std::io::stdin().lines() {
+        let began = Instant::now();
+        obey(&order.unwrap(), &mut power, &mut guards);
+        println!("{ANSWER}{}", began.elapsed().as_micros());
+    }
+}
+
+fn obey(order: &str, power: &mut Option<KeepAwake>, guards: &mut Vec<Box<dyn PowerGuard>>) {
+    let hold = |power: &Option<KeepAwake>| power.as_ref().unwrap().hold(REASON);
+    match order {
+        "hold" => guards.push(hold(power)),
+        "release" => drop(guards.pop().unwrap()),
+        "release later" => guards.pop().unwrap().release_after(Duration::from_secs(600)),
+        "panic" => {
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                let _guard = hold(power);
+                panic!("as told");
+            }));
+            assert!(panicked.is_err());
+        }
+        "hold and release often" => (0..10_000).for_each(|_| drop(hold(power))),
+        "end" => drop(power.take()),
+        _ => panic!("`{order}` is no order"),
+    }
+}
+
+/// Such a process, as a test sees it.
+pub(crate) struct Holder {
+    child: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Holder {
+    /// One whose system bus is at `address`.
+    pub(crate) fn new(address: &str, options: KeepAwakeOptions) -> Self {
+        let options = format!("{} {}", options.linger.as_millis(), options.answer_max.as_millis());
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child::does_as_told", "--nocapture"])
+            .env(OPTIONS, options)
+            .env("DBUS_SYSTEM_BUS_ADDRESS", address)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, orders, answers }
+    }
+
+    /// Has it obey, and returns how long that took it.
+    #[track_caller]
+    pub(crate) fn order(&mut self, order: &str) -> Duration {
+        writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
+        loop {
+            let mut line = String::new();
+            let length = self.answers.read_line(&mut line).unwrap();
+            assert!(length > 0, "it ended at `{order}`");
+            // What stands before it is the test runner's.
+            if let Some((_, time)) = line.split_once(ANSWER) {
+                return Duration::from_micros(time.trim().parse().unwrap());
+            }
+        }
+    }
+
+    /// Waits until it has said a line, and returns that.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        let said = self.child.stderr.as_mut().unwrap();
+        let mut byte = [0];
+        while !line.ends_with('\n') && std::io::Read::read(said, &mut byte).unwrap() > 0 {
+            line.push(char::from(byte[0]));
+        }
+        line.trim().to_owned()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Has it end by itself, and returns what it said that nobody has read.
+    pub(crate) fn end(mut self) -> String {
+        drop(self.orders.take());
+        let mut said = String::new();
+        std::io::Read::read_to_string(self.child.stderr.as_mut().unwrap(), &mut said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
