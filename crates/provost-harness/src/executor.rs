@@ -12,6 +12,7 @@ use crate::power::{REASON, wait_after};
 use crate::{HarnessDeps, Home, RunObservers};
 
 mod hooks;
+mod links;
 mod log_file;
 mod stop;
 mod think;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use provost_engine::Permissions;
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 
 use crate::executor::LogFile;
@@ -21,6 +22,7 @@ pub(crate) struct Opening {
     pub(crate) tools: Arc<[ToolSpec]>,
     /// The workspace without symlinks, or as it was given where it isn't there.
     pub(crate) workspace: Arc<Path>,
+    pub(crate) permissions: Permissions,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +60,7 @@ impl Known {
             started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
         let opening = Arc::new(Opening {
             tools: started.policy.tools.clone().into(),
+            permissions: Permissions::of_policy(&started.policy.permissions, &workspace),
             workspace: workspace.into(),
             policy: started.policy.clone(),
         });

@@ -18,8 +18,8 @@ struct Asked {
 pub(crate) fn keep(shared: &Arc<Shared>, answer_max: Duration) {
     let mut told = None;
     while let Some(reason) = shared.wait_until_wanted() {
-        let due = Instant::now().checked_add(answer_max);
         let asked = Lock::ALL.iter().filter_map(|lock| ask(shared, *lock, &reason)).collect::<Vec<_>>();
+        let due = Instant::now().checked_add(answer_max);
         let missing = missing(&shared.wait_for_answers(due), answer_max);
         // Each time anew it would be the same again in most cases.
         if let Some(missing) = missing.filter(|missing| told.as_ref() != Some(missing)) {

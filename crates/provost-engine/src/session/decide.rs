@@ -216,6 +216,10 @@ impl Deciding<'_> {
             }
             return;
         }
+        if outcome.is_final() {
+            // An operator who says it again doesn't wait for the last hooks.
+            self.state.closing().into_iter().for_each(|seq| self.step.abort(seq));
+        }
         // A second wish counts only when it is the harder one.
         if self.state.stopping.as_ref().is_some_and(|first| first.is_final() || !outcome.is_final()) {
             return;

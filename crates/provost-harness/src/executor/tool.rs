@@ -9,6 +9,8 @@ use provost_event::{BlobId, EffectId, Image, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
+use super::links::leads_astray;
+use crate::known::Opening;
 use crate::output::cut_middle;
 use crate::{ImageData, Tool, ToolContext, ToolOutput};
 
@@ -23,12 +25,9 @@ impl HarnessExecutor {
         cancel: &CancellationToken,
     ) -> ToolResult {
         let started = self.deps.clock.now();
-        let output = match self.context(id, run, cancel).await {
-            Ok(context) => match self.deps.tools.get(&run.tool) {
-                Some(tool) => self.within_time(&**tool, run, &context).await,
-                None => ToolOutput::rejected(format!("The tool `{}` can't be run here.", run.tool)),
-            },
-            Err(message) => ToolOutput::error(message),
+        let output = match self.known.opening(self.home(), run.session).await {
+            Ok(opening) => self.made(id, run, &opening, cancel).await,
+            Err(error) => ToolOutput::error(error.to_string()),
         };
         let images = self.keep(&output.images).await;
         let (mut text, whole) = self.cut(output.text, run.output_bytes_max).await;
@@ -46,22 +45,28 @@ impl HarnessExecutor {
         }
     }
 
-    async fn context(
+    async fn made(
         &self,
         id: EffectId,
         run: &ToolRun,
+        opening: &Opening,
         cancel: &CancellationToken,
-    ) -> Result<ToolContext, String> {
-        let opening =
-            self.known.opening(self.home(), run.session).await.map_err(|error| error.to_string())?;
-        Ok(ToolContext {
+    ) -> ToolOutput {
+        let Some(tool) = self.deps.tools.get(&run.tool) else {
+            return ToolOutput::rejected(format!("The tool `{}` can't be run here.", run.tool));
+        };
+        if let Some(why) = leads_astray(run, opening).await {
+            return ToolOutput { status: ToolStatus::Denied, ..ToolOutput::rejected(why) };
+        }
+        let context = ToolContext {
             effect: id,
             workspace: opening.workspace.clone(),
             memory: run.memory.clone(),
             timeout: Duration::from_millis(run.timeout_ms),
             cancel: cancel.child_token(),
             blobs: self.deps.blobs(),
-        })
+        };
+        self.within_time(&**tool, run, &context).await
     }
 
     /// Lets the tool run until it is done, its time is over, or the call is cancelled; in the latter cases it is

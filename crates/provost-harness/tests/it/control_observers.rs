@@ -70,7 +70,7 @@ async fn no_observer_holds_a_run_up_and_their_counts_add_up() {
     let released = std::sync::Mutex::new(Some(released));
     let observers = Observers::new()
         .with("good", ObserverOptions { queue_max: 1_000_000, ..small(1) }, |_| observe_with(|_| Ok(())))
-        .with("panics", small(100_000), |_| observe_with(|_| panic!("boom")))
+        .with("panics", small(100_000), |_| observe_with(|_| std::panic::resume_unwind(Box::new("boom"))))
         .with("fails", small(100_000), |_| observe_with(|_| Err("no".into())))
         .with("slow", small(8), |_| {
             observe_with(|_| {

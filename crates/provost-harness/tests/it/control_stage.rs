@@ -31,10 +31,13 @@ pub(crate) const ONE: &str =
     "answers: [{tools: [{act: {n: 1}}]}, {text: 'all is well'}, {text: 'still well'}]";
 pub(crate) const TWO: &str = "answers: [{tools: [{act: {n: 1}}, {act: {n: 2}}]}, {text: 'all is well'}]";
 
+/// What a model was asked each time, a line for each part.
+pub(crate) type Tape = Arc<Mutex<Vec<Vec<String>>>>;
+
 /// Hands questions on to a model and keeps what it was asked, a line for each part.
 pub(crate) struct Tapped {
     model: ScriptedModel,
-    pub(crate) tape: Arc<Mutex<Vec<Vec<String>>>>,
+    pub(crate) tape: Tape,
 }
 
 #[async_trait]
@@ -104,7 +107,7 @@ pub(crate) struct Bench {
 pub(crate) struct Stage {
     pub(crate) run: Harness,
     pub(crate) home: Arc<LocalHome>,
-    pub(crate) tape: Arc<Mutex<Vec<Vec<String>>>>,
+    pub(crate) tape: Tape,
     pub(crate) called: Arc<AtomicU32>,
 }
 
@@ -146,11 +149,8 @@ impl Bench {
         Stage { run, home, tape, called }
     }
 
-    pub(crate) fn harness(
-        self,
-        home: Arc<LocalHome>,
-    ) -> (AgentHarness, Arc<Mutex<Vec<Vec<String>>>>, Arc<AtomicU32>, RunPolicy) {
-        let (tape, called) = (Arc::<Mutex<Vec<Vec<String>>>>::default(), Arc::new(AtomicU32::new(0)));
+    pub(crate) fn harness(self, home: Arc<LocalHome>) -> (AgentHarness, Tape, Arc<AtomicU32>, RunPolicy) {
+        let (tape, called) = (Tape::default(), Arc::new(AtomicU32::new(0)));
         let model =
             Tapped { model: ScriptedModel::parse(&self.script, "script").unwrap(), tape: tape.clone() };
         let tool = Act { spec: spec(self.access), called: called.clone() };

@@ -4,6 +4,8 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use provost_harness::{Power as _, PowerGuard};
@@ -12,6 +14,8 @@ use provost_power::{KeepAwake, KeepAwakeOptions};
 const REASON: &str = "Provost agent loop";
 const OPTIONS: &str = "KEEP_AWAKE_TEST_OPTIONS";
 const ANSWER: &str = "took_us=";
+/// How long a line may take before a test gives up on it.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Not a test: what the process does. Without orders it does nothing.
 #[test]
@@ -59,6 +63,7 @@ pub(crate) struct Holder {
     child: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
+    said: Receiver<String>,
 }
 
 impl Holder {
@@ -76,7 +81,10 @@ impl Holder {
             .unwrap();
         let orders = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, orders, answers }
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let (sender, said) = channel();
+        thread::spawn(move || errors.lines().for_each(|line| drop(sender.send(line.unwrap()))));
+        Self { child, orders, answers, said }
     }
 
     /// Has it obey, and returns how long that took it.
@@ -95,14 +103,9 @@ impl Holder {
     }
 
     /// Waits until it has said a line, and returns that.
-    pub(crate) fn line(&mut self) -> String {
-        let mut line = String::new();
-        let said = self.child.stderr.as_mut().unwrap();
-        let mut byte = [0];
-        while !line.ends_with('\n') && std::io::Read::read(said, &mut byte).unwrap() > 0 {
-            line.push(char::from(byte[0]));
-        }
-        line.trim().to_owned()
+    #[track_caller]
+    pub(crate) fn line(&self) -> String {
+        self.said.recv_timeout(DEADLINE).expect("a line")
     }
 
     pub(crate) fn kill(&mut self) {
@@ -111,11 +114,10 @@ impl Holder {
     }
 
     /// Has it end by itself, and returns what it said that nobody has read.
-    pub(crate) fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> Vec<String> {
         drop(self.orders.take());
-        let mut said = String::new();
-        std::io::Read::read_to_string(self.child.stderr.as_mut().unwrap(), &mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{said}");
+        let said = self.said.iter().collect::<Vec<_>>();
+        assert!(self.child.wait().unwrap().success(), "{said:?}");
         said
     }
 }

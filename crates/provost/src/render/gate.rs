@@ -26,10 +26,16 @@ pub(super) fn hooks_asked(entry: &HooksAsked) -> Saying {
 pub(super) fn hooks_decided(entry: &HooksDecided) -> Saying {
     let lines = entry.reports.iter().filter_map(report).collect::<Vec<_>>();
     let Some((first, others)) = lines.split_first() else {
-        let names = entry.reports.iter().map(|report| report.hook.as_str()).collect::<Vec<_>>();
-        return Saying::detail(match names.as_slice() {
-            [] => "no hook was asked".to_owned(),
-            names => format!("nothing against it: {}", names.join(", ")),
+        let names = |allows: bool| {
+            let of = entry.reports.iter().filter(|report| (report.decision == HookDecision::Allow) == allows);
+            of.map(|report| report.hook.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let (allow, others) = (names(true), names(false));
+        return Saying::detail(match (allow.as_str(), others.as_str()) {
+            ("", "") => "no hook was asked".to_owned(),
+            ("", others) => format!("nothing against it: {others}"),
+            (allow, "") => format!("allowed by {allow}"),
+            (allow, others) => format!("allowed by {allow}; nothing against it: {others}"),
         });
     };
     Saying::kept(Tag::HooksObject, first).with(others.iter().cloned())
@@ -44,7 +50,11 @@ fn report(report: &HookReport) -> Option<String> {
         reason => format!(": {}", one_line(reason, WIDTH_MAX)),
     };
     let said = match &report.decision {
-        HookDecision::Continue | HookDecision::Allow => None,
+        HookDecision::Continue => None,
+        HookDecision::Allow if report.moment == HookMoment::Approval => {
+            Some(format!("hook {name} agrees to it"))
+        }
+        HookDecision::Allow => None,
         HookDecision::Ask(reason) => Some(format!("hook {name} wants somebody asked{}", because(reason))),
         HookDecision::Deny(reason) => Some(format!("hook {name} says no{}", because(reason))),
         HookDecision::Pause(reason) => Some(format!("hook {name} pauses the run{}", because(reason))),

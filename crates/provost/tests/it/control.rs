@@ -141,6 +141,20 @@ fn exit_status_three_ends_the_run_with_status_five() {
     }
 }
 
+/// A hook that gives no answer: it is told of, and `done` is what was done all the same.
+#[track_caller]
+fn silent(settings: &str, done: &str) {
+    let scene = scene(ONE, settings);
+    let ran = scene.provost(&["run", "x"]);
+    check(&ran, 0);
+    assert_eq!(effects(&scene), done, "{settings}");
+    let log = log(&scene);
+    lawful(&log);
+    let said = decisions(&log, "gone");
+    assert!(said.len() == 1 && said[0]["failed"].is_string(), "{settings}: {said:?}");
+    assert!(ran.stderr.contains("gone"), "who watches is told: {}", ran.stderr);
+}
+
 #[test]
 fn a_hook_that_cant_start_fails_closed_before_a_tool_unless_told_otherwise() {
     let program = |more: &str| {
@@ -148,27 +162,19 @@ fn a_hook_that_cant_start_fails_closed_before_a_tool_unless_told_otherwise() {
             "[[hooks]]\nevent = \"pre_tool_call\"\nname = \"gone\"\nprogram = \"/no/such/program\"\n{more}"
         )
     };
-    for (settings, done) in [
-        (program(""), ""),
-        (program("on_failure = \"continue\"\n"), "one\n"),
-        (program("on_failure = \"deny\"\n"), ""),
-        (program("contract = \"claude\"\n"), "one\n"),
-        (program("contract = \"claude\"\non_failure = \"deny\"\n"), ""),
-        (hook("pre_tool_call", "gone", "/no/such/program", ""), ""),
-        (hook("pre_tool_call", "gone", "kill -9 $$", ""), ""),
-        (hook("pre_tool_call", "gone", "sleep 20", "timeout_secs = 1"), ""),
-        (hook("post_tool_call", "gone", "/no/such/program", ""), "one\n"),
-    ] {
-        let scene = scene(ONE, &settings);
-        let ran = scene.provost(&["run", "x"]);
-        check(&ran, 0);
-        assert_eq!(effects(&scene), done, "{settings}");
-        let log = log(&scene);
-        lawful(&log);
-        let said = decisions(&log, "gone");
-        assert!(said.len() == 1 && said[0]["failed"].is_string(), "{settings}: {said:?}");
-        assert!(ran.stderr.contains("gone"), "who watches is told: {}", ran.stderr);
-    }
+    silent(&program(""), "");
+    silent(&program("on_failure = \"continue\"\n"), "one\n");
+    silent(&program("on_failure = \"deny\"\n"), "");
+    silent(&program("contract = \"claude\"\n"), "one\n");
+    silent(&program("contract = \"claude\"\non_failure = \"deny\"\n"), "");
+}
+
+#[test]
+fn a_hook_that_dies_or_hangs_fails_closed_before_a_tool_and_open_behind_it() {
+    silent(&hook("pre_tool_call", "gone", "/no/such/program", ""), "");
+    silent(&hook("pre_tool_call", "gone", "kill -9 $$", ""), "");
+    silent(&hook("pre_tool_call", "gone", "sleep 20", "timeout_secs = 1"), "");
+    silent(&hook("post_tool_call", "gone", "/no/such/program", ""), "one\n");
 }
 
 #[test]
@@ -388,7 +394,6 @@ fn neither_hooks_nor_stop_hooks_nor_tools_have_a_key_in_their_environment() {
 
 #[test]
 #[cfg(target_os = "linux")]
-#[ignore = "the guard keeps Provost's environment, and whoever is below it can read that"]
 fn nor_is_one_in_the_environment_of_the_process_above_them() {
     let scene = dumped("/proc/$PPID/environ");
     for name in DUMPERS {

@@ -41,9 +41,23 @@ fn a_hooks_allow_lifts_the_default_question_but_no_pattern() {
     }
 }
 
+/// None of `commands` does anything where `rm` is denied.
+#[track_caller]
+fn nothing_is_done(commands: &[&str]) {
+    for command in commands {
+        let script = format!(
+            "answers:\n  - tools: [{{ shell: {{ command: \"{command}\" }} }}]\n  - text: as you wish\n"
+        );
+        let scene = Scene::scripted(&script).with_settings("[permissions]\ndeny = [\"shell(rm *)\"]\n");
+        scene.write("work/gone/file", "");
+        check(&scene.provost(&["run", "x"]), 0);
+        assert!(scene.path("work/gone/file").exists() && effects(&scene).is_empty(), "{command}");
+    }
+}
+
 #[test]
-fn a_denied_part_denies_the_whole_command() {
-    for command in [
+fn a_denied_part_denies_a_chain() {
+    nothing_is_done(&[
         "echo fine >> effects && rm -rf gone",
         "echo fine >> effects; rm -rf gone",
         "echo fine >> effects | rm -rf gone",
@@ -57,6 +71,12 @@ fn a_denied_part_denies_the_whole_command() {
         "if true; then rm -rf gone; fi; echo fine >> effects",
         "cat <(rm -rf gone); echo fine >> effects",
         "sudo rm -rf gone; echo fine >> effects",
+    ]);
+}
+
+#[test]
+fn a_denied_part_denies_what_wraps_it() {
+    nothing_is_done(&[
         "env A=1 rm -rf gone; echo fine >> effects",
         "A=1 rm -rf gone; echo fine >> effects",
         "sh -c 'rm -rf gone'; echo fine >> effects",
@@ -70,6 +90,12 @@ fn a_denied_part_denies_the_whole_command() {
         "echo fine >> effects\\nrm -rf gone",
         "nohup rm -rf gone >/dev/null; echo fine >> effects",
         "find . -name gone -exec rm -rf {} +; echo fine >> effects",
+    ]);
+}
+
+#[test]
+fn a_denied_part_denies_what_holds_it() {
+    nothing_is_done(&[
         "eval 'rm -rf gone'; echo fine >> effects",
         "rm  -rf gone; echo fine >> effects",
         "rm -rf \\\\\\ngone; echo fine >> effects",
@@ -81,15 +107,7 @@ fn a_denied_part_denies_the_whole_command() {
         "case a in a) rm -rf gone;; esac; echo fine >> effects",
         "cat <<EOF\\n$(rm -rf gone)\\nEOF\\necho fine >> effects",
         "echo ${x:-$(rm -rf gone)} >> effects",
-    ] {
-        let script = format!(
-            "answers:\n  - tools: [{{ shell: {{ command: \"{command}\" }} }}]\n  - text: as you wish\n"
-        );
-        let scene = Scene::scripted(&script).with_settings("[permissions]\ndeny = [\"shell(rm *)\"]\n");
-        scene.write("work/gone/file", "");
-        check(&scene.provost(&["run", "x"]), 0);
-        assert!(scene.path("work/gone/file").exists() && effects(&scene).is_empty(), "{command}");
-    }
+    ]);
 }
 
 // ---- stop hooks -----------------------------------------------------------------------------------------------------
