@@ -23,6 +23,7 @@ mod decide;
 mod fold;
 mod gate;
 mod hear;
+mod recover;
 mod size;
 mod stop;
 

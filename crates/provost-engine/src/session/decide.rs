@@ -1,13 +1,11 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksDecided, ModelCalled,
-    Outcome, PauseReason, Paused, ResumeCause, Resumed, Retry, RetryCause, Seq, SessionStarted,
-    StopRequested, ToolStatus, TurnEnded, Usage, UserMessage,
+    Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ModelCalled, Outcome, Paused,
+    ResumeCause, Resumed, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase};
-use crate::event::ToolResult;
 use crate::{Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote, Think};
 
 impl Deciding<'_> {
@@ -265,101 +263,6 @@ impl Deciding<'_> {
             | Phase::Compacting(_) => {}
         }
     }
-
-    /// Nobody performs the open effects any more: each is made again or counted as lost.
-    fn recover(&mut self, fresh: &[Seq]) {
-        if self.state.outcome.is_some() {
-            return;
-        }
-        let (lost, running) =
-            (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
-        let timers = self.state.approval_timers();
-        self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
-        timers.into_iter().for_each(|timer| self.step.close(timer));
-        self.time_approvals();
-        let times = self.state.counters.interruptions;
-        if times >= self.state.limits().interruptions_max && self.state.stopping.is_none() {
-            let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
-            self.commit(StopRequested { outcome });
-        }
-        let asks = self.recover_questions();
-        if self.state.closing().is_some() {
-            return;
-        }
-        match lost {
-            Phase::Preparing(_) | Phase::Compacting(_) => {
-                if let Some(outcome) = self.state.stopping.clone() {
-                    self.rest(outcome);
-                }
-            }
-            Phase::Wishing(seq) if asks.contains(&seq) => {
-                if let Some(outcome) = self.state.stopping.clone() {
-                    self.rest(outcome);
-                }
-            }
-            Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
-            Phase::Thinking(seq) => {
-                self.step.close(seq);
-                self.settle(Usage::default());
-                let call = self.state.counters.calls;
-                let cause = RetryCause::Interrupted;
-                self.commit(Retry { call, cause, delay_ms: 0, usage: Usage::default() });
-                self.next_call();
-            }
-            Phase::Waiting(seq) => {
-                self.step.close(seq);
-                self.next_call();
-            }
-            Phase::Wishing(seq) => {
-                self.step.close(seq);
-                match self.state.stopping.clone() {
-                    Some(outcome) => self.rest(outcome),
-                    None => self.wish_to_stop(),
-                }
-            }
-            Phase::Acting => self.recover_tools(running, fresh),
-            Phase::Ready => self.next_call(),
-            Phase::Between => {
-                if let Some(outcome) = self.state.stopping.clone() {
-                    self.rest(outcome);
-                }
-            }
-            Phase::New => {}
-        }
-    }
-
-    /// Asks what hooks were being asked once more, or counts it as not said when the session shall stop anyway.
-    fn recover_questions(&mut self) -> Vec<Seq> {
-        let questions = self.state.questions.clone();
-        for (seq, about) in &questions {
-            self.step.close(*seq);
-            let waits = matches!(about, HookSubject::Closing { .. } | HookSubject::Prompt { .. });
-            if self.state.stopping.is_some() && !(waits && self.state.phase != Phase::Preparing(*seq)) {
-                self.commit(HooksDecided { asked: *seq, reports: Vec::new() });
-            } else {
-                self.open_question(*seq);
-            }
-        }
-        questions.into_keys().collect()
-    }
-
-    fn recover_tools(&mut self, running: Vec<Seq>, fresh: &[Seq]) {
-        let stops = self.state.stopping.is_some();
-        for seq in running {
-            if fresh.contains(&seq) && !stops {
-                continue;
-            }
-            if fresh.contains(&seq) {
-                let text = "Not run: the agent was stopped before anybody began with it.";
-                self.state.held.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
-            } else if !stops && self.is_idempotent(seq) {
-                self.start_again(seq);
-            } else {
-                self.state.held.insert(seq, ToolResult::lost());
-            }
-        }
-        self.advance_calls();
-    }
 }
 
 /// Whether an event still means something while hooks are asked about the rest or end to come.
@@ -380,19 +283,5 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::TimerFired { .. }
         | SessionEvent::Proceed { .. }
         | SessionEvent::Resume { .. } => false,
-    }
-}
-
-impl ToolResult {
-    pub(super) fn lost() -> Self {
-        Self::without_run(
-            ToolStatus::Unknown,
-            "Provost was interrupted while this ran. Whether and how far it took effect is unknown: \
-             look before you do it again.",
-        )
-    }
-
-    pub(super) fn without_run(status: ToolStatus, output: impl Into<String>) -> Self {
-        Self { status, output: output.into(), images: Vec::new(), whole: None, duration_ms: 0, memory: None }
     }
 }

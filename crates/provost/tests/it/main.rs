@@ -6,6 +6,10 @@
 mod acting;
 #[cfg(test)]
 mod approvals;
+#[cfg(all(test, target_os = "linux"))]
+mod awake;
+#[cfg(all(test, target_os = "linux"))]
+mod awake_embedded;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
