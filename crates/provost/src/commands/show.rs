@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Budget, Entry, Image, MicroDollars, Outcome, RunId, Seq, SessionId, StopHookVerdict, StopReport,
-    Timestamp, ToolStatus,
+    Budget, Entry, HookMoment, Image, MicroDollars, Outcome, RunId, Seq, SessionId, StopHookVerdict,
+    StopReport, Timestamp, ToolStatus,
 };
 use provost_harness::{Clock as _, Home as _, RunQuery, RunSummary, SystemClock, read_actor};
 use provost_store::LocalHome;
@@ -200,13 +200,16 @@ fn calls(facts: &Facts) -> String {
 }
 
 fn hooks(state: &RunState, facts: &Facts) -> String {
-    let configured = state.policy().map(|policy| policy.agent.stop_hooks.as_slice()).unwrap_or_default();
+    let Some(policy) = state.policy() else { return String::new() };
+    let at_stop = policy.agent.hooks.iter().filter(|hook| hook.moment == HookMoment::Stop);
+    let names = policy.agent.stop_hooks.iter().map(|hook| &hook.name).chain(at_stop.map(|hook| &hook.name));
+    let configured = names.collect::<Vec<_>>();
     if configured.is_empty() {
         return String::new();
     }
     let mut out = String::from("\nstop hooks, as they last answered\n");
-    for hook in configured {
-        let report = facts.stop_hooks.iter().find(|report| report.name == hook.name);
+    for name in configured {
+        let report = facts.stop_hooks.iter().find(|report| report.name == *name);
         let answer = match report.map(|report| (&report.verdict, report.duration_ms)) {
             None => "not asked yet".to_owned(),
             Some((StopHookVerdict::Allow, ms)) => format!("may stop ({})", duration(ms)),
@@ -218,7 +221,7 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
             }
             Some((StopHookVerdict::Error(why), _)) => format!("no answer: {}", one_line(why, REASON_WIDTH)),
         };
-        let _ = writeln!(out, "  {}: {answer}", hook.name);
+        let _ = writeln!(out, "  {name}: {answer}");
     }
     out
 }
