@@ -105,7 +105,7 @@ struct Block {
     times: u32,
 }
 
-/// What hooks have been asked about already.
+/// What hooks have been asked about already, and what the model was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Told {
     /// The session's beginning, or its going on.
@@ -115,6 +115,8 @@ struct Told {
     request: u32,
     turn_end: bool,
     batch: bool,
+    /// The model knows that this turn is its last.
+    last_turn: u32,
     /// A compaction that they are still to be told of.
     compaction_untold: bool,
 }

@@ -173,6 +173,8 @@ pub enum ItemKind {
     StopBlocked,
     /// A hook wants the model to know something.
     Reminder,
+    /// No turn comes after this one.
+    LastTurn,
 }
 
 /// Who inside Provost spoke.

@@ -1,8 +1,8 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ModelCalled, Outcome, Paused,
-    ResumeCause, Resumed, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
+    Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled,
+    Outcome, Paused, ResumeCause, Resumed, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase};
@@ -93,6 +93,7 @@ impl Deciding<'_> {
                 limit,
             }));
         }
+        self.announce_last_turn();
         // Whoever spoke shall be heard by the next call, if hooks let him.
         if self.state.phase == Phase::Ready && self.state.has_open_prompts() {
             return;
@@ -101,6 +102,15 @@ impl Deciding<'_> {
             return self.ask(about);
         }
         self.reserve();
+    }
+
+    fn announce_last_turn(&mut self) {
+        let turn = self.state.next_turn();
+        if turn == self.state.turns_max && self.state.told.last_turn < turn {
+            let body = "This is your last turn: tools that you call now are still run, but you won't see what they \
+                        gave. Finish what matters most, and say how far the work has come and what is left.";
+            self.say(ItemKind::LastTurn, body);
+        }
     }
 
     fn reserve(&mut self) {

@@ -75,6 +75,7 @@ impl SessionState {
                 self.counters.continuations = self.counters.continuations.saturating_add(1);
                 self.phase = Phase::Ready;
             }
+            ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::StopBlocked | ItemKind::Reminder => {}
         }
     }

@@ -676,3 +676,46 @@ fn a_conversation_that_is_too_long_is_shortened_once() {
     "#]]
     .assert_eq(&world.news());
 }
+
+#[test]
+fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
+    let mut policy = without_hooks();
+    policy.agent.limits.turns_max = 2;
+    let mut world = World::start(policy);
+    world.call(&[("read", "{}")]);
+    world.finish_first("x");
+    world.fail(ErrorClass::Cut, None);
+    world.tick();
+    world.call(&[("read", "{}")]);
+    world.finish_first("y");
+    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: Some(4) });
+    world.call(&[("read", "{}")]);
+    world.finish_first("z");
+    expect![[r#"
+        session_started
+        model_called turn 1 call 1 attempt 1
+        assistant_message ToolUse 1 blocks
+        tool_started c1
+        tool_finished c1 Ok: x
+        turn_ended
+        system_item LastTurn
+        model_called turn 2 call 2 attempt 1
+        retry Failed { class: Cut, message: "its message", status: None, request_id: None } in 100 ms
+        model_called turn 2 call 3 attempt 2
+        assistant_message ToolUse 1 blocks
+        tool_started c2
+        tool_finished c2 Ok: y
+        turn_ended
+        paused: Turn budget used up: 2 of 2
+        resumed
+        model_called turn 3 call 4 attempt 1
+        assistant_message ToolUse 1 blocks
+        tool_started c3
+        tool_finished c3 Ok: z
+        turn_ended
+        system_item LastTurn
+        model_called turn 4 call 5 attempt 1
+          → #23 think (turn 4, cap 1000)
+    "#]]
+    .assert_eq(&world.news());
+}

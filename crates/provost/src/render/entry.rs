@@ -142,6 +142,7 @@ fn system_item(entry: &SystemItem) -> Saying {
                 Origin::Engine | Origin::StopHooks(_) => one_line(&entry.body, WIDTH_MAX),
             },
         ),
+        ItemKind::LastTurn => Saying::passing(Tag::Provost, "told that this is its last turn"),
         ItemKind::StopBlocked => {
             Saying::passing(Tag::Provost, "sent back to work with the stop hooks' reasons")
         }

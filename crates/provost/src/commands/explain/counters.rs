@@ -125,7 +125,7 @@ impl CounterSums {
                 self.continuations.reaches(self.now.continuations);
             }
             ItemKind::CircleNotice => self.circle_notice.decided += 1,
-            ItemKind::AnswerAgain | ItemKind::StopBlocked | ItemKind::Reminder => {}
+            ItemKind::AnswerAgain | ItemKind::StopBlocked | ItemKind::Reminder | ItemKind::LastTurn => {}
         }
     }
 
