@@ -19,6 +19,9 @@ struct State {
     reason: String,
     /// Nobody can want anything any more.
     over: bool,
+    /// Whether the keeper waits for the last guard to go. Else it looks again by itself when `until` has come, and
+    /// needn't be woken at each of an agent's steps.
+    awaits_release: bool,
     /// What became of each lock when it was last asked for.
     locks: Vec<(Lock, Standing)>,
 }
@@ -81,7 +84,7 @@ impl Shared {
         let until = Instant::now().checked_add(wait);
         state.guards = state.guards.saturating_sub(1);
         state.until = state.until.max(until);
-        if state.guards == 0 {
+        if state.guards == 0 && state.awaits_release {
             self.changed.notify_all();
         }
     }
@@ -129,12 +132,14 @@ impl Shared {
                 Wanted::Unbounded => until_due,
                 Wanted::For(left) => Some(until_due.map_or(left, |due| due.min(left))),
             };
+            state.awaits_release = matches!(wanted, Wanted::Unbounded);
             state = match left {
                 Some(left) => {
                     self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
+            state.awaits_release = false;
         }
         state
     }

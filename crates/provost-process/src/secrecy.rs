@@ -1,5 +1,8 @@
 //! Keeps secrets of this process's environment from other processes of the same user.
-#![expect(unsafe_code, reason = "the block that the system shows to others has no safe interface")]
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "the block that the system shows to others has no safe interface")
+)]
 
 /// Overwrites the values of those variables whose names `is_secret` picks, where the system shows them to other
 /// processes (`/proc/PID/environ`), and so for this process too: whoever needs them reads them before.

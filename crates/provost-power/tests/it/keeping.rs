@@ -62,8 +62,9 @@ fn what_follows_soon_finds_the_locks_still_held() {
     holder.order("hold and release often");
     holder.order("hold");
     logind.wait_until_held(2);
+    assert_eq!(holder.line(), "DEBUG provost_power::keeper: the machine is kept awake");
     holder.order("release");
-    assert_eq!(holder.end(), ["DEBUG provost_power::keeper: the machine is kept awake"]);
+    assert_eq!(holder.end(), [""; 0]);
     logind.wait_until_held(0);
     assert_eq!(logind.asked(), [IDLE, SLEEP]);
 }

@@ -1,5 +1,6 @@
 //! The machine is kept awake while an agent works, as a logind sees it that stands in for the machine's.
 
+use std::fs::{self, File};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,8 @@ impl<'a> Run<'a> {
     fn start(scene: &'a Scene, address: &str) -> Self {
         let mut command = scene.command(&["run", "go"]);
         command.env("DBUS_SYSTEM_BUS_ADDRESS", address).env("PROVOST_LOG", "provost_power=debug");
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let errors = File::create(scene.path("said")).unwrap();
+        let child = command.stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
         Self { scene, child: Some(child) }
     }
 
@@ -64,6 +66,12 @@ impl Drop for Run<'_> {
             drop(child.wait());
         }
     }
+}
+
+/// The lines in which a run has said something of being kept awake.
+fn said(scene: &Scene) -> Vec<String> {
+    let said = fs::read_to_string(scene.path("said")).unwrap();
+    said.lines().filter(|line| line.contains("provost_power")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -149,11 +157,12 @@ fn without_a_bus_a_run_goes_on_and_says_so_once() {
     let scene = Scene::scripted(WORKS);
     let run = Run::start(&scene, "unix:path=/nowhere/bus");
     run.wait_for_the_tool();
+    let told = until("it says so", || Some(said(&scene)).filter(|said| !said.is_empty()));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("the machine may fall asleep while agents work"), "{told:?}");
+    assert!(told[0].contains("idle: system: Failed to connect to address"), "{told:?}");
     run.go();
     let ended = run.end();
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "done\n"), "{ended:?}");
-    let told = ended.stderr.lines().filter(|line| line.contains("provost_power")).collect::<Vec<_>>();
-    assert_eq!(told.len(), 1, "{ended:?}");
-    assert!(told[0].contains("the machine may fall asleep while agents work"), "{told:?}");
-    assert!(told[0].contains("idle: system: Failed to connect to address"), "{told:?}");
+    assert_eq!(said(&scene), told);
 }

@@ -6,9 +6,11 @@
 mod acting;
 #[cfg(test)]
 mod approvals;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod awake;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod awake_embedded;
 #[cfg(test)]
 mod commands;
