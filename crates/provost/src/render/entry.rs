@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Compacted, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Record, ResumeCause, Resumed,
-    Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport, StopRequested,
-    StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    CallId, Compacted, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Record, ResumeCause,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport,
+    StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
 use super::arguments;
@@ -277,6 +277,10 @@ fn budget_exhausted(entry: &BudgetExhausted) -> Saying {
 }
 
 fn stop_requested(entry: &StopRequested) -> Saying {
+    // It comes to that by itself, once the hooks know.
+    if let Outcome::Completed { .. } = entry.outcome {
+        return Saying::detail(entry.outcome.to_string());
+    }
     Saying::passing(Tag::Provost, format!("stopping: {}", entry.outcome))
 }
 
