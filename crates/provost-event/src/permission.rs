@@ -92,9 +92,13 @@ pub struct PermissionDecided {
     pub call: CallId,
     /// What is to be done.
     pub permission: Permission,
-    /// The pattern that decided, with its kind, such as `deny shell(rm *)`; absent where none spoke of it.
+    /// The pattern that decided, with its kind, such as `deny shell(rm *)`; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
+    /// Whether no pattern has anything to do with it. Without a rule and not by default: what the call does can't be
+    /// told from its text, and patterns may mean it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_default: bool,
     /// Why, in words.
     pub why: String,
 }

@@ -139,7 +139,7 @@ impl Work {
         let run = self.harness.run_id();
         let root = SessionId::root(run);
         let actor = read_actor(&*self.home, root.into()).await?;
-        let open = open_of(&self.home, root, &actor).await?;
+        let open = open_of(root, &actor);
         if let Actor::Session(session) = actor {
             self.print_last_text(session.last_text())?;
         }

@@ -1,7 +1,7 @@
 //! What waits for somebody's consent: the open questions of runs, which of them is meant, and who answered first.
 
 use anyhow::Context as _;
-use provost_engine::Actor;
+use provost_engine::{Actor, PendingApproval};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, Record, RunId, Seq, SessionId,
     Timestamp,
@@ -66,36 +66,26 @@ pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<
     let mut all = Vec::new();
     for actor in home.actors(run).await? {
         if let ActorKey::Session(session) = actor {
-            all.extend(open_of(home, session, &read_actor(home, actor).await?).await?);
+            all.extend(open_of(session, &read_actor(home, actor).await?));
         }
     }
     Ok(all)
 }
 
 /// The open questions of a session that stands like `actor`.
-///
-/// # Errors
-/// When its log can't be read.
-pub(crate) async fn open_of(
-    home: &LocalHome,
-    session: SessionId,
-    actor: &Actor,
-) -> anyhow::Result<Vec<Question>> {
-    let Actor::Session(state) = actor else { return Ok(Vec::new()) };
-    let mut all = Vec::new();
-    for open in state.approvals() {
-        all.push(Question {
-            session,
-            asked: open.asked,
-            tool: open.tool.clone(),
-            input: open.input.clone(),
-            why: open.why.clone(),
-            pattern: open.pattern.clone(),
-            since: record(home, session, open.asked).await?.map_or(open.due, |record| record.at),
-            due: open.due,
-        });
-    }
-    Ok(all)
+pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
+    let Actor::Session(state) = actor else { return Vec::new() };
+    let question = |open: &PendingApproval| Question {
+        session,
+        asked: open.asked,
+        tool: open.tool.clone(),
+        input: open.input.clone(),
+        why: open.why.clone(),
+        pattern: open.pattern.clone(),
+        since: open.since,
+        due: open.due,
+    };
+    state.approvals().map(question).collect()
 }
 
 /// The entry `seq` of a session's log.

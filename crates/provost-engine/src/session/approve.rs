@@ -7,7 +7,7 @@ use provost_event::{
     Permission, Seq, StopRequested, Unanswered,
 };
 
-use super::{Deciding, SessionState, Stage};
+use super::{Deciding, SessionState, Stage, Word};
 use crate::Effect;
 use crate::permission::narrowest_pattern;
 
@@ -133,8 +133,11 @@ impl SessionState {
         late.collect()
     }
 
+    /// Whether nobody but the permissions wants somebody asked about a call.
     fn is_asked_by_rules(&self, id: &CallId) -> bool {
-        let ruling = self.call(id).and_then(|call| call.ruling.as_ref());
-        ruling.is_some_and(|ruling| ruling.permission == Permission::Ask)
+        let Some(call) = self.call(id).filter(|call| !matches!(call.word, Word::Ask(_))) else {
+            return false;
+        };
+        call.ruling.as_ref().is_some_and(|ruling| ruling.permission == Permission::Ask)
     }
 }

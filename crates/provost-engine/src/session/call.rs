@@ -62,12 +62,14 @@ pub struct PendingApproval {
     pub why: String,
     /// The narrowest pattern that covers it.
     pub pattern: String,
+    /// When it was asked.
+    pub since: Timestamp,
     /// When it counts as not answered. While the session rests nobody is late.
     pub due: Timestamp,
 }
 
 impl PendingApproval {
-    pub(super) fn new(asked: Seq, request: &ApprovalRequested) -> Self {
+    pub(super) fn new(asked: Seq, request: &ApprovalRequested, since: Timestamp) -> Self {
         Self {
             asked,
             call: request.call.clone(),
@@ -75,6 +77,7 @@ impl PendingApproval {
             input: request.input.clone(),
             why: request.why.clone(),
             pattern: request.pattern.clone(),
+            since,
             due: request.due,
         }
     }

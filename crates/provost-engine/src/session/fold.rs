@@ -40,7 +40,7 @@ impl SessionState {
             Entry::HooksAsked(asked) => self.asked(&asked.about),
             Entry::HooksDecided(decided) => self.decided(decided),
             Entry::PermissionDecided(decided) => self.ruled(decided),
-            Entry::ApprovalRequested(request) => self.approval_requested(request),
+            Entry::ApprovalRequested(request) => self.approval_requested(request, at),
             Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             Entry::RunStarted(_)
             | Entry::BudgetReserved(_)

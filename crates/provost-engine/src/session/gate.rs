@@ -79,15 +79,16 @@ impl SessionState {
             call: call.id.clone(),
             permission: ruling.permission,
             rule: ruling.rule,
+            by_default: ruling.by_default,
             why: ruling.why,
         })
     }
 
-    /// Whether somebody must agree. A hook's word lifts the question only where no pattern asks it.
+    /// Whether somebody must agree. A hook's word lifts the question only where no pattern has to do with it.
     fn needs_consent(&self, call: &Call) -> bool {
         let ruling = call.ruling.as_ref();
         let asked_by_rules = ruling.is_some_and(|ruling| {
-            ruling.permission == Permission::Ask && (ruling.rule.is_some() || call.word != Word::Allow)
+            ruling.permission == Permission::Ask && !(ruling.by_default && call.word == Word::Allow)
         });
         asked_by_rules || matches!(call.word, Word::Ask(_))
     }

@@ -606,6 +606,31 @@ fn a_hook_s_yes_lifts_only_the_question_that_no_pattern_asks() {
 }
 
 #[test]
+fn a_hook_s_yes_doesn_t_lift_the_question_about_a_command_that_can_t_be_read() {
+    let mut policy = guarded(&[At::PreToolCall]);
+    policy.agent.permissions.deny = vec!["shell(rm *)".to_owned()];
+    let mut world = World::start(policy);
+    world.call(&[("shell", r#"{"command":"$(cat what) -rf x"}"#)]);
+    world.hear(Say::Allow);
+    assert_eq!(world.approvals().len(), 1, "{}", world.news());
+}
+
+#[test]
+fn consent_for_all_calls_that_a_rule_asks_about_doesn_t_answer_a_hook_s_question() {
+    let mut policy = guarded(&[At::PreToolCall]);
+    policy.agent.permissions.ask = vec!["read".to_owned()];
+    let mut world = World::start(policy);
+    world.call(&[("read", "{}"), ("read", "{}")]);
+    world.hear(Say::Continue);
+    world.hear(Say::Ask("this one I want a person to see".into()));
+    let open = world.approvals();
+    assert_eq!(open.len(), 2);
+    let pattern = Some(open[0].pattern.clone());
+    world.resolve(ApprovalAnswer::Allow { scope: ApprovalScope::Run, pattern });
+    assert_eq!(world.approvals(), open[1..]);
+}
+
+#[test]
 fn a_hook_may_consent_in_somebody_s_place() {
     for (said, expected) in
         [(Say::Allow, "tool_started"), (no("n"), "Denied"), (Say::Continue, "approval_requested")]

@@ -196,6 +196,7 @@ fn permission(call: &str) -> PermissionDecided {
         call: call.into(),
         permission: Permission::Deny,
         rule: Some("deny write_file".to_owned()),
+        by_default: false,
         why,
     }
 }

@@ -160,7 +160,13 @@ impl Log {
 
     fn permission(&mut self, call: &str, permission: Permission, rule: Option<&str>, why: &str) {
         let (call, rule, why) = (CallId::from(call), rule.map(str::to_owned), why.to_owned());
-        self.agent(PermissionDecided { call, permission, rule, why });
+        self.agent(PermissionDecided {
+            call,
+            permission,
+            by_default: rule.is_none() && !why.contains("unclear"),
+            rule,
+            why,
+        });
     }
 
     fn started(&mut self, call: &str, tool: &str) {

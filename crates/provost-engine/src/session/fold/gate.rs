@@ -1,7 +1,8 @@
 //! How what hooks, permissions and people say changes a session.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, HookSubject, HooksDecided, PermissionDecided,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, HookSubject, HooksDecided,
+    PermissionDecided, Timestamp,
 };
 
 use super::super::hear::Heard;
@@ -113,10 +114,10 @@ impl SessionState {
         }
     }
 
-    pub(super) fn approval_requested(&mut self, request: &ApprovalRequested) {
+    pub(super) fn approval_requested(&mut self, request: &ApprovalRequested, at: Timestamp) {
         let head = self.head;
         self.stage(&request.call, Stage::Approving { asked: head, timer: head });
-        self.approvals.insert(head, PendingApproval::new(head, request));
+        self.approvals.insert(head, PendingApproval::new(head, request, at));
     }
 
     pub(super) fn approval_resolved(&mut self, resolved: &ApprovalResolved) {

@@ -1,10 +1,8 @@
 //! How permissions fared: each pattern, and what counts where none speaks.
 
-use std::path::Path;
-
-use provost_engine::{Pattern, Permissions};
+use provost_engine::Pattern;
 use provost_event::{
-    ApprovalAnswer, ApprovalResolved, ApprovalScope, Json, Permission, PermissionDecided, PermissionPolicy,
+    ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionDecided, PermissionPolicy,
 };
 use serde::Serialize;
 
@@ -61,8 +59,6 @@ pub(super) struct RuleSums {
     by_default: Rulings,
     /// Calls whose text doesn't tell what they do.
     unclear: Rulings,
-    /// How the engine says that no pattern spoke of a call.
-    default_words: String,
     grants: Vec<Grant>,
 }
 
@@ -112,21 +108,17 @@ impl RuleSums {
         let rules = lists
             .into_iter()
             .flat_map(|(kind, texts)| texts.iter().map(move |text| (kind, text.clone(), Rulings::default())));
-        let only_default = PermissionPolicy { otherwise: policy.otherwise, ..PermissionPolicy::default() };
-        let ruling = Permissions::of_policy(&only_default, Path::new("/")).judge("", &Json::empty_object());
         Self {
             rules: rules.collect(),
             by_default: Rulings::default(),
             unclear: Rulings::default(),
-            default_words: ruling.why,
             grants: Vec::new(),
         }
     }
 
     pub(super) fn ruled(&mut self, decided: &PermissionDecided) {
         let Some(rule) = &decided.rule else {
-            let is_default = decided.why == self.default_words;
-            let sums = if is_default { &mut self.by_default } else { &mut self.unclear };
+            let sums = if decided.by_default { &mut self.by_default } else { &mut self.unclear };
             return sums.add(decided.permission);
         };
         let Some((kind, text)) = rule.split_once(' ') else { return };
