@@ -608,7 +608,7 @@ fn a_hook_s_yes_lifts_only_the_question_that_no_pattern_asks() {
 #[test]
 fn a_hook_s_yes_doesn_t_lift_the_question_about_a_command_that_can_t_be_read() {
     let mut policy = guarded(&[At::PreToolCall]);
-    policy.agent.permissions.deny = vec!["shell(rm *)".to_owned()];
+    policy.agent.permissions.ask = vec!["shell(rm *)".to_owned()];
     let mut world = World::start(policy);
     world.call(&[("shell", r#"{"command":"$(cat what) -rf x"}"#)]);
     world.hear(Say::Allow);
