@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -15,87 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
 use crate::known::Known;
-use crate::{
-    Blobs, Clock, Goal, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models, NoCallback,
-    NoHookPrograms, NoPower, ObserverReport, Observers, Power, RunObservers, Serving, StopHookHandler,
-    SystemClock, Toolbox,
-};
+use crate::{Goal, HarnessDeps, HarnessError, Home, HomeError, ObserverReport, RunObservers, Serving};
 
 /// Entries read at a time when a log is folded.
 const READ_MAX: usize = 1_000;
-
-/// What a harness works with. Everything it knows beyond this is in the log.
-pub struct HarnessDeps {
-    /// Where the log is kept and effects are handed out.
-    pub home: Arc<dyn Home>,
-    /// The models that policies may name.
-    pub models: Models,
-    /// The tools that policies may name.
-    pub tools: Toolbox,
-    /// The stop hooks that policies may name besides shell commands.
-    pub stop_hooks: Vec<Arc<dyn StopHookHandler>>,
-    /// The hooks that are put before those of each run's policy; none by default.
-    pub hooks: HookRegistry,
-    /// Runs hooks that are programs; by default none can be run.
-    pub hook_programs: Arc<dyn HookPrograms>,
-    /// Who watches.
-    pub callback: Arc<dyn HarnessCallback>,
-    /// Who watches besides, each on a thread of its own; nobody by default.
-    pub observers: Observers,
-    /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Keeps the machine awake while an agent works; by default nothing does.
-    pub power: Arc<dyn Power>,
-    /// A folder for the transcripts that stop hooks may read; `None`: they get none.
-    pub transcripts: Option<PathBuf>,
-}
-
-impl HarnessDeps {
-    /// What no harness can do without; nobody decides or watches besides, and the time is the machine's.
-    #[must_use]
-    pub fn new(home: Arc<dyn Home>, models: Models, tools: Toolbox) -> Self {
-        Self {
-            home,
-            models,
-            tools,
-            stop_hooks: Vec::new(),
-            hooks: HookRegistry::default(),
-            hook_programs: Arc::new(NoHookPrograms),
-            callback: Arc::new(NoCallback),
-            observers: Observers::new(),
-            clock: Arc::new(SystemClock),
-            power: Arc::new(NoPower),
-            transcripts: None,
-        }
-    }
-
-    pub(crate) fn blobs(&self) -> Arc<dyn Blobs> {
-        self.home.clone()
-    }
-}
-
-/// Why a harness couldn't do its work. A run that fails is an [`Outcome`], not this.
-#[derive(Debug, thiserror::Error)]
-pub enum HarnessError {
-    /// The home failed; what was acknowledged before is kept.
-    #[error(transparent)]
-    Home(#[from] HomeError),
-    /// There is no such run.
-    #[error("there is no run {0}")]
-    UnknownRun(RunId),
-    /// A money budget can't bind a model whose price nobody knows.
-    #[error("the budget limits money, but the price of model `{model}` isn't known")]
-    UnknownPrice {
-        /// The model.
-        model: String,
-    },
-    /// Who decided couldn't be told from the log.
-    #[error("two hooks are called `{hook}`")]
-    DoubledHook {
-        /// The name.
-        hook: String,
-    },
-}
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
 pub struct AgentHarness {
@@ -445,10 +367,8 @@ impl Harness {
 
 fn unique_hooks(policy: &RunPolicy) -> Result<(), HarnessError> {
     let mut names = HashSet::new();
-    match policy.agent.hooks.iter().find(|hook| !names.insert(&hook.name)) {
-        Some(doubled) => Err(HarnessError::DoubledHook { hook: doubled.name.clone() }),
-        None => Ok(()),
-    }
+    let doubled = policy.agent.hooks.iter().find(|hook| !names.insert(&hook.name));
+    doubled.map_or(Ok(()), |hook| Err(HarnessError::DoubledHook { hook: hook.name.clone() }))
 }
 
 /// Folds the log of `key` as it is now; the actor before its first entry if it has none.

@@ -6,6 +6,7 @@
 mod blobs;
 mod clock;
 pub mod conformance;
+mod deps;
 mod executor;
 mod face;
 mod home;
@@ -29,8 +30,9 @@ mod workspace;
 
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use deps::{HarnessDeps, HarnessError};
 pub use executor::Executor;
-pub use face::{AgentHarness, Harness, HarnessDeps, HarnessError, TurnState, read_actor};
+pub use face::{AgentHarness, Harness, TurnState, read_actor};
 pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
 pub use hook_program::{HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject, NoHookPrograms};
 pub use hooks::HookRegistry;

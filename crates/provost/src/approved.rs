@@ -1,14 +1,14 @@
 //! Keeping what a person agreed to for always: in the user's own settings file, which stays as it was otherwise.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::fs::Permissions;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use toml_edit::{Array, Document, DocumentMut, Item, RawString, Table, Value};
 
 use crate::exit::Refusal;
+use crate::whole_file::{WholeFile, read};
 
 const SECTION: &str = "permissions";
 const KEY: &str = "approved";
@@ -16,9 +16,6 @@ const INDENT: &str = "\n  ";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Links that are followed to the file.
 const LINKS_MAX: usize = 16;
-/// How long another process may keep the file to itself, and how often it is asked for.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What became of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,13 +36,12 @@ pub(crate) enum Kept {
 pub(crate) fn keep(file: &Path, pattern: &str) -> anyhow::Result<Kept> {
     let failed = || format!("can't add to {}", file.display());
     let target = target(file).with_context(failed)?;
-    let folder = target.parent().with_context(failed)?;
-    std::fs::create_dir_all(folder).with_context(failed)?;
-    let _lock = lock(&target).with_context(failed)?;
-    let old = read(&target).with_context(failed)?;
+    let whole = WholeFile::lock(&target).with_context(failed)?;
+    let old = read(&target, FILE_BYTES_MAX).with_context(failed)?.unwrap_or_default();
     match with_pattern(&old, pattern) {
         Ok(Some(new)) => {
-            replace(&target, folder, &new).with_context(failed)?;
+            let permissions = permissions(&target).with_context(failed)?;
+            whole.replace(&new, permissions).with_context(failed)?;
             Ok(Kept::Added)
         }
         Ok(None) => Ok(Kept::There),
@@ -70,36 +66,13 @@ fn target(file: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("it is a link to a link, and so on"))
 }
 
-/// Keeps other processes out until it is dropped. The file of the lock stays: whoever removed it could lock one that
-/// others no longer see.
-fn lock(target: &Path) -> anyhow::Result<File> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name().context("it has no name")?);
-    name.push(".lock");
-    let path = target.with_file_name(name);
-    let file = File::options().write(true).create(true).truncate(false).open(&path)?;
-    let until = Instant::now() + LOCK_WAIT_MAX;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_AGAIN),
-            Err(TryLockError::WouldBlock) => anyhow::bail!("another process keeps {} locked", path.display()),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-        }
+/// Who may read and write the file, if it is there.
+fn permissions(target: &Path) -> io::Result<Option<Permissions>> {
+    match std::fs::metadata(target) {
+        Ok(old) => Ok(Some(old.permissions())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-}
-
-fn read(target: &Path) -> io::Result<String> {
-    let file = match File::open(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-        opened => opened?,
-    };
-    let mut text = String::new();
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if read as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!("it is longer than {FILE_BYTES_MAX} bytes")));
-    }
-    Ok(text)
 }
 
 /// What stands in the way, and where.
@@ -186,25 +159,6 @@ fn push(all: &mut Array, pattern: &str) {
     all.push_formatted(value);
     all.set_trailing(format!("\n{end}"));
     all.set_trailing_comma(true);
-}
-
-/// Writes a file beside it, brings that to disk and renames it.
-fn replace(target: &Path, folder: &Path, text: &str) -> anyhow::Result<()> {
-    // Its owner alone may read it, unless the old file says otherwise.
-    let mut file = tempfile::Builder::new().prefix(".provost-").suffix(".tmp").tempfile_in(folder)?;
-    match std::fs::metadata(target) {
-        Ok(old) => file.as_file().set_permissions(old.permissions())?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(target)?;
-    // The new text is there and whole. That a file system can't sync folders is no reason to say it isn't.
-    if cfg!(unix) {
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
 //! | `asking.rs` | asking for consent on the terminal |
 //! | `approved.rs` | keeping in the user's settings what was agreed to for always |
+//! | `whole_file.rs` | changing small files that other processes change too |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
 //! | `exit.rs` | exit statuses, errors and hints |
@@ -30,6 +31,7 @@ mod settings;
 mod signals;
 mod trust;
 mod watcher;
+mod whole_file;
 mod wiring;
 
 use std::process::ExitCode;

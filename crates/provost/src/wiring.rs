@@ -1,6 +1,6 @@
 //! From settings to what the harness works with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,9 @@ use provost_power::KeepAwake;
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
-use crate::settings::{Folders, Problem, Problems, Settings, Settled, Source, StopHook};
+use crate::settings::{
+    Folders, Named, Problem, Problems, Settings, Settled, Source, StopHook, setting_variables,
+};
 use crate::trust::TrustStore;
 
 /// The environment, as text.
@@ -42,9 +44,10 @@ pub(crate) fn variables() -> Variables {
 /// them where the system shows this process's environment. Called before anything else runs.
 pub(crate) fn hide_secrets() {
     let _ = STARTED_WITH.get_or_init(read_variables);
+    let own = setting_variables(&Named::default());
     // Tokens for programs that tell of themselves come in headers.
     let holds_headers = |name: &str| name.to_uppercase().contains("HEADERS");
-    provost_process::hide_variables(|name| is_secret(name) || holds_headers(name));
+    provost_process::hide_variables(|name| is_secret(name, &own) || holds_headers(name));
 }
 
 fn read_variables() -> Variables {
@@ -85,11 +88,11 @@ impl Place {
     }
 
     /// A harness over `home` with the built-in tools, one model, and programs as hooks.
-    pub(crate) fn harness(&self, home: Arc<LocalHome>, model: Chosen, around: Around<'_>) -> AgentHarness {
+    pub(crate) fn harness(&self, home: Arc<LocalHome>, model: Chosen, around: Around) -> AgentHarness {
         let programs = ProgramHooks::new(ProgramHooksOptions {
             clock: Arc::new(SystemClock),
             spill: Some(self.folder.join(LONG_TEXTS)),
-            header_env: around.variables.clone().into_iter().collect(),
+            header_env: around.header_env,
             extra_env: Vec::new(),
         });
         let power: Arc<dyn Power> = match around.power {
@@ -108,15 +111,22 @@ impl Place {
 }
 
 /// Who watches, what hooks may be told of, and what keeps the machine awake.
-pub(crate) struct Around<'a> {
+pub(crate) struct Around {
     /// What shows the run.
     pub(crate) callback: Arc<dyn HarnessCallback>,
     /// Who watches besides.
     pub(crate) observers: Observers,
-    /// The environment; headers of hooks may name what is in it.
-    pub(crate) variables: &'a Variables,
+    /// What headers of hooks may name.
+    pub(crate) header_env: HashMap<String, String>,
     /// Keeps the machine awake.
     pub(crate) power: Option<KeepAwake>,
+}
+
+/// What headers of hooks may name: the environment without the keys of providers, which go to their providers only.
+pub(crate) fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, String> {
+    let keys = settings.named.key_variables();
+    let others = variables.iter().filter(|(name, _)| !keys.contains_key(*name));
+    others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// What keeps the machine awake while agents work, if anything is to.
@@ -151,7 +161,7 @@ pub(crate) fn providers(settings: &Settings, variables: &Variables) -> ProviderS
             all.keys.insert(provider.name.clone(), key);
         }
     }
-    all.secrets = secrets(variables);
+    all.secrets = secrets(settings, variables);
     all
 }
 
@@ -165,15 +175,16 @@ fn key_of(provider: &Provider, settings: &Settings, variables: &Variables) -> Op
 }
 
 /// The values of variables that by their names hold secrets.
-fn secrets(variables: &Variables) -> Vec<SecretString> {
-    let values = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
+fn secrets(settings: &Settings, variables: &Variables) -> Vec<SecretString> {
+    let own = setting_variables(&settings.named);
+    let values = variables.iter().filter(|(name, _)| is_secret(name, &own)).map(|(_, value)| value.clone());
     values.map(SecretString::from).collect()
 }
 
-/// Whether a variable by its name holds a secret.
-fn is_secret(name: &str) -> bool {
+/// Whether a variable by its name holds a secret. `own` are those that are settings: a number of tokens is none.
+fn is_secret(name: &str, own: &[String]) -> bool {
     const WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
-    WORDS.iter().any(|word| name.to_uppercase().contains(word))
+    WORDS.iter().any(|word| name.to_uppercase().contains(word)) && !own.iter().any(|known| known == name)
 }
 
 /// All values that must not get into what is written or sent beside the log.
@@ -295,5 +306,27 @@ pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) 
             permissions: settings.permissions.policy(),
             pace: Pace::Free,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, is_secret, setting_variables};
+
+    #[test]
+    fn what_sounds_like_a_secret_is_one_unless_it_is_a_setting() {
+        let own = setting_variables(&Named::default());
+        for name in ["ANTHROPIC_API_KEY", "github_token", "PROVOST_SERVER_TOKEN", "PROVOST_BUDGET_TOKENS_2"] {
+            assert!(is_secret(name, &own), "{name}");
+        }
+        for name in [
+            "PROVOST_BUDGET_TOKENS",
+            "PROVOST_AGENT_OUTPUT_TOKENS_MAX",
+            "PROVOST_PROVIDERS_OPENAI_FIRST_TOKEN_SECS",
+        ] {
+            assert!(own.iter().any(|known| known == name), "{name} is a setting");
+            assert!(!is_secret(name, &own), "{name}");
+        }
+        assert!(!is_secret("PATH", &own));
     }
 }

@@ -1,5 +1,7 @@
 //! Where a path really leads. Permissions are judged by a call's text, and a link may make that text untrue.
 
+use std::ffi::OsString;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::{Component, Path, PathBuf};
 
 use provost_engine::{Permissions, ToolRun};
@@ -10,18 +12,25 @@ use crate::known::Opening;
 
 /// The argument by which tools name a file or folder.
 const PATH: &str = "path";
+/// Links that a path may lead over; Linux itself follows no more.
+const LINKS_MAX: usize = 40;
 
 /// Why a call isn't made though its text is allowed: its path leads over a link to where the permissions don't let it
-/// go. Looks at the files once, and only where there are permissions and a path. Between this look and the tool's own
-/// a link may still be made; what holds then is only that the file tools stay in the workspace.
+/// go, or it can't be told where it leads. Looks at the files once, and only where there are permissions and a path.
+/// Between this look and the tool's own a link may still be made; what holds then is only that the file tools stay in
+/// the workspace.
 pub(super) async fn leads_astray(run: &ToolRun, opening: &Opening) -> Option<String> {
     if opening.permissions.is_open() {
         return None;
     }
     let mut input = run.input.read::<Value>().ok()?;
     let path = input.get(PATH)?.as_str()?.to_owned();
-    let workspace = opening.workspace.clone();
-    let target = tokio::task::spawn_blocking(move || target(&workspace, &path)).await.ok()??;
+    let (workspace, asked) = (opening.workspace.clone(), path.clone());
+    let looked = tokio::task::spawn_blocking(move || target(&workspace, &asked)).await;
+    let target = match looked.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(target) => target?,
+        Err(why) => return Some(format!("Not made: it can't be told where `{path}` leads: {why}.")),
+    };
     let shown = target.strip_prefix(&opening.workspace).unwrap_or(&target).to_string_lossy().into_owned();
     *input.get_mut(PATH)? = Value::String(shown.clone());
     refusal(&opening.permissions, &run.tool, &shown, &Json::parse(input.to_string()).ok()?)
@@ -38,32 +47,60 @@ fn refusal(permissions: &Permissions, tool: &str, target: &str, input: &Json) ->
 }
 
 /// Where `path` leads if that isn't what its text says; `None` if it is.
-fn target(workspace: &Path, path: &str) -> Option<PathBuf> {
-    let named = cleaned(&workspace.join(path));
-    let mut missing = Vec::new();
-    let mut there = workspace.join(path);
-    let real = loop {
-        match there.canonicalize() {
-            Ok(real) => break real,
-            // What isn't there yet leads nowhere else, but for a link to what isn't there yet.
-            Err(_) => match std::fs::read_link(&there) {
-                Ok(link) => there = there.parent()?.join(link),
-                Err(_) => {
-                    missing.push(there.file_name()?.to_owned());
-                    there.pop();
-                }
-            },
-        }
-        if missing.len() > DEPTH_MAX {
-            return None;
-        }
-    };
-    let real = missing.iter().rev().fold(real, |path, name| path.join(name));
-    (real != named).then_some(real)
+///
+/// # Errors
+/// Why that can't be told, in words.
+fn target(workspace: &Path, path: &str) -> Result<Option<PathBuf>, String> {
+    let path = workspace.join(path);
+    let real = real(&path)?;
+    Ok((real != cleaned(&path)).then_some(real))
 }
 
-/// Folders of a path that aren't there, at most; no system has paths that deep.
-const DEPTH_MAX: usize = 4_096;
+/// The path without links, which are followed part by part as the system does it: `..` goes up from where they lead.
+/// What isn't there leads nowhere else and stays as it is written.
+///
+/// # Errors
+/// When there are too many links, or a part can't be looked at; in words.
+fn real(path: &Path) -> Result<PathBuf, String> {
+    let mut real = PathBuf::new();
+    let mut links = 0;
+    // How many of the last parts aren't there. Below what isn't there nothing is, so it isn't looked for.
+    let mut missing = 0_usize;
+    let mut ahead = parts(path);
+    while let Some(part) = ahead.pop() {
+        if part == ".." {
+            real.pop();
+            missing = missing.saturating_sub(1);
+            continue;
+        }
+        // The root begins anew.
+        real.push(&part);
+        if missing > 0 {
+            missing += 1;
+            continue;
+        }
+        match real.symlink_metadata() {
+            Ok(metadata) if metadata.is_symlink() => {
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(format!("it goes over more than {LINKS_MAX} links"));
+                }
+                ahead.extend(parts(&real.read_link().map_err(|error| error.to_string())?));
+                real.pop();
+            }
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => missing = 1,
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(real)
+}
+
+/// The parts of a path without `.`, the first one last.
+fn parts(path: &Path) -> Vec<OsString> {
+    let parts = path.components().rev().filter(|part| *part != Component::CurDir);
+    parts.map(|part| part.as_os_str().to_owned()).collect()
+}
 
 /// The path without `.` and `..`, by its text alone.
 fn cleaned(path: &Path) -> PathBuf {
@@ -80,31 +117,85 @@ fn cleaned(path: &Path) -> PathBuf {
     clean
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
 
-    use super::target;
+    use super::{LINKS_MAX, target};
 
-    #[test]
-    fn links_are_followed_and_what_has_none_is_itself() {
+    /// A folder with a secret one, and links.
+    fn stage() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("secret/deep")).unwrap();
         std::fs::write(top.join("plain"), "x").unwrap();
-        symlink("secret", top.join("link")).unwrap();
-        symlink("secret/new", top.join("dangling")).unwrap();
-        symlink("round", top.join("round")).unwrap();
-        for plain in ["plain", "new", "new/er", "./secret/../plain", "secret/deep/x", "."] {
-            assert_eq!(target(&top, plain), None, "{plain}");
+        for (to, link) in [
+            ("secret", "link"),
+            ("secret/new", "dangling"),
+            ("../secret/deep", "secret/up"),
+            ("link", "twice"),
+            ("round", "round"),
+            ("ping", "pong"),
+            ("pong", "ping"),
+        ] {
+            symlink(to, top.join(link)).unwrap();
         }
+        symlink(top.join("secret"), top.join("absolute")).unwrap();
+        (folder, top)
+    }
+
+    #[test]
+    fn what_has_no_link_is_itself_whether_it_is_there_or_not() {
+        let (_folder, top) = stage();
+        let plain = ["plain", "new", "new/er", "./secret/../plain", "secret/deep/x", ".", "new/../plain"];
+        for path in plain.into_iter().chain(["plain/below", "plain/../new", "link/..", "/nowhere/at/all"]) {
+            assert_eq!(target(&top, path), Ok(None), "{path}");
+        }
+    }
+
+    #[test]
+    fn links_are_followed_whatever_stands_behind_them() {
+        let (_folder, top) = stage();
         for (path, leads) in [
             ("link", "secret"),
             ("link/.env", "secret/.env"),
             ("link/deep/../x", "secret/x"),
+            ("link/missing/../.env", "secret/.env"),
+            ("link/missing/deeper/../../.env", "secret/.env"),
+            ("missing/../link/.env", "secret/.env"),
             ("dangling", "secret/new"),
+            ("dangling/../.env", "secret/.env"),
+            ("twice/.env", "secret/.env"),
+            ("twice/up/x", "secret/deep/x"),
+            ("absolute/.env", "secret/.env"),
+            ("absolute/up/../.env", "secret/.env"),
         ] {
-            assert_eq!(target(&top, path), Some(top.join(leads)), "{path}");
+            assert_eq!(target(&top, path), Ok(Some(top.join(leads))), "{path}");
         }
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_no_harmless_path() {
+        let (_folder, top) = stage();
+        for path in ["round", "round/.env", "round/../plain", "ping", "pong/x", "link/../pong"] {
+            let lost = target(&top, path).unwrap_err();
+            assert_eq!(lost, "it goes over more than 40 links", "{path}");
+        }
+        assert!(target(&top, "plain\0").is_err());
+    }
+
+    #[test]
+    fn as_many_links_as_the_system_follows_are_followed() {
+        let (_folder, top) = stage();
+        symlink("plain", top.join("l1")).unwrap();
+        for number in 1..=LINKS_MAX {
+            symlink(format!("l{number}"), top.join(format!("l{}", number + 1))).unwrap();
+        }
+        assert_eq!(target(&top, "l40"), Ok(Some(top.join("plain"))));
+        assert!(target(&top, "l41").is_err());
+        #[cfg(target_os = "linux")]
+        assert_eq!(["l40", "l41"].map(|link| top.join(link).metadata().is_ok()), [true, false]);
     }
 }

@@ -21,7 +21,7 @@ use crate::render::{Progress, amount, duration};
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Chosen, Place, Variables, power, providers, variables, words};
+use crate::wiring::{Around, Chosen, Place, Variables, header_env, power, providers, variables, words};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -47,7 +47,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let asks = who_asks(progress);
     let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), asks, heads));
     let power = power(settings);
-    let around = Around { callback: watcher.clone(), observers, variables: &variables, power };
+    let header_env = header_env(settings, &variables);
+    let around = Around { callback: watcher.clone(), observers, header_env, power };
     let opened = place.harness(home.clone(), model, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     if state.outcome().is_some() {

@@ -19,7 +19,7 @@ use crate::settings::{Folders, Request, Scope, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Variables, choose_model, policy, power, variables};
+use crate::wiring::{Around, Place, Variables, choose_model, header_env, policy, power, variables};
 
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
@@ -42,7 +42,8 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let asks = who_asks(progress);
     let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
     let power = power(&settled.settings);
-    let around = Around { callback: watcher.clone(), observers, variables: &variables, power };
+    let header_env = header_env(&settled.settings, &variables);
+    let around = Around { callback: watcher.clone(), observers, header_env, power };
     let harness = place.harness(home.clone(), model, around);
     let id = RunId::from_entropy(fastrand::u64(..));
     let harness = harness.start(id, goal, policy).await;

@@ -7,7 +7,7 @@ use super::hook::Hook;
 use super::item::Item;
 use super::named::{self, MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
-use super::{Loading, Settings};
+use super::{Loading, Settings, imported};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
@@ -17,6 +17,7 @@ pub(super) fn check(loading: &mut Loading) {
         same_names(loading),
         nowhere(loading),
         impossible_models(loading),
+        keys_for_hooks(loading),
     ];
     loading.problems.extend(found.into_iter().flatten());
 }
@@ -111,6 +112,22 @@ fn nowhere(loading: &Loading) -> Vec<Problem> {
         }
     };
     lost.map(|(name, _)| problem(name)).collect()
+}
+
+/// Hooks whose headers are to name a provider's key.
+fn keys_for_hooks(loading: &Loading) -> Vec<Problem> {
+    let keys = loading.settings.named.key_variables();
+    let mut problems = Vec::new();
+    for hook in &loading.settings.hooks {
+        let program = hook.policy().and_then(|policy| policy.program);
+        problems.extend(imported::withheld(program.as_ref(), &keys).into_iter().map(|what| Problem {
+            source: hook.source_of("allowed_env").clone(),
+            key: format!("{}.allowed_env", Hook::LIST),
+            what,
+            remedy: "give the server a secret of its own, e.g. allowed_env = [\"HOOK_TOKEN\"]".to_owned(),
+        }));
+    }
+    problems
 }
 
 fn impossible_models(loading: &Loading) -> Vec<Problem> {

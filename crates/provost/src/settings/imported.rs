@@ -1,8 +1,9 @@
 //! Hooks that come from elsewhere, and all hooks together.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use provost_event::HookPolicy;
+use provost_event::{HookPolicy, HookProgram};
 
 use super::layers::read;
 use super::{Loading, Settings};
@@ -54,7 +55,10 @@ fn import_file(loading: &mut Loading, name: &str, path: &Path) {
         let provost_hooks::Skipped { place, what, why, .. } = skipped;
         format!("{place}: {what}: {why}")
     }));
+    let keys = loading.settings.named.key_variables();
     for policy in imported.hooks {
+        let withheld = withheld(policy.program.as_ref(), &keys).into_iter();
+        loading.skipped.extend(withheld.map(|why| format!("{name}: allowedEnvVars: {why}")));
         // The same hook in both files is asked once.
         let is_there = loading.settings.imported.iter().any(|known| is_double(&known.policy, &policy));
         if !is_there {
@@ -62,6 +66,16 @@ fn import_file(loading: &mut Loading, name: &str, path: &Path) {
             loading.settings.imported.push(placed);
         }
     }
+}
+
+/// Why headers of `program` don't get the values of variables that they are to name; `keys` are those that hold
+/// keys, with their providers.
+pub(super) fn withheld(program: Option<&HookProgram>, keys: &BTreeMap<String, String>) -> Vec<String> {
+    let Some(HookProgram::Http { allowed_env, .. }) = program else { return Vec::new() };
+    let why = |name: &String| {
+        Some(format!("{name} holds the key of the provider {}, which no hook gets", keys.get(name)?))
+    };
+    allowed_env.iter().filter_map(why).collect()
 }
 
 fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {

@@ -10,7 +10,7 @@ use etcetera::BaseStrategy as _;
 use super::declare::From;
 use super::errors::{Problem, Source, Spot};
 use super::file::File;
-use super::named::{self, MODELS, PROVIDERS};
+use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
 use super::table::{SECTIONS, SETTINGS};
 use super::value::Raw;
@@ -159,11 +159,15 @@ fn load_provider_variables(loading: &mut Loading, variables: &BTreeMap<String, S
     }
 }
 
+/// All variables that set something, given these providers.
+pub(crate) fn setting_variables(named: &Named) -> Vec<String> {
+    let of_providers = named::variables(named).into_iter().map(|(variable, ..)| variable);
+    SETTINGS.iter().flat_map(super::declare::Setting::all_variables).chain(of_providers).collect()
+}
+
 /// A misspelt limit in a variable must not be no limit at all.
 fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
-    let named = named::variables(&loading.settings.named).into_iter().map(|(variable, ..)| variable);
-    let known =
-        SETTINGS.iter().flat_map(super::declare::Setting::all_variables).chain(named).collect::<Vec<_>>();
+    let known = setting_variables(&loading.settings.named);
     let sections =
         SECTIONS.iter().map(|(section, _)| *section).chain([PROVIDERS, MODELS]).map(str::to_uppercase);
     let prefixes = sections.map(|section| format!("PROVOST_{section}_")).collect::<Vec<_>>();

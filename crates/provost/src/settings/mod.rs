@@ -26,7 +26,7 @@ use provost_event::{Budget, Effort, Limits};
 
 pub(crate) use document::{init_file, schema};
 pub(crate) use errors::{Problem, Problems, Source};
-pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load};
+pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load, setting_variables};
 
 pub(crate) use hook::{Hook, runs};
 pub(crate) use imported::Placed;

@@ -5,7 +5,7 @@ mod provider;
 
 use std::collections::BTreeMap;
 
-use provost_llm::Providers;
+use provost_llm::{Provider, Providers};
 
 use super::Given;
 use super::declare::{From, Setting};
@@ -28,6 +28,17 @@ pub(crate) struct Named {
     pub(crate) providers: BTreeMap<String, ProviderTable>,
     /// By the model's full name.
     pub(crate) models: BTreeMap<String, ModelTable>,
+}
+
+impl Named {
+    /// The variables that hold keys, each with its provider: of those that are built in and of those that are set.
+    pub(crate) fn key_variables(&self) -> BTreeMap<String, String> {
+        let set = self.providers.iter().map(|(name, table)| table.provider(name));
+        let all = Providers::built_in().iter().cloned().chain(set).collect::<Vec<_>>();
+        let key = |Provider { name, key_env, .. }: Provider| Some((key_env?, name));
+        // Of providers that share one, the first is named.
+        all.into_iter().rev().filter_map(key).collect()
+    }
 }
 
 /// A kind of table with names.

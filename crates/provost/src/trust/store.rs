@@ -1,22 +1,17 @@
 //! What the user has agreed to, kept in one small file of the state folder.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use provost_event::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::whole_file::{WholeFile, read};
+
 const FILE: &str = "trust.json";
-const LOCK: &str = "trust.lock";
 const VERSION: u32 = 1;
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How long another process may keep the file to itself, and how often it is asked for.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
-const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The folders whose files are trusted.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,13 +40,13 @@ pub(crate) struct TrustedFile {
 
 /// Where trust is kept.
 pub(crate) struct TrustStore {
-    folder: PathBuf,
+    file: PathBuf,
 }
 
 impl TrustStore {
     /// In the state folder `folder`.
     pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
+        Self { file: folder.join(FILE) }
     }
 
     /// The folders that are trusted.
@@ -59,15 +54,11 @@ impl TrustStore {
     /// # Errors
     /// When the file is there and can't be read, or isn't one.
     pub(crate) fn all(&self) -> anyhow::Result<BTreeMap<PathBuf, Trusted>> {
-        let path = self.folder.join(FILE);
-        let cant = || format!("can't read what you trust from {}", path.display());
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            opened => opened.with_context(cant)?,
+        let cant = || format!("can't read what you trust from {}", self.file.display());
+        let Some(text) = read(&self.file, FILE_BYTES_MAX).with_context(cant)? else {
+            return Ok(BTreeMap::new());
         };
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).with_context(cant)?;
-        let kept = serde_json::from_slice::<Kept>(&bytes).with_context(cant)?;
+        let kept = serde_json::from_str::<Kept>(&text).with_context(cant)?;
         if kept.version != VERSION {
             bail!("{}: it is of version {}, which this program doesn't know", cant(), kept.version);
         }
@@ -82,45 +73,33 @@ impl TrustStore {
         &self,
         change: impl FnOnce(&mut BTreeMap<PathBuf, Trusted>) -> T,
     ) -> anyhow::Result<T> {
-        let cant = || format!("can't keep what you trust in {}", self.folder.display());
-        make_folder(&self.folder).with_context(cant)?;
-        let _lock = self.lock().with_context(cant)?;
+        let cant = || format!("can't keep what you trust in {}", self.file.display());
+        let whole = WholeFile::lock(&self.file).with_context(cant)?;
         let mut projects = self.all()?;
         let result = change(&mut projects);
-        self.write(&Kept { version: VERSION, projects }).with_context(cant)?;
+        let kept = serde_json::to_value(Kept { version: VERSION, projects }).with_context(cant)?;
+        whole.replace(&format!("{kept:#}\n"), None).with_context(cant)?;
         Ok(result)
-    }
-
-    /// A file made by `tempfile` is its owner's alone.
-    fn write(&self, kept: &Kept) -> anyhow::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(format!("{:#}\n", serde_json::to_value(kept)?).as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(self.folder.join(FILE))?;
-        #[cfg(unix)]
-        File::open(&self.folder)?.sync_all()?;
-        Ok(())
-    }
-
-    fn lock(&self) -> anyhow::Result<File> {
-        let file = File::options().write(true).create(true).truncate(false).open(self.folder.join(LOCK))?;
-        let until = Instant::now() + LOCK_WAIT_MAX;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_AGAIN),
-                Err(TryLockError::WouldBlock) => bail!("another process keeps it locked"),
-                Err(TryLockError::Error(error)) => return Err(error.into()),
-            }
-        }
     }
 }
 
-/// Makes `folder` and what is missing above it, for its owner only; leaves one that is there as it is.
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+#[cfg(test)]
+mod tests {
+    use super::{TrustStore, Trusted};
+
+    #[test]
+    fn of_many_at_once_none_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state/provost");
+        let trust = |number: usize| {
+            let store = TrustStore::new(&state);
+            store.change(|all| all.insert(format!("/project/{number}").into(), Trusted::default())).unwrap();
+        };
+        std::thread::scope(|scope| {
+            for number in 0..16 {
+                scope.spawn(move || trust(number));
+            }
+        });
+        assert_eq!(TrustStore::new(&state).all().unwrap().len(), 16);
+    }
 }

@@ -1,7 +1,10 @@
 //! Edges of control: hooks with awkward pipes, paths that hide, questions that wait through deaths and rests.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
 
 use crate::control::{entries, lawful, log};
 use crate::support::{Done, Scene, gone, json, line_in, until};
@@ -24,9 +27,13 @@ fn effects(scene: &Scene) -> String {
     fs::read_to_string(scene.path("work/effects")).unwrap_or_default()
 }
 
+/// What waits for consent.
+fn waiting(scene: &Scene) -> Vec<Value> {
+    scene.provost(&["approvals", "--json"]).stdout.lines().map(json).collect()
+}
+
 fn names(scene: &Scene) -> Vec<String> {
-    let listed = scene.provost(&["approvals", "--json"]).stdout;
-    listed.lines().map(|line| json(line)["id"].as_str().unwrap().to_owned()).collect()
+    waiting(scene).iter().map(|question| question["id"].as_str().unwrap().to_owned()).collect()
 }
 
 #[track_caller]
@@ -98,15 +105,22 @@ fn a_hook_has_no_terminal_and_its_own_session() {
 
 /// Writes to `path` where `secret` is denied; what stands in the secret file afterwards.
 fn written_to(path: &str) -> String {
+    let scene = after_writing_to(path);
+    fs::read_to_string(scene.path("work/secret/.env")).unwrap()
+}
+
+fn after_writing_to(path: &str) -> Scene {
     let scene = Scene::scripted("answers: []")
         .with_settings("[permissions]\ndeny = [\"write_file(secret/**)\", \"edit_file(secret/**)\"]\n");
     scene.write("work/secret/.env", "KEY=1\n");
-    std::os::unix::fs::symlink("secret", scene.path("work/link")).unwrap();
+    symlink("secret", scene.path("work/link")).unwrap();
+    symlink(scene.path("work/secret"), scene.path("work/far")).unwrap();
+    symlink("round", scene.path("work/round")).unwrap();
     let path = path.replace("ABS", scene.path("work").canonicalize().unwrap().to_str().unwrap());
     let call = format!("write_file: {{ path: {path}, content: gone }}");
     scene.write("work/agent.yaml", &format!("answers:\n  - tools: [{{ {call} }}]\n  - text: done\n"));
     check(&scene.provost(&["run", "x"]), 0);
-    fs::read_to_string(scene.path("work/secret/.env")).unwrap()
+    scene
 }
 
 #[test]
@@ -118,7 +132,20 @@ fn a_denied_path_is_denied_however_it_is_written() {
 
 #[test]
 fn and_through_a_link_too() {
-    assert_eq!(written_to("link/.env"), "KEY=1\n");
+    for path in ["link/.env", "link/missing/../.env", "missing/../link/.env", "far/.env"] {
+        assert_eq!(written_to(path), "KEY=1\n", "{path}");
+    }
+}
+
+#[test]
+fn a_link_to_itself_is_refused_with_the_reason() {
+    let log = log(&after_writing_to("round/.env"));
+    let made = &entries(&log, "tool_finished")[0];
+    assert_eq!(made["status"], "denied");
+    assert_eq!(
+        made["output"],
+        "Not made: it can't be told where `round/.env` leads: it goes over more than 40 links."
+    );
 }
 
 #[test]
@@ -128,7 +155,12 @@ fn while_nobody_works_on_a_run_its_question_isnt_late() {
     let running = scene.start(&["run", "x"]);
     let name = until("somebody is asked", || names(&scene).pop());
     running.kill();
-    std::thread::sleep(Duration::from_millis(1_100));
+    let overdue = until("its time is over", || {
+        let question = waiting(&scene).pop().expect("it is still asked");
+        let due = UNIX_EPOCH + Duration::from_millis(question["due_ms"].as_u64().unwrap());
+        (SystemTime::now() > due).then_some(question)
+    });
+    assert_eq!((overdue["id"].as_str(), overdue["run_status"].as_str()), (Some(&*name), Some("interrupted")));
     assert_eq!(names(&scene), std::slice::from_ref(&name));
     check(&scene.provost(&["approve", &name]), 0);
     check(&scene.provost(&["resume", "last"]), 0);

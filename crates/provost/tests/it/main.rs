@@ -45,6 +45,8 @@ mod recording;
 #[cfg(test)]
 mod resuming;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod settings_errors;
 #[cfg(test)]
 mod settings_hooks;
