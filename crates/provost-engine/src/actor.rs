@@ -2,7 +2,7 @@
 
 use provost_event::{ActorKey, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
 
-use crate::{Event, Now, RunState, SessionState, Step};
+use crate::{Event, Now, RunState, SessionState, Step, snapshot};
 
 /// A record that can't follow what is there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +67,27 @@ impl Actor {
             ActorKey::Run(run) => Self::Run(Box::new(RunState::new(run))),
             ActorKey::Session(session) => Self::Session(Box::new(SessionState::new(session))),
         }
+    }
+
+    /// The actor as a snapshot of its log has it; `first` is the log's first record. `None` if the snapshot isn't one
+    /// that this program can read: the whole log is folded then. What follows the snapshot is still to be replayed.
+    #[must_use]
+    pub fn restore(first: &Record, snapshot: &Record) -> Option<Self> {
+        let Entry::Snapshot(taken) = &snapshot.entry else { return None };
+        let mut actor = match snapshot.actor {
+            ActorKey::Run(_) => Self::Run(snapshot::state_of(taken)?),
+            ActorKey::Session(_) => Self::Session(snapshot::state_of(taken)?),
+        };
+        let is_complete = match &mut actor {
+            Self::Run(state) => state.complete(&first.entry),
+            Self::Session(state) => state.complete(&first.entry),
+        };
+        // The snapshot was taken just before it was written.
+        if !is_complete || actor.head().next() != snapshot.seq {
+            return None;
+        }
+        actor.apply(&snapshot.entry, snapshot.at);
+        Some(actor)
     }
 
     /// Decides on `event`. The state already includes the returned entries; when they can't be kept, throw the

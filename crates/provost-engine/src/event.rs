@@ -114,6 +114,9 @@ pub struct ReserveRequest {
     pub output_tokens_max: u32,
     /// What the model's tokens cost, if known.
     pub price: Option<provost_event::Price>,
+    /// Whether enough must be left for the session's last words at a limit.
+    #[serde(default)]
+    pub keeps_back: bool,
 }
 
 /// What a model call took.

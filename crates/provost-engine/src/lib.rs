@@ -13,7 +13,10 @@ mod event;
 mod permission;
 mod run;
 mod session;
+mod snapshot;
 mod step;
+mod tokens;
+mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
@@ -24,4 +27,7 @@ pub use run::{Ledger, RunState};
 pub use session::{PendingApproval, SessionState, Standing};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,
+    View,
 };
+pub use tokens::tokens_of;
+pub use view::{ResultText, image_line};

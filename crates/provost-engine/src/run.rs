@@ -8,19 +8,28 @@ use provost_event::{
     SessionStarted, Timestamp,
 };
 
+use serde::{Deserialize, Serialize};
+
 pub use ledger::Ledger;
 
+use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use crate::{
     ActorStatus, Effect, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step,
 };
 
+/// This part of a run's time is kept for its agents' last words, and no more than so many milliseconds.
+const LAST_WORDS_TIME_DIVISOR: u64 = 10;
+const LAST_WORDS_MS_MAX: u64 = 60_000;
+
 /// A run: the fold of its log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
     run: RunId,
     head: Seq,
+    #[serde(skip)]
     goal: String,
+    #[serde(skip)]
     policy: Option<RunPolicy>,
     budget: Budget,
     turns_max: u32,
@@ -33,6 +42,10 @@ pub struct RunState {
     active_since: Timestamp,
     /// The entry that set the deadline's timer, while it runs.
     deadline: Option<Seq>,
+    /// The agents have been told that their time is over; what is left of it is for their last words.
+    winds_down: bool,
+    /// The last entry that is a snapshot.
+    snapshot: Seq,
 }
 
 impl RunState {
@@ -53,6 +66,8 @@ impl RunState {
             active_before_ms: 0,
             active_since: Timestamp::default(),
             deadline: None,
+            winds_down: false,
+            snapshot: Seq::START,
         }
     }
 
@@ -100,9 +115,21 @@ impl RunState {
     }
 
     /// When the time that is left will be over, if nothing interrupts the work.
-    fn deadline_at(&self) -> Option<Timestamp> {
+    fn end_of_time(&self) -> Option<Timestamp> {
         let limit = self.budget.wall_time_ms?;
         Some(self.active_since.plus_ms(limit.saturating_sub(self.active_before_ms)))
+    }
+
+    /// When the agents must stop, so that time is left for their last words.
+    fn deadline_at(&self) -> Option<Timestamp> {
+        let kept_ms = (self.budget.wall_time_ms? / LAST_WORDS_TIME_DIVISOR).min(LAST_WORDS_MS_MAX);
+        let end = self.end_of_time()?;
+        Some(Timestamp(end.0.saturating_sub(kept_ms)).max(self.active_since))
+    }
+
+    /// When the timer fires that is set next.
+    fn timer_at(&self) -> Option<Timestamp> {
+        if self.winds_down { self.end_of_time() } else { self.deadline_at() }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -124,6 +151,14 @@ impl RunState {
         })
     }
 
+    /// Takes from the log's first entry what a snapshot leaves out.
+    pub(crate) fn complete(&mut self, first: &Entry) -> bool {
+        let Entry::RunStarted(started) = first else { return false };
+        self.goal.clone_from(&started.goal);
+        self.policy = Some(started.policy.clone());
+        true
+    }
+
     pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
         self.head = self.head.next();
         match entry {
@@ -131,8 +166,10 @@ impl RunState {
             Entry::BudgetReserved(reserved) => self.ledger.reserve(reserved),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) if exhausted.dimension() == Dimension::WallTime => {
-                self.deadline = None;
+                self.deadline = Some(self.head);
+                self.winds_down = true;
             }
+            Entry::Snapshot(_) => self.snapshot = self.head,
             Entry::Paused(paused) => self.rests(&paused.outcome, at),
             Entry::Ended(ended) => self.rests(&ended.outcome, at),
             Entry::Resumed(resumed) => self.resumed(resumed, at),
@@ -153,6 +190,7 @@ impl RunState {
 
     fn set_deadline(&mut self) {
         self.deadline = self.budget.wall_time_ms.map(|_| self.head);
+        self.winds_down = false;
     }
 
     fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
@@ -176,10 +214,32 @@ impl RunState {
         // What was set aside for calls that nobody waits for any more is settled by the sessions themselves.
     }
 
+    /// The time that has been worked on it by `now`, if it is limited.
+    fn time_used(&self, now: Timestamp) -> Option<Exhausted> {
+        let used = self.active_before_ms.saturating_add(now.since_ms(self.active_since));
+        Some(Exhausted { dimension: Dimension::WallTime, used, limit: self.budget.wall_time_ms? })
+    }
+
+    /// What is said to whoever wants to call a model when all time is over.
+    fn time_is_over(&self, now: Timestamp) -> Option<Exhausted> {
+        self.time_used(now).filter(|exhausted| self.winds_down && exhausted.used >= exhausted.limit)
+    }
+
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at) };
         deciding.on(event);
-        deciding.step.finish()
+        let step = deciding.step.finish();
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, now.at) }
+    }
+}
+
+impl Snapshots for RunState {
+    fn since_snapshot(&self) -> u64 {
+        self.head.0.saturating_sub(self.snapshot.0)
+    }
+
+    fn take_in(&mut self, entry: &Entry, at: Timestamp) {
+        self.apply(entry, at);
     }
 }
 
@@ -231,13 +291,13 @@ impl Deciding<'_> {
         let agent = policy.agent.clone();
         self.commit(RunStarted { goal: goal.clone(), policy });
         self.arm_deadline();
-        let started = SessionStarted { goal, images, policy: agent, parent: None };
+        let started = SessionStarted { goal, images, policy: agent, parent: None, depth: 0 };
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }
 
     /// Asks for the timer that the entry just committed has set.
     fn arm_deadline(&mut self) {
-        if let (Some(seq), Some(due)) = (self.state.deadline, self.state.deadline_at()) {
+        if let (Some(seq), Some(due)) = (self.state.deadline, self.state.timer_at()) {
             self.step.effect(seq, Effect::Timer { due });
         }
     }
@@ -253,6 +313,9 @@ impl Deciding<'_> {
             return;
         }
         let (session, call) = (request.session, request.call);
+        if let Some(exhausted) = self.state.time_is_over(self.step.now()) {
+            return self.tell(session, SessionEvent::Refused { call, exhausted });
+        }
         if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call) {
             let deadline = self.state.deadline_at();
             return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
@@ -305,13 +368,13 @@ impl Deciding<'_> {
         if self.state.deadline != Some(seq) {
             return;
         }
-        let Some(limit) = self.state.budget.wall_time_ms else { return };
+        let Some(exhausted) = self.state.time_used(self.step.now()) else { return };
         self.step.close(seq);
-        let active = self.step.now().since_ms(self.state.active_since);
-        let used = self.state.active_before_ms.saturating_add(active).max(limit);
-        let exhausted = Exhausted { dimension: Dimension::WallTime, used, limit };
         let session = self.root();
-        self.commit(BudgetExhausted { session, exhausted });
+        if !self.state.winds_down {
+            self.commit(BudgetExhausted { session, exhausted });
+            self.arm_deadline();
+        }
         self.tell(session, SessionEvent::Stop { outcome: Outcome::BudgetExhausted(exhausted) });
     }
 

@@ -3,14 +3,18 @@
 //! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows from
 //! the entries alone, so that a state read back from the log goes on where the lost one stood.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, HookSubject, Json, Outcome, Seq, SessionId, SessionSource, Timestamp, ToolSpec,
+    AgentPolicy, CallId, Entry, HookSubject, Json, Outcome, Purpose, Seq, SessionId, SessionSource,
+    Timestamp, ToolSpec,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::event::ToolResult;
 use crate::permission::Permissions;
+use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use crate::{Now, SessionEvent, Step};
 
@@ -19,16 +23,19 @@ mod answer;
 mod approve;
 mod ask;
 mod call;
+mod compact;
+mod context;
 mod decide;
 mod fold;
 mod gate;
 mod hear;
 mod recover;
-mod size;
 mod stop;
+mod wrap_up;
 
 use call::{Call, Consent, Stage, Word};
-use size::Size;
+use compact::Compactions;
+use context::Context;
 
 pub use call::PendingApproval;
 
@@ -49,7 +56,7 @@ pub enum Standing {
 }
 
 /// Where in a turn a session is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     /// Before its first entry.
     New,
@@ -72,7 +79,7 @@ enum Phase {
 }
 
 /// Counters that a turn's or the whole session's limits look at.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counters {
     turns_ended: u32,
     calls: u32,
@@ -89,14 +96,14 @@ struct Counters {
 }
 
 /// The last call's fingerprint, and how often it came in a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Circle {
     fingerprint: u64,
     times: u32,
 }
 
 /// What the stop hooks last objected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Block {
     reasons: Vec<String>,
     evidence: String,
@@ -106,7 +113,7 @@ struct Block {
 }
 
 /// What hooks have been asked about already, and what the model was told.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
     /// The session's beginning, or its going on.
     session: bool,
@@ -119,14 +126,18 @@ struct Told {
     last_turn: u32,
     /// A compaction that they are still to be told of.
     compaction_untold: bool,
+    /// Last words were asked for at the present limit.
+    wrapped_up: bool,
 }
 
 /// A session: the fold of its log.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionState {
     session: SessionId,
     head: Seq,
+    #[serde(skip)]
     goal: String,
+    #[serde(skip)]
     policy: Option<AgentPolicy>,
     turns_max: u32,
     phase: Phase,
@@ -137,16 +148,29 @@ pub struct SessionState {
     counters: Counters,
     circle: Circle,
     block: Option<Block>,
-    size: Size,
+    context: Context,
+    compactions: Compactions,
+    /// What people said, in their own words.
+    said: VecDeque<String>,
+    /// The files that were written last.
+    written: VecDeque<String>,
+    /// What the model call in flight is for.
+    purpose: Purpose,
+    /// Where the session stands again when it has said its last words at a limit.
+    before_last_words: Option<Phase>,
+    last_words: Option<String>,
     /// What the agent said in the present turn; the last one's until the model is called again.
     turn_text: String,
     text_is_of_last_turn: bool,
     /// Somebody spoke after the last model call was made.
     unheard: bool,
-    /// The conversation was compacted for the present answer.
-    compacted: bool,
     memories: BTreeMap<String, Json>,
+    #[serde(skip)]
     permissions: Option<Permissions>,
+    /// Patterns that somebody agreed to for the whole run.
+    approved: Vec<String>,
+    /// The last entry that is a snapshot.
+    snapshot: Seq,
     /// What hooks are being asked, by the entry that asked.
     questions: BTreeMap<Seq, HookSubject>,
     approvals: BTreeMap<Seq, PendingApproval>,
@@ -154,20 +178,24 @@ pub struct SessionState {
     source: SessionSource,
     /// Results that wait for those of earlier calls of the same answer. The one thing that isn't in the log:
     /// when it is lost, its effects are still open, and so count as interrupted.
+    #[serde(skip)]
     held: BTreeMap<Seq, ToolResult>,
 }
 
 impl PartialEq for SessionState {
     /// Equal as folds of a log: results that are held don't count.
     fn eq(&self, other: &Self) -> bool {
-        let key = |s: &Self| (s.session, s.head, s.turns_max, s.phase, s.deadline, s.unheard, s.compacted);
+        let key = |s: &Self| (s.session, s.head, s.turns_max, s.phase, s.deadline, s.unheard, s.purpose);
         key(self) == key(other)
             && (&self.goal, &self.policy, &self.outcome, &self.stopping)
                 == (&other.goal, &other.policy, &other.outcome, &other.stopping)
             && (&self.calls, &self.counters, &self.circle, &self.block)
                 == (&other.calls, &other.counters, &other.circle, &other.block)
-            && (&self.size, &self.turn_text, &self.memories, &self.permissions)
-                == (&other.size, &other.turn_text, &other.memories, &other.permissions)
+            && (&self.context, &self.turn_text, &self.memories, &self.permissions)
+                == (&other.context, &other.turn_text, &other.memories, &other.permissions)
+            && (&self.compactions, &self.said, &self.written)
+                == (&other.compactions, &other.said, &other.written)
+            && (&self.before_last_words, &self.last_words) == (&other.before_last_words, &other.last_words)
             && (&self.questions, &self.approvals, self.told, self.source)
                 == (&other.questions, &other.approvals, other.told, other.source)
     }
@@ -191,13 +219,20 @@ impl SessionState {
             counters: Counters::default(),
             circle: Circle::default(),
             block: None,
-            size: Size::default(),
+            context: Context::default(),
+            compactions: Compactions::default(),
+            said: VecDeque::new(),
+            written: VecDeque::new(),
+            purpose: Purpose::Turn,
+            before_last_words: None,
+            last_words: None,
             turn_text: String::new(),
             text_is_of_last_turn: false,
             unheard: false,
-            compacted: false,
             memories: BTreeMap::new(),
             permissions: None,
+            approved: Vec::new(),
+            snapshot: Seq::START,
             questions: BTreeMap::new(),
             approvals: BTreeMap::new(),
             told: Told::default(),
@@ -229,10 +264,10 @@ impl SessionState {
         self.policy.as_ref()
     }
 
-    /// What the agent said last, in the turn it is in or that it stopped with.
+    /// What the agent said last: at the limit it rests at, or else in the turn it is in or stopped with.
     #[must_use]
     pub fn last_text(&self) -> &str {
-        &self.turn_text
+        self.last_words.as_deref().unwrap_or(&self.turn_text)
     }
 
     /// What each tool asked to be told at its next call.
@@ -248,6 +283,9 @@ impl SessionState {
             return Vec::new();
         }
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
+        if self.before_last_words == Some(Phase::Acting) {
+            open.extend(self.approval_timers());
+        }
         match self.phase {
             Phase::Thinking(seq) | Phase::Waiting(seq) | Phase::Wishing(seq) => {
                 // With the last questions asked, nothing but their answers is awaited.
@@ -274,7 +312,20 @@ impl SessionState {
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Step {
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at), entropy: now.entropy };
         deciding.on(event);
-        deciding.step.finish()
+        let step = deciding.step.finish();
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, now.at) }
+    }
+
+    /// Takes from the log's first entry what a snapshot leaves out.
+    pub(crate) fn complete(&mut self, first: &Entry) -> bool {
+        let Entry::SessionStarted(started) = first else { return false };
+        self.goal.clone_from(&started.goal);
+        self.policy = Some(started.policy.clone());
+        let policy = &started.policy;
+        let mut permissions = Permissions::of_policy(&policy.permissions, &policy.workspace);
+        self.approved.iter().for_each(|pattern| permissions.approve(pattern));
+        self.permissions = Some(permissions);
+        true
     }
 
     const fn next_turn(&self) -> u32 {
@@ -298,6 +349,16 @@ impl SessionState {
 
     fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.policy.as_ref()?.tools.iter().find(|spec| spec.name == name)
+    }
+}
+
+impl Snapshots for SessionState {
+    fn since_snapshot(&self) -> u64 {
+        self.head.0.saturating_sub(self.snapshot.0)
+    }
+
+    fn take_in(&mut self, entry: &Entry, at: Timestamp) {
+        self.apply(entry, at);
     }
 }
 

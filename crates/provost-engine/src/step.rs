@@ -1,6 +1,6 @@
 //! What a decision comes to: entries to append and effects to perform.
 
-use provost_event::{ActorKey, CallId, Entry, HookSubject, Json, Seq, SessionId, Timestamp};
+use provost_event::{ActorKey, CallId, Entry, HookSubject, Json, Purpose, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::Event;
@@ -75,10 +75,31 @@ pub struct Think {
     pub turn: u32,
     /// The last entry of the conversation that the model gets to see: the call's own `model_called`.
     pub through: Seq,
+    /// From where on it sees the log.
+    #[serde(default)]
+    pub view: View,
+    /// What for.
+    #[serde(default)]
+    pub purpose: Purpose,
+    /// What it is asked besides, at the end of the conversation and no part of it.
+    #[serde(default)]
+    pub question: Option<String>,
     /// Answers the session committed before this call; compaction doesn't change it.
     pub answers_before: u32,
+    /// Summaries of the conversation before this call.
+    #[serde(default)]
+    pub summaries_before: u32,
     /// The cap on the answer.
     pub output_tokens_max: u32,
+}
+
+/// From where on a model sees a log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// The last entry that it doesn't see any more; 0 where it sees all.
+    pub from: Seq,
+    /// The entry with the summary that stands for those; 0 where there is none.
+    pub summed_up_at: Seq,
 }
 
 /// A tool call.

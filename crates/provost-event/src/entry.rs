@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, CallId, Dimension, ErrorClass,
-    Exhausted, HooksAsked, HooksDecided, Image, Json, MicroDollars, Outcome, PermissionDecided, RunPolicy,
-    Seq, SessionId, StopReport, Timestamp, Usage,
+    AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, CallId, Compacted, Dimension,
+    ErrorClass, Exhausted, HooksAsked, HooksDecided, Image, Json, MicroDollars, Outcome, PermissionDecided,
+    RunPolicy, SessionId, Snapshot, StopReport, Timestamp, Usage, WrappedUp,
 };
 
 macro_rules! entries {
@@ -84,8 +84,12 @@ entries! {
     ToolFinished = "tool_finished",
     /// A turn is complete.
     TurnEnded = "turn_ended",
-    /// The model no longer sees a range of the log, but what stands for it.
+    /// The model no longer sees a part of the log, but what stands for it.
     Compacted = "compacted",
+    /// At a limit the agent has said how far the work has come.
+    WrappedUp = "wrapped_up",
+    /// What the log comes to up to here, so that it can be read back from here.
+    Snapshot = "snapshot",
     /// What the stop hooks said.
     StopVerdicts = "stop_verdicts",
     /// Part of the budget is set aside for a call.
@@ -148,6 +152,9 @@ pub struct SessionStarted {
     /// The agent that asked for it; absent for the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
+    /// How many agents stand above it; 0 for the root.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
 }
 
 /// Words of somebody outside.
@@ -200,6 +207,26 @@ pub struct SystemItem {
     pub origin: Origin,
 }
 
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The agent's next answer.
+    #[default]
+    Turn,
+    /// A summary of the conversation so far, to stand for its older part.
+    Summary,
+    /// At a limit: how far the work has come. No tool is called any more.
+    WrapUp,
+}
+
+impl Purpose {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+    fn is_turn(&self) -> bool {
+        *self == Self::Turn
+    }
+}
+
 /// A model call is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelCalled {
@@ -209,6 +236,9 @@ pub struct ModelCalled {
     pub call: u32,
     /// Which attempt at this answer, from 1.
     pub attempt: u32,
+    /// What for.
+    #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+    pub purpose: Purpose,
     /// The cap on the answer, after what the budget left of it.
     pub output_tokens_max: u32,
     /// When the run's time is over, if it is limited.
@@ -271,8 +301,13 @@ pub enum RetryCause {
     EmptyAnswer,
     /// Provost was interrupted before the answer was recorded.
     Interrupted,
-    /// The conversation was too long and has been compacted.
+    /// The conversation was too long, and is compacted first.
     Compacted,
+    /// A summary that was asked for can't stand for anything; the conversation is compacted by rule instead.
+    UselessSummary {
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 /// A model call that is made again.
@@ -305,6 +340,11 @@ pub struct ToolStarted {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
 fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// How a tool call ended.
@@ -366,29 +406,6 @@ pub struct TurnEnded {
     pub turn: u32,
     /// How many tools it called.
     pub tool_calls: u32,
-}
-
-/// How a conversation was shortened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompactionKind {
-    /// By rule, because the provider refused the request as too long.
-    Emergency,
-}
-
-/// A range of the log that the model sees only in summary from here on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compacted {
-    /// How.
-    pub how: CompactionKind,
-    /// The last entry that is summed up; the first is the first after `session_started`.
-    pub through: Seq,
-    /// What stands for the range.
-    pub summary: String,
-    /// Estimated tokens of the conversation before.
-    pub tokens_before: u64,
-    /// Estimated tokens of the conversation after.
-    pub tokens_after: u64,
 }
 
 /// What the stop hooks said of one wish to stop.

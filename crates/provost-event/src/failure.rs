@@ -32,6 +32,8 @@ pub enum ErrorClass {
     NotFound,
     /// The request is longer than the model's window.
     ContextTooLong,
+    /// The conversation doesn't fit the model's window any more, whatever is left out of it.
+    ContextExhausted,
     /// The model declined to answer.
     Refusal,
     /// The call was cancelled from our side.
@@ -59,6 +61,7 @@ impl ErrorClass {
             | Self::Forbidden
             | Self::NotFound
             | Self::ContextTooLong
+            | Self::ContextExhausted
             | Self::Refusal
             | Self::Aborted
             | Self::ScriptMismatch
@@ -81,7 +84,8 @@ impl ErrorClass {
             Self::Unauthorized => "the provider refused the key",
             Self::Forbidden => "the key may not do this",
             Self::NotFound => "model or address not found",
-            Self::ContextTooLong => "the conversation no longer fits the model's window",
+            Self::ContextTooLong => "the request is longer than the model's window",
+            Self::ContextExhausted => "the conversation no longer fits the model's window",
             Self::Refusal => "the model refused",
             Self::Aborted => "the call was cancelled",
             Self::ScriptMismatch => "the script doesn't fit the conversation",

@@ -173,6 +173,12 @@ impl Seq {
     /// Stands before the first entry.
     pub const START: Self = Self(0);
 
+    /// Whether it stands before the first entry.
+    #[must_use]
+    pub const fn is_start(&self) -> bool {
+        self.0 == 0
+    }
+
     /// The one after this.
     #[must_use]
     pub const fn next(self) -> Self {

@@ -4,6 +4,7 @@
 //! only serialized form, versioned by [`FORMAT_VERSION`], and the same in the store, on a stream and in an export.
 
 mod content;
+mod context;
 mod entry;
 mod failure;
 mod hook;
@@ -18,11 +19,11 @@ mod stop;
 mod verdict;
 
 pub use content::{Block, Image, ImageKind, ToolCall};
+pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
-    AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Compacted, CompactionKind, Ended,
-    Entry, ItemKind, ModelCalled, Origin, Paused, ResumeCause, Resumed, Retry, RetryCause, RunStarted,
-    SessionStarted, StopReason, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted,
-    ToolStatus, TurnEnded, UserMessage,
+    AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Ended, Entry, ItemKind, ModelCalled,
+    Origin, Paused, Purpose, ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopReason,
+    StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use hook::{

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use provost_engine::Permissions;
+use provost_engine::{Permissions, Think, View};
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 
 use crate::executor::LogFile;
@@ -77,19 +77,20 @@ impl Known {
         Ok(opening)
     }
 
-    /// The conversation of `session` up to entry `through`, with its images where the model `sees` them. It is
-    /// the caller's until given back.
+    /// The conversation that a model call gets to see, with its images where the model `sees` them. It is the caller's
+    /// until given back. Only what is new since then is read, or what the model still sees where nothing is there.
     pub(crate) async fn take_transcript(
         &self,
         home: &dyn Home,
-        session: SessionId,
-        through: Seq,
+        think: &Think,
         sees: bool,
     ) -> Result<Transcript, HomeError> {
-        let mut transcript = self.sessions().transcripts.remove(&session).unwrap_or_default();
-        if transcript.head() > through {
-            transcript = Transcript::new();
-        }
+        let (session, through) = (think.session, think.through);
+        let kept = self.sessions().transcripts.remove(&session);
+        let mut transcript = match kept.filter(|kept| kept.head() <= through) {
+            Some(kept) => kept,
+            None => beginning(home, session, think.view).await?,
+        };
         while transcript.head() < through {
             let missing = through.0.saturating_sub(transcript.head().0);
             let max = usize::try_from(missing).unwrap_or(READ_MAX).min(READ_MAX);
@@ -120,6 +121,21 @@ impl Known {
         sessions.transcripts.remove(&session);
         sessions.log_files.remove(&session);
         sessions.order.retain(|known| *known != session);
+    }
+}
+
+/// The conversation before the first entry that the model still sees.
+async fn beginning(home: &dyn Home, session: SessionId, view: View) -> Result<Transcript, HomeError> {
+    if view.summed_up_at.is_start() {
+        return Ok(Transcript::new());
+    }
+    let before = Seq(view.summed_up_at.0.saturating_sub(1));
+    let records = home.read(session.into(), before, 1).await?;
+    match records.first().map(|record| (record.seq, &record.entry)) {
+        Some((at, Entry::Compacted(compacted))) if at == view.summed_up_at => {
+            Ok(Transcript::from_summary(at, compacted))
+        }
+        _ => Err(HomeError::Unknown { what: format!("summary in entry {} of {session}", view.summed_up_at) }),
     }
 }
 

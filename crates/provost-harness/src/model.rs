@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{DeltaKind, Effort, ModelFailure, SessionId, ToolSpec};
+use provost_event::{DeltaKind, Effort, ModelFailure, Purpose, SessionId, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::Message;
@@ -17,9 +17,13 @@ pub struct ModelRequest<'a> {
     pub session: SessionId,
     /// In which turn, from 1.
     pub turn: u32,
+    /// What for. For anything but a turn the last message ends with the question, which is no part of the conversation.
+    pub purpose: Purpose,
     /// Answers committed in this session before this call; compaction doesn't lower it, and a repeated attempt
     /// finds the same number.
     pub answers_before: u32,
+    /// Summaries of this session's conversation before this call, those by rule included.
+    pub summaries_before: u32,
     /// The system prompt.
     pub system: &'a str,
     /// The tools on offer, in a stable order.

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use provost_engine::{ResultText, image_line};
 use provost_event::{
-    BlobId, Block, CallId, CompactionKind, Entry, Image, Record, Seq, SystemItem, ToolFinished,
+    BlobId, Block, CallId, Compacted, Entry, Image, Purpose, Record, Seq, SystemItem, ToolFinished,
 };
 
 use crate::ImageData;
@@ -93,10 +94,22 @@ impl Message {
 pub struct Transcript {
     head: Seq,
     messages: Vec<Arc<Message>>,
-    /// The log position up to which each message speaks.
-    ends: Vec<Seq>,
-    /// What was said to the model since its last answer; becomes a message with the next call.
-    waiting: Vec<Part>,
+    /// Where each message comes from.
+    places: Vec<Place>,
+    /// What was said to the model since its last answer, with the entries that say it; becomes a message with the
+    /// next call.
+    waiting: Vec<(Seq, Part)>,
+    /// A summary that was taken over, so that its own entry doesn't put it in again.
+    summed_up_at: Seq,
+}
+
+/// Where a message comes from.
+#[derive(Debug, Clone)]
+struct Place {
+    /// The log position up to which it speaks.
+    end: Seq,
+    /// The entry that each of its parts is from.
+    parts: Vec<Seq>,
 }
 
 impl Transcript {
@@ -104,6 +117,15 @@ impl Transcript {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The conversation as the model sees it from a summary on, before what follows the range that `compacted`, the
+    /// entry `at`, stands for. The entries behind that range are to be folded in next.
+    #[must_use]
+    pub fn from_summary(at: Seq, compacted: &Compacted) -> Self {
+        let mut transcript = Self { head: compacted.through, summed_up_at: at, ..Self::default() };
+        transcript.begin_with(compacted);
+        transcript
     }
 
     /// The last entry folded in.
@@ -128,20 +150,23 @@ impl Transcript {
         match &record.entry {
             Entry::SessionStarted(started) => {
                 self.say(&started.goal);
-                self.waiting.extend(started.images.iter().map(|image| shown(image, images)));
+                started.images.iter().for_each(|image| self.wait(shown(image, images)));
             }
             Entry::UserMessage(message) => {
-                self.waiting.extend(message.content.iter().map(|block| part_of(block, images)));
+                message.content.iter().for_each(|block| self.wait(part_of(block, images)));
             }
             Entry::SystemItem(item) => self.say(&reminder(item)),
-            Entry::ToolFinished(finished) => self.waiting.push(result_of(finished, images)),
-            Entry::ModelCalled(_) => self.close_waiting(record.seq),
+            Entry::ToolFinished(finished) => self.wait(result_of(finished, images)),
+            Entry::ModelCalled(called) if called.purpose == Purpose::Turn => self.close_waiting(record.seq),
             Entry::AssistantMessage(answer) => {
-                let parts = answer.content.iter().map(|block| part_of(block, images)).collect::<Vec<_>>();
-                self.push(Role::Assistant, parts, record.seq);
+                let parts = answer.content.iter().map(|block| (record.seq, part_of(block, images)));
+                self.push(Role::Assistant, parts.collect(), record.seq);
             }
             Entry::Compacted(compacted) => self.compact(compacted),
-            Entry::RunStarted(_)
+            Entry::ModelCalled(_)
+            | Entry::WrappedUp(_)
+            | Entry::Snapshot(_)
+            | Entry::RunStarted(_)
             | Entry::HooksAsked(_)
             | Entry::HooksDecided(_)
             | Entry::PermissionDecided(_)
@@ -161,31 +186,114 @@ impl Transcript {
         }
     }
 
+    /// The messages with `question` behind them, which is no part of the conversation. A call of the last answer that
+    /// has no result is said not to have been made: providers want one for each.
+    #[must_use]
+    pub fn asked(&self, question: &str) -> Vec<Arc<Message>> {
+        let mut parts = self.waiting.iter().map(|(_, part)| part.clone()).collect::<Vec<_>>();
+        parts.extend(self.missing_results());
+        parts.sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
+        parts.push(Part::Block(Block::Text(question.to_owned())));
+        let mut messages = self.messages.clone();
+        messages.push(Arc::new(Message::new(Role::User, parts)));
+        messages
+    }
+
+    fn missing_results(&self) -> Vec<Part> {
+        let Some(last) = self.messages.last().filter(|message| message.role == Role::Assistant) else {
+            return Vec::new();
+        };
+        let has_result = |id: &CallId| {
+            self.waiting.iter().any(|(_, part)| matches!(part, Part::ToolResult { call, .. } if call == id))
+        };
+        let missing = last.parts.iter().filter_map(|part| match part {
+            Part::Block(Block::ToolCall(call)) if !has_result(&call.id) => Some(Part::ToolResult {
+                call: call.id.clone(),
+                tool: call.name.clone(),
+                output: "Not made yet.".to_owned(),
+                images: Vec::new(),
+                is_error: true,
+            }),
+            _ => None,
+        });
+        missing.collect()
+    }
+
     fn say(&mut self, text: &str) {
-        self.waiting.push(Part::Block(Block::Text(text.to_owned())));
+        self.wait(Part::Block(Block::Text(text.to_owned())));
+    }
+
+    fn wait(&mut self, part: Part) {
+        self.waiting.push((self.head, part));
     }
 
     fn close_waiting(&mut self, at: Seq) {
         let mut parts = std::mem::take(&mut self.waiting);
         // Somebody may have spoken while a tool ran; providers want a call's result right behind the call.
-        parts.sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
+        parts.sort_by_key(|(_, part)| !matches!(part, Part::ToolResult { .. }));
         self.push(Role::User, parts, at);
     }
 
-    fn push(&mut self, role: Role, parts: Vec<Part>, at: Seq) {
+    fn push(&mut self, role: Role, parts: Vec<(Seq, Part)>, end: Seq) {
         if !parts.is_empty() {
+            let (seqs, parts) = parts.into_iter().unzip();
             self.messages.push(Arc::new(Message::new(role, parts)));
-            self.ends.push(at);
+            self.places.push(Place { end, parts: seqs });
         }
     }
 
-    /// Puts the summary in place of every message that ends at or before the compacted range's end.
-    fn compact(&mut self, compacted: &provost_event::Compacted) {
-        let CompactionKind::Emergency = compacted.how;
-        let gone = self.ends.partition_point(|end| *end <= compacted.through);
+    /// Puts the summary in place of every message that ends at or before the range's end, and shorter forms in place
+    /// of results and pictures. A message that changes is made anew, and so is its serialized form.
+    fn compact(&mut self, compacted: &Compacted) {
+        if !compacted.through.is_start() && self.head != self.summed_up_at {
+            let gone = self.places.partition_point(|place| place.end <= compacted.through);
+            self.messages.drain(..gone);
+            self.places.drain(..gone);
+            self.waiting.retain(|(seq, _)| *seq > compacted.through);
+            self.begin_with(compacted);
+        }
+        for (message, place) in self.messages.iter_mut().zip(&self.places) {
+            let shorter = |(part, seq): (&Part, &Seq)| shortened(part, *seq, compacted);
+            let parts = message.parts.iter().zip(&place.parts).map(shorter).collect::<Vec<_>>();
+            if parts.iter().any(Option::is_some) {
+                let kept = message.parts.iter().zip(parts);
+                let parts = kept.map(|(part, shorter)| shorter.unwrap_or_else(|| part.clone())).collect();
+                *message = Arc::new(Message::new(message.role, parts));
+            }
+        }
+        for (seq, part) in &mut self.waiting {
+            if let Some(shorter) = shortened(part, *seq, compacted) {
+                *part = shorter;
+            }
+        }
+    }
+
+    fn begin_with(&mut self, compacted: &Compacted) {
         let summary = Part::Block(Block::Text(compacted.summary.clone()));
-        self.messages.splice(..gone, [Arc::new(Message::new(Role::User, vec![summary]))]);
-        self.ends.splice(..gone, [compacted.through]);
+        self.messages.insert(0, Arc::new(Message::new(Role::User, vec![summary])));
+        self.places.insert(0, Place { end: compacted.through, parts: vec![Seq::START] });
+    }
+}
+
+/// The form that a part of the entry `seq` gets by a compaction, if it isn't as it was.
+fn shortened(part: &Part, seq: Seq, compacted: &Compacted) -> Option<Part> {
+    let is_line =
+        !seq.is_start() && (seq <= compacted.lines_through || compacted.superseded.contains(&seq));
+    match part {
+        Part::Image(_) if is_line => Some(Part::Block(Block::Text(image_line(seq)))),
+        Part::ToolResult { call, tool, output, images, is_error } => {
+            let text = ResultText { entry: seq, output, images: images.len() };
+            let (output, images) = if is_line {
+                (text.line()?, Vec::new())
+            } else if seq <= compacted.cut_through {
+                (text.cut()?, images.clone())
+            } else {
+                return None;
+            };
+            let (call, tool, is_error) = (call.clone(), tool.clone(), *is_error);
+            Some(Part::ToolResult { call, tool, output, images, is_error })
+        }
+        Part::Block(_) | Part::Image(_) => None,
     }
 }
 

@@ -6,23 +6,29 @@ use provost_event::{
     Budget, BudgetCharged, BudgetReserved, Dimension, Exhausted, MicroDollars, Price, SessionId, Usage,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::ReserveRequest;
 
 /// An answer shorter than this isn't worth a call: the budget counts as used up instead.
 const USEFUL_OUTPUT_TOKENS: u64 = 256;
+/// What is kept back for an agent's last words at a limit, besides what the conversation takes.
+const LAST_WORDS_TOKENS: u64 = 512;
+const LAST_WORDS_OUTPUT_TOKENS: u32 = 512;
 
 /// What a run has spent and set aside.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Tokens charged.
     pub tokens: u64,
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
     turns: BTreeMap<u32, u32>,
-    reserved: BTreeMap<(u32, u32), Reservation>,
+    /// By agent and call.
+    reserved: BTreeMap<u32, BTreeMap<u32, Reservation>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Reservation {
     tokens: u64,
     cost: MicroDollars,
@@ -37,11 +43,15 @@ impl Ledger {
     }
 
     fn reserved_tokens(&self) -> u64 {
-        self.reserved.values().map(|r| r.tokens).fold(0, u64::saturating_add)
+        self.reservations().map(|r| r.tokens).fold(0, u64::saturating_add)
     }
 
     fn reserved_cost(&self) -> MicroDollars {
-        self.reserved.values().fold(MicroDollars(0), |sum, r| sum + r.cost)
+        self.reservations().fold(MicroDollars(0), |sum, r| sum + r.cost)
+    }
+
+    fn reservations(&self) -> impl Iterator<Item = &Reservation> {
+        self.reserved.values().flat_map(BTreeMap::values)
     }
 
     pub(super) fn reserve(&mut self, entry: &BudgetReserved) {
@@ -50,11 +60,13 @@ impl Ledger {
             cost: entry.cost,
             output_tokens_max: entry.output_tokens_max,
         };
-        self.reserved.insert((entry.session.agent, entry.call), reservation);
+        self.reserved.entry(entry.session.agent).or_default().insert(entry.call, reservation);
     }
 
     pub(super) fn charge(&mut self, entry: &BudgetCharged) {
-        self.reserved.remove(&(entry.session.agent, entry.call));
+        if let Some(calls) = self.reserved.get_mut(&entry.session.agent) {
+            calls.remove(&entry.call);
+        }
         self.tokens = self.tokens.saturating_add(entry.usage.total());
         self.cost += entry.cost.unwrap_or_default();
         let turns = self.turns.entry(entry.session.agent).or_default();
@@ -63,7 +75,7 @@ impl Ledger {
 
     /// The output cap that is set aside for a session's call, if any is.
     pub(super) fn reserved_output(&self, session: SessionId, call: u32) -> Option<u32> {
-        self.reserved.get(&(session.agent, call)).map(|reserved| reserved.output_tokens_max)
+        Some(self.reserved.get(&session.agent)?.get(&call)?.output_tokens_max)
     }
 
     /// The output cap that fits what is left of every limit of `budget`.
@@ -77,7 +89,11 @@ impl Ledger {
         if let Some(limit) = budget.tokens {
             let taken =
                 self.tokens.saturating_add(self.reserved_tokens()).saturating_add(request.input_tokens);
-            output = output.min(limit.saturating_sub(taken));
+            let left = limit.saturating_sub(taken);
+            // Last words need what this call was asked, what it answers, and room for themselves.
+            let last_words = request.input_tokens.saturating_add(LAST_WORDS_TOKENS);
+            let fits = if request.keeps_back { left.saturating_sub(last_words) / 2 } else { left };
+            output = output.min(fits);
             if output < floor {
                 return Err(Exhausted { dimension: Dimension::Tokens, used: self.tokens, limit });
             }
@@ -85,7 +101,13 @@ impl Ledger {
         if let (Some(limit), Some(price)) = (budget.money, request.price) {
             let price = price.for_prompt(request.input_tokens);
             let taken = self.cost + self.reserved_cost() + worst_cost(request, 0);
-            output = output.min(price.output_tokens_for(limit.saturating_sub(taken)));
+            let left = limit.saturating_sub(taken);
+            let last_words = worst_cost(request, LAST_WORDS_OUTPUT_TOKENS);
+            let fits = match request.keeps_back {
+                true => price.output_tokens_for(left.saturating_sub(last_words)) / 2,
+                false => price.output_tokens_for(left),
+            };
+            output = output.min(fits);
             if output < floor {
                 return Err(Exhausted { dimension: Dimension::Money, used: self.cost.0, limit: limit.0 });
             }

@@ -9,6 +9,11 @@ use super::{Call, Deciding, Phase, SessionState, Stage};
 use crate::event::ToolResult;
 use crate::{Effect, ToolRun};
 
+/// Bytes that a token of output stands for, by a careful estimate.
+const BYTES_PER_TOKEN: u64 = 3;
+/// What a call's output may have, however small the window is.
+const OUTPUT_BYTES_MIN: usize = 1_000;
+
 impl Deciding<'_> {
     pub(super) fn tool_done(&mut self, seq: Seq, result: ToolResult) {
         let open = self.state.running().any(|(_, running)| running == seq);
@@ -134,13 +139,14 @@ impl Deciding<'_> {
     fn run_tool(&mut self, id: &CallId, memory: Option<Json>) {
         let Some(call) = self.state.calls.iter().find(|call| &call.id == id) else { return };
         let Some(spec) = self.state.tool(&call.tool) else { return };
+        let output_bytes_max = spec.output_bytes_max.min(self.state.output_share());
         let run = ToolRun {
             session: self.state.session,
             call: call.id.clone(),
             tool: call.tool.clone(),
             input: call.input.clone(),
             timeout_ms: spec.timeout_ms,
-            output_bytes_max: spec.output_bytes_max,
+            output_bytes_max,
             memory,
         };
         self.open(Effect::RunTool(run));
@@ -251,6 +257,14 @@ impl SessionState {
             ready.push(call.clone());
         }
         ready
+    }
+
+    /// Bytes of output that one of the answer's calls may give, so that all of them together leave half of the
+    /// model's window for the rest.
+    fn output_share(&self) -> usize {
+        let Some(room) = self.room() else { return usize::MAX };
+        let bytes = usize::try_from(room.saturating_mul(BYTES_PER_TOKEN) / 2).unwrap_or(usize::MAX);
+        (bytes / self.calls.len().max(1)).max(OUTPUT_BYTES_MIN)
     }
 
     fn claim(&self, call: &Call) -> Claim {

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use provost_event::{
-    AssistantMessage, Block, CallId, ErrorClass, HookMoment, HookSubject, ItemKind, ModelFailure, Origin,
-    Outcome, Retry, RetryCause, Seq, StopReason, SystemItem, Usage,
+    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, Purpose, Retry,
+    RetryCause, Seq, StopReason, SystemItem, Usage,
 };
 
 use super::{Deciding, Phase};
@@ -20,6 +20,14 @@ impl Deciding<'_> {
     pub(super) fn answered(&mut self, seq: Seq, answer: Answer) {
         self.step.close(seq);
         self.settle(answer.usage);
+        match self.state.purpose {
+            Purpose::Turn => self.turn_answered(answer),
+            Purpose::Summary => self.summed_up(answer),
+            Purpose::WrapUp => self.wrapped_up(answer),
+        }
+    }
+
+    fn turn_answered(&mut self, answer: Answer) {
         let (stop, usage) = (answer.stop, answer.usage);
         if is_empty(&answer.content) && matches!(stop, StopReason::EndTurn | StopReason::ToolUse) {
             return self.empty_answer(usage);
@@ -92,6 +100,9 @@ impl Deciding<'_> {
     pub(super) fn model_failed(&mut self, seq: Seq, failure: ModelFailure) {
         self.step.close(seq);
         self.settle(failure.usage);
+        if self.state.purpose == Purpose::WrapUp {
+            return self.wrap_up_failed(&failure);
+        }
         if self.state.stopping.is_some() {
             return self.next_call();
         }
@@ -108,7 +119,21 @@ impl Deciding<'_> {
         self.back_off(failure, attempts);
     }
 
+    /// The call can't be made again. A summary is done without.
     fn fail(&mut self, failure: ModelFailure, note: &str) {
+        if self.state.purpose != Purpose::Summary {
+            return self.end_as_failed(failure, note);
+        }
+        let why = format!("{}: {}{note}", failure.class.words(), failure.message);
+        let call = self.state.counters.calls;
+        let cause = RetryCause::UselessSummary { why };
+        self.commit(Retry { call, cause, delay_ms: 0, usage: failure.usage });
+        if self.shorten_by_rule() {
+            self.next_call();
+        }
+    }
+
+    fn end_as_failed(&mut self, failure: ModelFailure, note: &str) {
         let request = failure.request_id.map(|id| format!(" [request {id}]")).unwrap_or_default();
         let message = format!("{}{note}{request}", failure.message);
         self.rest(Outcome::Failed { class: failure.class, message });
@@ -132,27 +157,14 @@ impl Deciding<'_> {
         self.open(Effect::Timer { due });
     }
 
+    /// The conversation is shortened by rule, and the call is made once more.
     fn too_long(&mut self, failure: ModelFailure) {
-        let shorter = if self.state.compacted { None } else { self.state.emergency_compaction() };
-        let Some(compacted) = shorter else {
-            return self.fail(failure, " (also after leaving out everything that can be left out)");
-        };
+        if self.state.purpose == Purpose::Turn && self.state.compactions.made {
+            let note = " (also after leaving out everything that can be left out)";
+            return self.end_as_failed(failure, note);
+        }
         let call = self.state.counters.calls;
-        let retry = Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage };
-        if self.state.has_hook(HookMoment::PreCompact) {
-            self.commit(retry);
-            return self.ask(HookSubject::Compaction);
-        }
-        self.commit(compacted);
-        self.commit(retry);
-        self.next_call();
-    }
-
-    /// The hooks have nothing against it.
-    pub(super) fn compact(&mut self) {
-        if let Some(compacted) = self.state.emergency_compaction() {
-            self.commit(compacted);
-        }
+        self.commit(Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage });
         self.next_call();
     }
 }

@@ -92,8 +92,8 @@ impl SessionState {
                 ConsultDetails::None
             }
             HookSubject::Request { .. } => ConsultDetails::Request {
-                items: self.size.items(),
-                input_tokens: self.size.last_input_tokens(),
+                items: self.context.items(),
+                input_tokens: self.context.last_input_tokens(),
                 tool_calls: u32::try_from(self.calls.len()).unwrap_or(u32::MAX),
             },
             HookSubject::Call { call } | HookSubject::Approval { call } => self
@@ -111,7 +111,7 @@ impl SessionState {
                 tool_calls: self.counters.tool_calls,
                 last_text: self.turn_text.clone(),
             },
-            HookSubject::Compacted => ConsultDetails::Compacted { summary: self.size.summary() },
+            HookSubject::Compacted => ConsultDetails::Compacted { summary: self.compactions.summary.clone() },
         }
     }
 

@@ -1,9 +1,10 @@
 //! One tool call of the last answer: how far it has come, and what was said of it.
 
 use provost_event::{ApprovalRequested, CallId, Json, PermissionDecided, Seq, Timestamp, ToolCall};
+use serde::{Deserialize, Serialize};
 
 /// Where one tool call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
     Pending,
     /// Hooks are asked whether it may be made, or may be consented to.
@@ -26,7 +27,7 @@ impl Stage {
 }
 
 /// What the hooks said of a call that is to be made.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
     #[default]
     Unasked,
@@ -37,7 +38,7 @@ pub(super) enum Word {
 }
 
 /// What somebody said of a call that needs consent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Consent {
     #[default]
     Unasked,
@@ -48,7 +49,7 @@ pub(super) enum Consent {
 }
 
 /// A question that waits for somebody's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApproval {
     /// The entry that asked; names the question.
     pub asked: Seq,
@@ -83,7 +84,7 @@ impl PendingApproval {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Call {
     pub(super) id: CallId,
     pub(super) tool: String,

@@ -2,10 +2,11 @@
 
 use provost_event::{
     Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled,
-    Outcome, Paused, ResumeCause, Resumed, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
+    Outcome, Paused, Purpose, ResumeCause, Resumed, Seq, SessionStarted, StopRequested, TurnEnded, Usage,
+    UserMessage,
 };
 
-use super::{Deciding, Phase};
+use super::{Deciding, Phase, SessionState};
 use crate::{Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote, Think};
 
 impl Deciding<'_> {
@@ -22,7 +23,7 @@ impl Deciding<'_> {
             }
             SessionEvent::Refused { call, exhausted } => {
                 if self.awaits_budget_for(call) {
-                    self.rest(Outcome::BudgetExhausted(exhausted));
+                    self.refused_budget(exhausted);
                 }
             }
             SessionEvent::Answered { seq, answer } => {
@@ -98,10 +99,26 @@ impl Deciding<'_> {
         if self.state.phase == Phase::Ready && self.state.has_open_prompts() {
             return;
         }
+        if self.make_room() {
+            return;
+        }
         if let Some(about) = self.state.preparation() {
             return self.ask(about);
         }
-        self.reserve();
+        self.reserve(Purpose::Turn);
+    }
+
+    fn refused_budget(&mut self, exhausted: Exhausted) {
+        match self.state.next_purpose() {
+            Purpose::WrapUp => self.wrap_up_refused(exhausted),
+            // What can't be paid for is done without.
+            Purpose::Summary => {
+                if self.shorten_by_rule() {
+                    self.next_call();
+                }
+            }
+            Purpose::Turn => self.rest(Outcome::BudgetExhausted(exhausted)),
+        }
     }
 
     fn announce_last_turn(&mut self) {
@@ -113,14 +130,21 @@ impl Deciding<'_> {
         }
     }
 
-    fn reserve(&mut self) {
+    pub(super) fn reserve(&mut self, purpose: Purpose) {
         let Some(policy) = &self.state.policy else { return };
+        let output_tokens_max = match purpose {
+            Purpose::Turn => policy.model.output_tokens_max,
+            Purpose::Summary => self.state.summary_tokens_max(),
+            Purpose::WrapUp => self.state.wrap_up_tokens_max(),
+        };
         let request = ReserveRequest {
             session: self.state.session,
             call: self.state.counters.calls.saturating_add(1),
-            input_tokens: self.state.size.tokens(),
-            output_tokens_max: policy.model.output_tokens_max,
+            input_tokens: self.state.context.tokens(),
+            output_tokens_max,
             price: policy.model.price,
+            // Before its first answer an agent has nothing to say at a limit.
+            keeps_back: purpose != Purpose::WrapUp && self.state.counters.answers > 0,
         };
         self.tell_run(RunEvent::Reserve(request));
     }
@@ -129,17 +153,37 @@ impl Deciding<'_> {
         let state = &self.state;
         call == state.counters.calls.saturating_add(1)
             && state.outcome.is_none()
-            && state.stopping.is_none()
-            && matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between)
+            && match &state.stopping {
+                Some(_) => state.wants_last_words(),
+                None => matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between),
+            }
     }
 
     fn think(&mut self, call: u32, output_tokens_max: u32, deadline: Option<provost_event::Timestamp>) {
-        let turn = self.state.next_turn();
         let attempt = self.state.counters.failed_attempts.saturating_add(1);
         let answers_before = self.state.counters.answers;
-        self.commit(ModelCalled { turn, call, attempt, output_tokens_max, deadline });
+        let purpose = self.state.next_purpose();
+        let turn = self.state.turn_of(purpose);
+        let question = match purpose {
+            Purpose::Turn => None,
+            Purpose::Summary => Some(self.state.summary_question()),
+            Purpose::WrapUp => Some(self.state.wrap_up_question()),
+        };
+        self.commit(ModelCalled { turn, call, attempt, purpose, output_tokens_max, deadline });
+        let view = self.state.context.view();
         let (session, through) = (self.state.session, self.state.head);
-        self.open(Effect::Think(Think { session, turn, through, answers_before, output_tokens_max }));
+        let summaries_before = self.state.compactions.summaries;
+        self.open(Effect::Think(Think {
+            session,
+            turn,
+            through,
+            view,
+            purpose,
+            question,
+            answers_before,
+            summaries_before,
+            output_tokens_max,
+        }));
     }
 
     /// Pays for the call in flight.
@@ -150,7 +194,7 @@ impl Deciding<'_> {
         self.tell_run(RunEvent::Settle(SettleNote {
             session: self.state.session,
             call: self.state.counters.calls,
-            turn: self.state.next_turn(),
+            turn: self.state.turn_of(self.state.purpose),
             model,
             usage,
             cost: price.map(|price| price.cost(usage)),
@@ -175,7 +219,7 @@ impl Deciding<'_> {
 
     /// Comes to rest or to the end, once the hooks know of it. Nothing is in flight any more.
     pub(super) fn rest(&mut self, outcome: Outcome) {
-        if self.state.closing().is_some() {
+        if self.state.closing().is_some() || self.wrap_up(&outcome) {
             return;
         }
         let Some(about) = self.state.closing_subject(&outcome) else { return self.come_to_rest(outcome) };
@@ -228,6 +272,10 @@ impl Deciding<'_> {
             // An operator who says it again doesn't wait for the last hooks.
             self.state.closing().into_iter().for_each(|seq| self.step.abort(seq));
         }
+        if let (Some(seq), Outcome::BudgetExhausted(_)) = (self.state.wrapping_up(), &outcome) {
+            // The time for last words is over too.
+            self.step.abort(seq);
+        }
         // A second wish counts only when it is the harder one.
         if self.state.stopping.as_ref().is_some_and(|first| first.is_final() || !outcome.is_final()) {
             return;
@@ -271,6 +319,28 @@ impl Deciding<'_> {
             | Phase::Waiting(_)
             | Phase::Preparing(_)
             | Phase::Compacting(_) => {}
+        }
+    }
+}
+
+impl SessionState {
+    /// The turn that a model call belongs to. Last words open no turn of their own.
+    fn turn_of(&self, purpose: Purpose) -> u32 {
+        let amid_turn = self.before_last_words.unwrap_or(self.phase) == Phase::Acting;
+        match purpose {
+            Purpose::WrapUp if !amid_turn => self.counters.turns_ended.max(1),
+            Purpose::WrapUp | Purpose::Turn | Purpose::Summary => self.next_turn(),
+        }
+    }
+
+    /// What the next model call is for.
+    fn next_purpose(&self) -> Purpose {
+        if self.wants_last_words() {
+            Purpose::WrapUp
+        } else if self.wants_summary() {
+            Purpose::Summary
+        } else {
+            Purpose::Turn
         }
     }
 }

@@ -5,21 +5,29 @@ mod gate;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use provost_event::{
-    AssistantMessage, Block as Content, Entry, ItemKind, Limits, ModelCalled, Outcome, Pace, ResumeCause,
-    Resumed, Retry, RetryCause, SessionSource, SessionStarted, StopHookVerdict, StopVerdicts, Timestamp,
-    ToolFinished, ToolStarted, ToolStatus,
+    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Entry, ItemKind, Json, Limits,
+    ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
+    SessionStarted, StopHookVerdict, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus,
+    UserMessage, WrappedUp,
 };
 
 use super::{Block, Call, Circle, Phase, SessionState, Stage};
 use crate::permission::Permissions;
 
+/// What people said last, and files that were written last: so many are remembered for what is left out.
+const SAID_MAX: usize = 100;
+const WRITTEN_MAX: usize = 50;
+
 impl SessionState {
     pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
         self.head = self.head.next();
-        self.size.add(self.head, entry);
+        self.context.add(self.head, entry, self.reads(entry));
         match entry {
             Entry::SessionStarted(started) => self.started(started),
-            Entry::UserMessage(_) => self.unheard = true,
+            Entry::UserMessage(message) => {
+                self.unheard = true;
+                self.said(message);
+            }
             Entry::SystemItem(item) => self.told(item.item),
             Entry::ModelCalled(called) => self.called(called),
             Entry::AssistantMessage(answer) => self.answered(answer),
@@ -27,11 +35,8 @@ impl SessionState {
             Entry::ToolStarted(started) => self.tool_started(started),
             Entry::ToolFinished(finished) => self.tool_finished(finished),
             Entry::TurnEnded(_) => self.turn_ended(),
-            Entry::Compacted(compacted) => {
-                self.size.compact(compacted);
-                self.compacted = true;
-                self.told.compaction_untold = true;
-            }
+            Entry::Compacted(compacted) => self.compacted(compacted),
+            Entry::WrappedUp(wrapped) => self.wrapped_up(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::StopRequested(requested) => self.stopping = Some(requested.outcome.clone()),
             Entry::Paused(paused) => self.rests(&paused.outcome),
@@ -42,6 +47,7 @@ impl SessionState {
             Entry::PermissionDecided(decided) => self.ruled(decided),
             Entry::ApprovalRequested(request) => self.approval_requested(request, at),
             Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
+            Entry::Snapshot(_) => self.snapshot = self.head,
             Entry::RunStarted(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
@@ -83,20 +89,68 @@ impl SessionState {
     fn called(&mut self, called: &ModelCalled) {
         self.counters.calls = called.call;
         self.deadline = called.deadline;
-        self.unheard = false;
-        self.told.turn_end = false;
-        if self.text_is_of_last_turn {
-            self.turn_text.clear();
-            self.text_is_of_last_turn = false;
+        self.purpose = called.purpose;
+        match called.purpose {
+            Purpose::Turn => {
+                self.unheard = false;
+                self.told.turn_end = false;
+                if self.text_is_of_last_turn {
+                    self.turn_text.clear();
+                    self.text_is_of_last_turn = false;
+                }
+            }
+            Purpose::Summary => {}
+            Purpose::WrapUp => self.before_last_words = Some(self.phase.at_rest()),
         }
         self.phase = Phase::Thinking(self.head);
+    }
+
+    fn compacted(&mut self, compacted: &Compacted) {
+        self.compactions.made(compacted);
+        if compacted.how != CompactionKind::Trim {
+            self.told.compaction_untold = true;
+        }
+        if compacted.how == CompactionKind::Summary {
+            self.counters.failed_attempts = 0;
+            self.phase = Phase::Ready;
+        }
+    }
+
+    fn wrapped_up(&mut self, wrapped: &WrappedUp) {
+        self.told.wrapped_up = true;
+        self.counters.failed_attempts = 0;
+        self.last_words = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
+        self.phase = self.before_last_words.take().unwrap_or(self.phase);
+    }
+
+    fn said(&mut self, message: &UserMessage) {
+        for block in &message.content {
+            if let Content::Text(text) = block {
+                self.said.push_back(text.clone());
+            }
+        }
+        while self.said.len() > SAID_MAX {
+            self.said.pop_front();
+        }
+    }
+
+    /// What names the call that `entry` is the result of, if that succeeded and only reads.
+    fn reads(&self, entry: &Entry) -> Option<u64> {
+        let Entry::ToolFinished(finished) = entry else { return None };
+        let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
+        if self.tool(&call.tool)?.access != Access::Reads {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        (call.tool.as_str(), call.input.text()).hash(&mut hasher);
+        Some(hasher.finish())
     }
 
     fn answered(&mut self, answer: &AssistantMessage) {
         self.counters.answers = self.counters.answers.saturating_add(1);
         self.counters.failed_attempts = 0;
         self.counters.empty_answers = 0;
-        self.compacted = false;
+        self.compactions.made = false;
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
@@ -117,7 +171,13 @@ impl SessionState {
             RetryCause::EmptyAnswer => {
                 self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
             }
-            RetryCause::Interrupted | RetryCause::Compacted => {}
+            RetryCause::Compacted => self.compactions.overflow = true,
+            RetryCause::UselessSummary { .. } => self.counters.failed_attempts = 0,
+            RetryCause::Interrupted => {}
+        }
+        if let Some(phase) = self.before_last_words.take() {
+            self.phase = phase;
+            return;
         }
         self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
     }
@@ -142,12 +202,30 @@ impl SessionState {
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
         }
+        let written = call.input.clone();
+        let tool = call.tool.clone();
+        if finished.status == ToolStatus::Ok {
+            self.wrote(&tool, &written);
+        }
         match finished.status {
             ToolStatus::Ok => self.counters.failures_in_a_row = 0,
             ToolStatus::Error | ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::TimedOut => {
                 self.counters.failures_in_a_row = self.counters.failures_in_a_row.saturating_add(1);
             }
             ToolStatus::Cancelled | ToolStatus::Unknown => {}
+        }
+    }
+
+    /// Remembers which files a call has written, the last ones.
+    fn wrote(&mut self, tool: &str, input: &Json) {
+        let Some(Access::Writes { path_field }) = self.tool(tool).map(|spec| spec.access.clone()) else {
+            return;
+        };
+        let Some(path) = text_at(input, &path_field) else { return };
+        self.written.retain(|known| *known != path);
+        self.written.push_back(path);
+        if self.written.len() > WRITTEN_MAX {
+            self.written.pop_front();
         }
     }
 
@@ -179,12 +257,7 @@ impl SessionState {
     fn rests(&mut self, outcome: &Outcome) {
         self.outcome = Some(outcome.clone());
         self.stopping = None;
-        if matches!(
-            self.phase,
-            Phase::Thinking(_) | Phase::Waiting(_) | Phase::Preparing(_) | Phase::Compacting(_)
-        ) {
-            self.phase = Phase::Ready;
-        }
+        self.phase = self.phase.at_rest();
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
@@ -197,6 +270,8 @@ impl SessionState {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }
             ResumeCause::Asked { .. } => {
+                self.told.wrapped_up = false;
+                self.last_words = None;
                 self.counters.interruptions = 0;
                 self.counters.failed_attempts = 0;
                 self.counters.empty_answers = 0;
@@ -229,6 +304,16 @@ impl SessionState {
     }
 }
 
+impl Phase {
+    /// Where a session that rests goes on from: nothing is in flight then.
+    const fn at_rest(self) -> Self {
+        match self {
+            Self::Thinking(_) | Self::Waiting(_) | Self::Preparing(_) | Self::Compacting(_) => Self::Ready,
+            Self::New | Self::Ready | Self::Between | Self::Acting | Self::Wishing(_) => self,
+        }
+    }
+}
+
 impl Circle {
     const fn after(self, fingerprint: u64) -> Self {
         if self.times > 0 && self.fingerprint == fingerprint {
@@ -246,4 +331,10 @@ pub(super) fn block_reasons(verdicts: &StopVerdicts) -> Vec<String> {
         StopHookVerdict::Allow | StopHookVerdict::Halt(_) | StopHookVerdict::Error(_) => None,
     };
     verdicts.reports.iter().filter_map(reason).collect()
+}
+
+/// The text that an argument is, if it is one.
+fn text_at(input: &Json, field: &str) -> Option<String> {
+    let value = input.read::<serde_json::Value>().ok()?;
+    Some(value.get(field)?.as_str()?.to_owned())
 }

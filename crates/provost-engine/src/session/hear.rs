@@ -1,8 +1,8 @@
 //! What a session makes of what hooks say.
 
 use provost_event::{
-    ErrorClass, HookDecision, HookMoment, HookReport, HookSubject, HooksDecided, ItemKind, OnFailure, Origin,
-    Outcome, PauseReason, Seq, SystemItem, UserMessage,
+    HookDecision, HookMoment, HookReport, HookSubject, HooksDecided, ItemKind, OnFailure, Origin, Outcome,
+    PauseReason, Seq, SystemItem, UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -56,12 +56,6 @@ impl Deciding<'_> {
             }
             Heard::Abort { hook, reason } => self.stop(Outcome::Aborted { hook, reason }),
             Heard::Pause { hook, reason } => self.pause_for(about, PauseReason::Hook { hook, reason }),
-            Heard::Deny { hook, reason } if *about == HookSubject::Compaction => {
-                let message = format!(
-                    "the conversation is too long, and hook {hook} keeps it from being shortened: {reason}"
-                );
-                self.rest(Outcome::Failed { class: ErrorClass::ContextTooLong, message });
-            }
             _ => self.go_on_after(about),
         }
     }
@@ -71,13 +65,13 @@ impl Deciding<'_> {
             HookSubject::Session { .. }
             | HookSubject::Prompt { .. }
             | HookSubject::Request { .. }
+            | HookSubject::Compaction
             | HookSubject::Compacted => self.next_call(),
             HookSubject::Call { .. }
             | HookSubject::Approval { .. }
             | HookSubject::Result { .. }
             | HookSubject::Batch { .. } => self.advance_calls(),
             HookSubject::TurnEnd { .. } => self.ask_stop_hooks(),
-            HookSubject::Compaction => self.compact(),
             HookSubject::Closing { .. } => {}
         }
     }

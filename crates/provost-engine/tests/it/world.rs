@@ -11,9 +11,9 @@ use provost_engine::{
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, HookContract,
     HookDecision, HookMoment, HookPolicy, HookReport, Image, Json, Limits, MicroDollars, ModelFailure,
-    ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Record, RunId, RunPolicy, Seq, SessionId,
-    StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus,
-    Usage,
+    ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Purpose, Record, RunId, RunPolicy, Seq,
+    SessionId, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec,
+    ToolStatus, Usage,
 };
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
@@ -383,6 +383,9 @@ impl World {
                     assert!(started.insert(start.call.clone()) || start.again, "started twice unsaid");
                 }
                 Entry::ToolFinished(end) => finished.push(end.call.clone()),
+                Entry::ModelCalled(called) if called.purpose == Purpose::WrapUp => {
+                    assert!(called.turn <= self.turn_limit(), "last words open no turn");
+                }
                 Entry::ModelCalled(called) => {
                     assert_eq!(asked.len(), finished.len(), "a model call before all calls have a result");
                     let limit = self.turn_limit();
@@ -441,7 +444,13 @@ impl World {
 
 fn effect_word(effect: &Effect) -> String {
     match effect {
-        Effect::Think(think) => format!("think (turn {}, cap {})", think.turn, think.output_tokens_max),
+        Effect::Think(think) => {
+            let purpose = match think.purpose {
+                Purpose::Turn => String::new(),
+                purpose => format!("{purpose:?}, "),
+            };
+            format!("think ({purpose}turn {}, cap {})", think.turn, think.output_tokens_max)
+        }
         Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
         Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
         Effect::AskHooks(consult) => format!("ask hooks: {}", consult.about.moments()[0].name()),
@@ -452,7 +461,11 @@ fn effect_word(effect: &Effect) -> String {
 fn short(entry: &Entry) -> String {
     match entry {
         Entry::ModelCalled(e) => {
-            format!("model_called turn {} call {} attempt {}", e.turn, e.call, e.attempt)
+            let purpose = match e.purpose {
+                Purpose::Turn => String::new(),
+                purpose => format!(" for {purpose:?}"),
+            };
+            format!("model_called turn {} call {} attempt {}{purpose}", e.turn, e.call, e.attempt)
         }
         Entry::AssistantMessage(e) => format!("assistant_message {:?} {} blocks", e.stop, e.content.len()),
         Entry::Retry(e) => format!("retry {:?} in {} ms", e.cause, e.delay_ms),
@@ -463,11 +476,17 @@ fn short(entry: &Entry) -> String {
         }
         Entry::SystemItem(e) => format!("system_item {:?}", e.item),
         Entry::StopVerdicts(e) => format!("stop_verdicts {:?}", e.reports[0].verdict),
+        Entry::WrappedUp(e) => match &e.problem {
+            Some(problem) => format!("wrapped_up: nothing, {problem}"),
+            None => format!("wrapped_up: {}", e.text),
+        },
         Entry::Paused(e) => format!("paused: {}", e.outcome),
         Entry::Ended(e) => format!("ended: {}", e.outcome),
         Entry::StopRequested(e) => format!("stop_requested: {}", e.outcome),
         Entry::Compacted(e) => {
-            format!("compacted through {} ({} → {} tokens)", e.through, e.tokens_before, e.tokens_after)
+            let how = format!("{:?}", e.how).to_lowercase();
+            let (before, after) = (e.tokens_before, e.tokens_after);
+            format!("compacted ({how}) through {} ({before} → {after} tokens)", e.through)
         }
         Entry::HooksAsked(e) => format!("hooks_asked {}", e.about.moments()[0].name()),
         Entry::HooksDecided(e) => {

@@ -26,19 +26,22 @@ impl HarnessExecutor {
             .map_err(|error| ModelFailure::new(ErrorClass::NotFound, error.to_string()))?;
         let transcript = self
             .known
-            .take_transcript(self.home(), session, think.through, opening.policy.model.images)
+            .take_transcript(self.home(), think, opening.policy.model.images)
             .await
             .map_err(|error| storage(&error))?;
+        let asked = think.question.as_ref().map(|question| transcript.asked(question));
         let request = ModelRequest {
             session,
             turn: think.turn,
+            purpose: think.purpose,
             answers_before: think.answers_before,
+            summaries_before: think.summaries_before,
             system: &opening.policy.system_prompt,
             tools: &opening.tools,
-            messages: transcript.messages(),
+            messages: asked.as_deref().unwrap_or_else(|| transcript.messages()),
             output_tokens_max: think.output_tokens_max,
             effort: opening.policy.model.effort,
-            tool_choice: ToolChoice::Auto,
+            tool_choice: if think.question.is_some() { ToolChoice::None } else { ToolChoice::Auto },
         };
         let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };
         let answer = AssertUnwindSafe(model.answer(request, &deltas, cancel)).catch_unwind().await;

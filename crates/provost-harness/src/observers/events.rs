@@ -32,7 +32,7 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
             &[Kind::TurnStart, Kind::LlmStart]
         }
         Entry::ModelCalled(_) => &[Kind::LlmStart],
-        Entry::AssistantMessage(_) | Entry::Retry(_) => &[Kind::LlmEnd],
+        Entry::AssistantMessage(_) | Entry::Retry(_) | Entry::WrappedUp(_) => &[Kind::LlmEnd],
         Entry::ToolStarted(_) => &[Kind::ToolStart],
         Entry::ToolFinished(finished) if finished.status == ToolStatus::Denied => {
             &[Kind::ToolEnd, Kind::GuardrailTrip]
@@ -46,7 +46,10 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         }
         Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
+        Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
         Entry::Compacted(_) => &[Kind::Compaction],
+        // A copy of what is known.
+        Entry::Snapshot(_) => &[],
         Entry::Paused(_) if is_run => &[Kind::FlowEnd],
         Entry::Resumed(_) if is_run => &[Kind::FlowStart],
         Entry::Ended(_) if is_run => &[Kind::FlowEnd, Kind::RunEnd],

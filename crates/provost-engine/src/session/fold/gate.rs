@@ -5,6 +5,7 @@ use provost_event::{
     PermissionDecided, Timestamp,
 };
 
+use super::super::compact::Leave;
 use super::super::hear::Heard;
 use super::super::{Consent, PendingApproval, Phase, SessionState, Stage, Word};
 
@@ -59,6 +60,13 @@ impl SessionState {
             HookSubject::Call { call } => self.word(&call, decided),
             HookSubject::Approval { call } => self.hooks_consented(&call, decided),
             HookSubject::Result { call, .. } => self.stage(&call, Stage::Done),
+            HookSubject::Compaction if counts => {
+                self.compactions.leave = match self.heard(&decided.reports) {
+                    Heard::Deny { hook, reason } => Leave::Refused { hook, reason },
+                    Heard::Pause { .. } | Heard::Abort { .. } => Leave::Unasked,
+                    Heard::Free | Heard::Allow | Heard::Ask(_) => Leave::Given,
+                };
+            }
             HookSubject::Session { .. }
             | HookSubject::Prompt { .. }
             | HookSubject::Request { .. }
@@ -138,6 +146,7 @@ impl SessionState {
             (&resolved.answer, &mut self.permissions)
         {
             permissions.approve(pattern);
+            self.approved.push(pattern.clone());
         }
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == approval.call) {
             call.stage = Stage::Pending;

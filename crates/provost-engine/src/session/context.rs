@@ -1,0 +1,303 @@
+//! What the model sees of the conversation, by size: what each part takes, and what it would take in a shorter form.
+
+use provost_event::{Block, Compacted, Entry, Purpose, Seq, ToolFinished, ToolSpec, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::View;
+use crate::tokens::{BLOCK_TOKENS, IMAGE_TOKENS, tokens_of};
+use crate::view::{ResultText, image_line};
+
+/// How much an estimate counts against what a provider reports: as if so many tokens had been right before.
+const PRIOR_TOKENS: u64 = 2_000;
+/// Providers' reports move estimates between a third and three times of what they are.
+const DENSITY_BOUNDS: (u64, u64) = (333, 3_000);
+
+/// A message, result or item of the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Item {
+    pub(super) at: Seq,
+    pub(super) form: Form,
+    pub(super) is_result: bool,
+    /// Estimated tokens of each form.
+    whole: u64,
+    cut: u64,
+    line: u64,
+    pub(super) images: usize,
+    /// Names the call that it is the result of, if that only reads: the same call made again supersedes it.
+    pub(super) reads: Option<u64>,
+}
+
+/// How an item is shown, the longest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Form {
+    Whole,
+    Cut,
+    Line,
+}
+
+impl Item {
+    fn words(at: Seq, content: &[Block]) -> Self {
+        let images = content.iter().filter(|block| matches!(block, Block::Image(_))).count();
+        let text = content.iter().map(tokens_of_block).fold(BLOCK_TOKENS, u64::saturating_add);
+        Self::with_images(at, text, images)
+    }
+
+    fn with_images(at: Seq, text: u64, images: usize) -> Self {
+        let whole = text.saturating_add(times(IMAGE_TOKENS, images));
+        let line = text.saturating_add(times(tokens_of(&image_line(at)), images));
+        Self { at, form: Form::Whole, is_result: false, whole, cut: whole, line, images, reads: None }
+    }
+
+    fn result(at: Seq, finished: &ToolFinished, reads: Option<u64>) -> Self {
+        let images = finished.images.len();
+        let text = ResultText { entry: at, output: &finished.output, images };
+        let tokens = |text: &str| tokens_of(text).saturating_add(BLOCK_TOKENS);
+        let pictures = times(IMAGE_TOKENS, images);
+        let whole = tokens(&finished.output).saturating_add(pictures);
+        let cut = text.cut().map_or(whole, |cut| tokens(&cut).saturating_add(pictures));
+        let line = text.line().map_or(whole, |line| tokens(&line));
+        Self { at, form: Form::Whole, is_result: true, whole, cut, line, images, reads }
+    }
+
+    /// Estimated tokens as it is shown.
+    pub(super) const fn shown(&self) -> u64 {
+        self.in_form(self.form)
+    }
+
+    /// Estimated tokens in a form, or in the shorter one that it has already.
+    pub(super) fn at_most(&self, form: Form) -> u64 {
+        self.in_form(self.form.max(form))
+    }
+
+    const fn in_form(&self, form: Form) -> u64 {
+        match form {
+            Form::Whole => self.whole,
+            Form::Cut => self.cut,
+            Form::Line => self.line,
+        }
+    }
+
+    /// Whether a line would be shorter than what is shown.
+    pub(super) const fn is_long(&self) -> bool {
+        self.shown() > self.line
+    }
+}
+
+/// What lies between two model calls: an answer and what was said to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Span {
+    /// The model call that it was sent with first.
+    pub(super) through: Seq,
+    pub(super) items: Vec<Item>,
+}
+
+impl Span {
+    pub(super) fn shown(&self) -> u64 {
+        shown(&self.items)
+    }
+}
+
+/// Estimated tokens of `items` as they are shown.
+pub(super) fn shown(items: &[Item]) -> u64 {
+    items.iter().map(Item::shown).fold(0, u64::saturating_add)
+}
+
+/// A request that a provider has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Anchor {
+    /// Its tokens and those of its answer.
+    counted: u64,
+    /// What they were estimated at.
+    estimated: u64,
+}
+
+/// The conversation as the model sees it, by size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Context {
+    /// System prompt and tools.
+    pub(super) fixed: u64,
+    /// What stands for what was left out, if anything was: its tokens, and the pictures among it.
+    pub(super) summary: u64,
+    pub(super) images_left_out: usize,
+    /// The last entry that the summary stands for, and the entry that has the summary.
+    pub(super) from: Seq,
+    pub(super) summed_up_at: Seq,
+    pub(super) spans: Vec<Span>,
+    /// What the next call will send for the first time.
+    pub(super) waiting: Vec<Item>,
+    /// Estimated tokens of all that, as it is shown.
+    estimated: u64,
+    /// What the last request was estimated at.
+    asked: u64,
+    anchor: Option<Anchor>,
+    /// Tokens of the last request, as the provider counted them.
+    last_input_tokens: Option<u64>,
+}
+
+impl Context {
+    /// Takes in an entry; `reads` names the call that a result is of, if it only reads.
+    pub(super) fn add(&mut self, at: Seq, entry: &Entry, reads: Option<u64>) {
+        match entry {
+            Entry::SessionStarted(started) => {
+                let tools = started.policy.tools.iter().map(tokens_of_tool).sum::<u64>();
+                self.fixed = tokens_of(&started.policy.system_prompt).saturating_add(tools);
+                self.estimated = self.estimated.saturating_add(self.fixed);
+                let goal = tokens_of(&started.goal).saturating_add(BLOCK_TOKENS);
+                self.wait(Item::with_images(at, goal, started.images.len()));
+            }
+            Entry::UserMessage(message) => self.wait(Item::words(at, &message.content)),
+            Entry::SystemItem(item) => {
+                self.wait(Item::with_images(at, tokens_of(&item.body).saturating_add(BLOCK_TOKENS), 0));
+            }
+            Entry::ToolFinished(finished) => self.wait(Item::result(at, finished, reads)),
+            Entry::AssistantMessage(answer) => {
+                self.wait(Item::words(at, &answer.content));
+                self.counted(answer.usage);
+            }
+            Entry::ModelCalled(called) => {
+                self.asked = self.estimated;
+                if called.purpose == Purpose::Turn {
+                    self.spans.push(Span { through: at, items: std::mem::take(&mut self.waiting) });
+                }
+            }
+            Entry::Compacted(compacted) => self.compact(at, compacted),
+            _ => {}
+        }
+    }
+
+    fn wait(&mut self, item: Item) {
+        self.estimated = self.estimated.saturating_add(item.shown());
+        self.waiting.push(item);
+    }
+
+    fn counted(&mut self, usage: Usage) {
+        let input = usage.prompt_tokens();
+        self.last_input_tokens = (input > 0).then_some(input);
+        self.anchor = (input > 0).then(|| Anchor {
+            counted: usage.total(),
+            estimated: self.asked.saturating_add(self.waiting.last().map_or(0, Item::shown)),
+        });
+    }
+
+    /// From where on the model sees the log.
+    pub(super) const fn view(&self) -> View {
+        View { from: self.from, summed_up_at: self.summed_up_at }
+    }
+
+    /// Messages, results and items that the next call sends; what was left out counts as one.
+    pub(super) fn items(&self) -> u32 {
+        let spans = self.spans.iter().map(|span| span.items.len()).sum::<usize>();
+        let summary = usize::from(self.summary > 0);
+        u32::try_from(spans + self.waiting.len() + summary).unwrap_or(u32::MAX)
+    }
+
+    /// Tokens of the last request, if the provider has counted them.
+    pub(super) const fn last_input_tokens(&self) -> Option<u64> {
+        self.last_input_tokens
+    }
+
+    /// Tokens of the next request: what the provider counted last, and what has changed since by estimate.
+    pub(super) fn tokens(&self) -> u64 {
+        match self.anchor {
+            Some(anchor) if self.estimated >= anchor.estimated => {
+                let since = self.estimated.saturating_sub(anchor.estimated);
+                anchor.counted.saturating_add(self.scaled(since))
+            }
+            Some(_) | None => self.scaled(self.estimated),
+        }
+    }
+
+    /// An estimate, corrected by how the last one compares with what the provider counted.
+    pub(super) fn scaled(&self, estimated: u64) -> u64 {
+        estimated.saturating_mul(self.density()).div_ceil(1_000)
+    }
+
+    /// What `tokens` are by the uncorrected estimate.
+    pub(super) fn unscaled(&self, tokens: u64) -> u64 {
+        tokens.saturating_mul(1_000) / self.density()
+    }
+
+    /// Real tokens per thousand estimated ones.
+    fn density(&self) -> u64 {
+        let density = |anchor: Anchor| {
+            let counted = anchor.counted.saturating_add(PRIOR_TOKENS);
+            counted.saturating_mul(1_000) / anchor.estimated.saturating_add(PRIOR_TOKENS)
+        };
+        self.anchor.map_or(1_000, density).clamp(DENSITY_BOUNDS.0, DENSITY_BOUNDS.1)
+    }
+
+    /// The results and the other items, the newest first, with whether they have been sent before.
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = (&Item, bool)> {
+        let sent = self.spans.iter().rev().flat_map(|span| span.items.iter().rev());
+        self.waiting.iter().rev().map(|item| (item, false)).chain(sent.map(|item| (item, true)))
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Item> {
+        self.spans.iter_mut().flat_map(|span| span.items.iter_mut()).chain(&mut self.waiting)
+    }
+
+    fn compact(&mut self, at: Seq, compacted: &Compacted) {
+        if !compacted.through.is_start() {
+            self.images_left_out = self.images_through(compacted.through);
+            self.spans.retain(|span| span.through > compacted.through);
+            self.waiting.retain(|item| item.at > compacted.through);
+            self.summary = tokens_of(&compacted.summary).saturating_add(BLOCK_TOKENS);
+            (self.from, self.summed_up_at) = (compacted.through, at);
+        }
+        for item in self.all_mut() {
+            let is_line = item.at <= compacted.lines_through || compacted.superseded.contains(&item.at);
+            if is_line {
+                item.form = Form::Line;
+            } else if item.at <= compacted.cut_through && item.is_result {
+                item.form = item.form.max(Form::Cut);
+            }
+        }
+        self.estimated = self.sum();
+    }
+
+    fn sum(&self) -> u64 {
+        let spans = self.spans.iter().map(Span::shown).fold(0, u64::saturating_add);
+        let parts = [self.fixed, self.summary, spans, shown(&self.waiting)];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Pictures up to `through` that are shown or were left out with what a summary stands for.
+    pub(super) fn images_through(&self, through: Seq) -> usize {
+        let sent = self.spans.iter().flat_map(|span| &span.items).chain(&self.waiting);
+        let gone = sent.filter(|item| item.at <= through).map(|item| item.images);
+        gone.fold(self.images_left_out, usize::saturating_add)
+    }
+
+    /// Tokens of the next request once `compacted` is committed.
+    pub(super) fn tokens_after(&self, compacted: &Compacted) -> u64 {
+        let mut after = self.clone();
+        after.compact(Seq::START, compacted);
+        after.tokens()
+    }
+}
+
+fn tokens_of_tool(tool: &ToolSpec) -> u64 {
+    let texts = [tool.name.as_str(), &tool.description, tool.input_schema.text()];
+    texts.into_iter().map(tokens_of).sum::<u64>().saturating_add(BLOCK_TOKENS)
+}
+
+/// Estimated tokens of a block; a picture's come besides.
+fn tokens_of_block(block: &Block) -> u64 {
+    match block {
+        Block::Text(text) => tokens_of(text),
+        Block::Image(_) => 0,
+        // A seal counts little or nothing with those who gave it.
+        Block::Thinking { text, signature, .. } => {
+            let seal = signature.as_ref().map_or(0, |seal| seal.len().div_ceil(8));
+            tokens_of(text).saturating_add(u64::try_from(seal).unwrap_or(u64::MAX))
+        }
+        Block::Opaque { json, .. } => tokens_of(json.text()),
+        Block::ToolCall(call) => {
+            tokens_of(&call.name).saturating_add(tokens_of(call.input.text())).saturating_add(BLOCK_TOKENS)
+        }
+    }
+}
+
+fn times(tokens: u64, count: usize) -> u64 {
+    tokens.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX))
+}

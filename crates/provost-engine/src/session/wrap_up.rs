@@ -1,0 +1,108 @@
+//! Last words at a limit: one more model call without tools, inside the budget, so that a run that rests has said how
+//! far it has come.
+
+use provost_event::{
+    AsideCall, Block, Exhausted, ModelFailure, Outcome, Purpose, Seq, StopRequested, WrappedUp,
+};
+
+use super::{Deciding, Phase, SessionState};
+use crate::event::Answer;
+
+/// Tokens that last words may have.
+const WRAP_UP_TOKENS_MAX: u32 = 1_024;
+
+impl Deciding<'_> {
+    /// Has the agent say how far it has come before it rests like `outcome`, if it can. Returns whether it is asked.
+    pub(super) fn wrap_up(&mut self, outcome: &Outcome) -> bool {
+        if !self.state.may_wrap_up(outcome) {
+            return false;
+        }
+        if let Phase::Waiting(timer) = self.state.phase {
+            self.step.close(timer);
+        }
+        if self.state.stopping.as_ref() != Some(outcome) {
+            self.commit(StopRequested { outcome: outcome.clone() });
+        }
+        self.reserve(Purpose::WrapUp);
+        true
+    }
+
+    pub(super) fn wrapped_up(&mut self, answer: Answer) {
+        let texts = answer.content.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.trim()),
+            _ => None,
+        });
+        let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+        let price = self.state.policy.as_ref().and_then(|policy| policy.model.price);
+        let call = AsideCall {
+            call: self.state.counters.calls,
+            usage: answer.usage,
+            cost: price.map(|price| price.cost(answer.usage)),
+            model: answer.model,
+        };
+        let problem = text.is_empty().then(|| "the answer was empty".to_owned());
+        self.commit(WrappedUp { text, call: Some(call), problem });
+        self.rest_as_asked();
+    }
+
+    pub(super) fn wrap_up_failed(&mut self, failure: &ModelFailure) {
+        let problem = format!("{}: {}", failure.class.words(), failure.message);
+        self.without_last_words(problem);
+    }
+
+    /// There is no budget for last words.
+    pub(super) fn wrap_up_refused(&mut self, exhausted: Exhausted) {
+        self.without_last_words(exhausted.to_string());
+    }
+
+    fn without_last_words(&mut self, problem: String) {
+        self.commit(WrappedUp { text: String::new(), call: None, problem: Some(problem) });
+        self.rest_as_asked();
+    }
+
+    fn rest_as_asked(&mut self) {
+        if let Some(outcome) = self.state.stopping.clone() {
+            self.rest(outcome);
+        }
+    }
+}
+
+impl SessionState {
+    /// Whether the next model call is for last words.
+    pub(super) fn wants_last_words(&self) -> bool {
+        self.stopping.as_ref().is_some_and(|outcome| self.may_wrap_up(outcome))
+    }
+
+    /// An agent that has just said that it is done needs no other last words.
+    fn may_wrap_up(&self, outcome: &Outcome) -> bool {
+        let is_done = matches!(self.phase, Phase::New | Phase::Thinking(_) | Phase::Wishing(_));
+        matches!(outcome, Outcome::BudgetExhausted(_))
+            && !self.told.wrapped_up
+            && !is_done
+            && self.counters.answers > 0
+            && self.running().next().is_none()
+            && self.counters.interruptions < self.limits().interruptions_max
+    }
+
+    pub(super) fn wrap_up_tokens_max(&self) -> u32 {
+        self.policy.as_ref().map_or(0, |policy| policy.model.output_tokens_max.min(WRAP_UP_TOKENS_MAX))
+    }
+
+    /// What the agent is asked at a limit.
+    pub(super) fn wrap_up_question(&self) -> String {
+        let why = self.stopping.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!(
+            "You have reached a limit ({why}) and can't go on. Calls that have no result yet are not made. Call no \
+             tool. Say in a few sentences, for the person who gave you the goal: what is done, what is not, and what \
+             the next step would be."
+        )
+    }
+
+    /// The model call in flight, if it is for last words.
+    pub(super) fn wrapping_up(&self) -> Option<Seq> {
+        match self.phase {
+            Phase::Thinking(seq) if self.purpose == Purpose::WrapUp => Some(seq),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Snapshots: what a log comes to, written into it now and then, so that reading it back costs no more for a long one.
+
+use provost_event::{Entry, Json, Snapshot, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Step;
+
+/// Entries between two snapshots.
+pub(crate) const EVERY: u64 = 1_000;
+/// The layout of states. It changes whenever one of their fields or an entry's meaning does; a snapshot of another
+/// layout is passed over.
+const LAYOUT: u32 = 1;
+
+/// A state that snapshots are taken of.
+pub(crate) trait Snapshots: Serialize {
+    /// Entries since the last one.
+    fn since_snapshot(&self) -> u64;
+
+    /// Folds in an entry.
+    fn take_in(&mut self, entry: &Entry, at: Timestamp);
+}
+
+/// `step` with a snapshot of `state` behind it, if one is due. A step without entries never gets one.
+pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, at: Timestamp) -> Step {
+    if step.entries.is_empty() || state.since_snapshot() < EVERY {
+        return step;
+    }
+    // A state that has no JSON form would only make the log longer to read.
+    if let Ok(json) =
+        serde_json::to_string(state).map_err(|_| ()).and_then(|text| Json::parse(text).map_err(|_| ()))
+    {
+        let entry = Entry::Snapshot(Snapshot { layout: LAYOUT, state: json });
+        state.take_in(&entry, at);
+        step.entries.push(entry);
+    }
+    step
+}
+
+/// The state that a snapshot holds; `None` if its layout isn't this program's.
+pub(crate) fn state_of<T: DeserializeOwned>(snapshot: &Snapshot) -> Option<T> {
+    if snapshot.layout != LAYOUT {
+        return None;
+    }
+    snapshot.state.read().ok()
+}

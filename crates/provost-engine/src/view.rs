@@ -1,0 +1,58 @@
+//! How a part of the log looks to a model that doesn't get to see it as it was.
+
+use provost_event::Seq;
+
+/// Bytes that stay of a result that is cut.
+const CUT_BYTES: usize = 1_000;
+/// Bytes of a result that its line begins with.
+const LINE_BYTES: usize = 80;
+/// A result that is no longer than this stays as it is.
+const SHORT_BYTES: usize = 240;
+
+/// A tool's result, as far as its shorter forms hang on it.
+#[derive(Debug, Clone, Copy)]
+pub struct ResultText<'a> {
+    /// The entry that has it.
+    pub entry: Seq,
+    /// What the model sees of it at first.
+    pub output: &'a str,
+    /// Pictures that came with it.
+    pub images: usize,
+}
+
+impl ResultText<'_> {
+    /// The result as one line; `None` where it is as short as that anyway.
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
+        if self.output.len() <= SHORT_BYTES && self.images == 0 {
+            return None;
+        }
+        let begin = self.output.get(..self.output.floor_char_boundary(LINE_BYTES)).unwrap_or_default();
+        let begin = begin.split_whitespace().collect::<Vec<_>>().join(" ");
+        let images = match self.images {
+            0 => String::new(),
+            count => format!(" and {count} pictures"),
+        };
+        let bytes = self.output.len();
+        Some(format!("[left out: {bytes} bytes{images}, entry {}; they begin: {begin} …]", self.entry))
+    }
+
+    /// The beginning and the end of the result; `None` where it is as short as that anyway. Its pictures stay.
+    #[must_use]
+    pub fn cut(&self) -> Option<String> {
+        let text = self.output;
+        if text.len() <= CUT_BYTES + SHORT_BYTES {
+            return None;
+        }
+        let head = text.get(..text.floor_char_boundary(CUT_BYTES / 2))?;
+        let tail = text.get(text.ceil_char_boundary(text.len().saturating_sub(CUT_BYTES / 2))..)?;
+        let left_out = text.len().saturating_sub(head.len()).saturating_sub(tail.len());
+        Some(format!("{head}\n[… {left_out} bytes left out, entry {} …]\n{tail}", self.entry))
+    }
+}
+
+/// What stands for a picture that somebody sent, once it is left out.
+#[must_use]
+pub fn image_line(entry: Seq) -> String {
+    format!("[a picture, left out; entry {entry}]")
+}
