@@ -45,6 +45,24 @@ pub struct Compacted {
     pub tokens_after: u64,
 }
 
+impl Compacted {
+    /// One that leaves nothing out yet.
+    #[must_use]
+    pub const fn new(how: CompactionKind) -> Self {
+        Self {
+            how,
+            through: Seq::START,
+            summary: String::new(),
+            lines_through: Seq::START,
+            superseded: Vec::new(),
+            cut_through: Seq::START,
+            call: None,
+            tokens_before: 0,
+            tokens_after: 0,
+        }
+    }
+}
+
 /// What a model call took whose answer is no part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsideCall {
@@ -55,7 +73,8 @@ pub struct AsideCall {
     /// What that cost; absent where the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// The model that answered, by its own name.
+    /// The model that answered, by its own name; empty if it failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
 }
 

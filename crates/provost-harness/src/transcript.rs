@@ -277,8 +277,7 @@ impl Transcript {
 
 /// The form that a part of the entry `seq` gets by a compaction, if it isn't as it was.
 fn shortened(part: &Part, seq: Seq, compacted: &Compacted) -> Option<Part> {
-    let is_line =
-        !seq.is_start() && (seq <= compacted.lines_through || compacted.superseded.contains(&seq));
+    let is_line = !seq.is_start() && (seq <= compacted.lines_through || compacted.superseded.contains(&seq));
     match part {
         Part::Image(_) if is_line => Some(Part::Block(Block::Text(image_line(seq)))),
         Part::ToolResult { call, tool, output, images, is_error } => {

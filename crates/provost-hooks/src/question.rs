@@ -317,7 +317,9 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         ErrorClass::RateLimited => "rate_limit",
         ErrorClass::Overloaded => "overloaded",
         ErrorClass::Unauthorized | ErrorClass::Forbidden => "authentication_failed",
-        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong => "invalid_request",
+        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong | ErrorClass::ContextExhausted => {
+            "invalid_request"
+        }
         ErrorClass::NotFound => "model_not_found",
         ErrorClass::Server
         | ErrorClass::Transport

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Block, CallId, DeltaKind, ErrorClass, ModelFailure, SessionId, StopReason, ToolCall, Usage,
+    Block, CallId, DeltaKind, ErrorClass, ModelFailure, Purpose, SessionId, StopReason, ToolCall, Usage,
 };
 use provost_harness::{Clock, DeltaSink, Model, ModelRequest, SystemClock};
 use tokio_util::sync::CancellationToken;
@@ -114,6 +114,9 @@ impl ScriptedModel {
     }
 
     async fn play(&self, request: &ModelRequest<'_>, deltas: &dyn DeltaSink) -> Result<Answer, ModelFailure> {
+        if request.purpose != Purpose::Turn {
+            return Err(mismatch(format!("{} has no answer for {:?}", self.script.name, request.purpose)));
+        }
         let (slot, fault) = self.next(request)?;
         if let Some(fault) = fault {
             self.check(request.answers_before, fault.line, &fault.expect, request)?;

@@ -375,7 +375,11 @@ fn think(number: u64, seq: u64, epoch: Option<u64>) -> OpenEffect {
         session,
         turn: 1,
         through: Seq(seq),
+        view: provost_engine::View::default(),
+        purpose: provost_event::Purpose::Turn,
+        question: None,
         answers_before: 0,
+        summaries_before: 0,
         output_tokens_max: 9,
     });
     OpenEffect { id: EffectId { actor: session.into(), seq: Seq(seq) }, effect, epoch, abort: false }

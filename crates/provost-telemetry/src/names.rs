@@ -95,6 +95,7 @@ pub(crate) fn retry_error(cause: &RetryCause) -> String {
         RetryCause::EmptyAnswer => "empty_answer".to_owned(),
         RetryCause::Interrupted => "interrupted".to_owned(),
         RetryCause::Compacted => word(&ErrorClass::ContextTooLong),
+        RetryCause::UselessSummary { .. } => "useless_summary".to_owned(),
     }
 }
 

@@ -2,8 +2,8 @@
 //! where neither will do, a rule that always gets there.
 
 use provost_event::{
-    AsideCall, Block, Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Outcome, Purpose,
-    Retry, RetryCause, Seq, StopReason,
+    Block, Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Outcome, Purpose, Retry,
+    RetryCause, Seq, StopReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -236,7 +236,7 @@ impl SessionState {
         let superseded = self.superseded(lines_through);
         let freed = |compacted: &Compacted| compacted.tokens_before.saturating_sub(compacted.tokens_after);
         let compacted =
-            self.measured(Compacted { lines_through, superseded, ..nothing(CompactionKind::Trim) });
+            self.measured(Compacted { lines_through, superseded, ..Compacted::new(CompactionKind::Trim) });
         let worth = self.room().unwrap_or_default().saturating_mul(TRIM_WORTH) / 100;
         Some(compacted).filter(|compacted| freed(compacted) > worth)
     }
@@ -304,16 +304,11 @@ impl SessionState {
             return Err("it is empty".to_owned());
         }
         let through = self.summary_range().ok_or("nothing is left that it could stand for")?;
-        let price = self.policy.as_ref().and_then(|policy| policy.model.price);
-        let call = AsideCall {
-            call: self.counters.calls,
-            usage: answer.usage,
-            cost: price.map(|price| price.cost(answer.usage)),
-            model: answer.model,
-        };
+        let call = self.aside_call(answer.usage, answer.model);
         let summary = format!("{}{WORDS_BEGIN}{words}", self.kept_text(through));
         let kind = CompactionKind::Summary;
-        let compacted = self.measured(Compacted { through, summary, call: Some(call), ..nothing(kind) });
+        let compacted =
+            self.measured(Compacted { through, summary, call: Some(call), ..Compacted::new(kind) });
         let (before, after) = (compacted.tokens_before, compacted.tokens_after);
         if after.saturating_mul(100) > before.saturating_mul(100 - POOR_BELOW) {
             return Err(format!("it frees next to nothing ({before} → {after} tokens)"));
@@ -347,10 +342,10 @@ impl SessionState {
                 let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
                 let cut_through = if form == Form::Cut { self.head } else { Seq::START };
                 let lines_through = if form == Form::Line { self.head } else { Seq::START };
-                Compacted { through, summary, cut_through, lines_through, ..nothing(how) }
+                Compacted { through, summary, cut_through, lines_through, ..Compacted::new(how) }
             }
             None if self.calls.iter().all(|call| call.stage == Stage::Done) => {
-                Compacted { through: all, summary: all_text, ..nothing(how) }
+                Compacted { through: all, summary: all_text, ..Compacted::new(how) }
             }
             None => return None,
         };
@@ -424,20 +419,6 @@ impl SessionState {
         }
         said.reverse();
         said
-    }
-}
-
-const fn nothing(how: CompactionKind) -> Compacted {
-    Compacted {
-        how,
-        through: Seq::START,
-        summary: String::new(),
-        lines_through: Seq::START,
-        superseded: Vec::new(),
-        cut_through: Seq::START,
-        call: None,
-        tokens_before: 0,
-        tokens_after: 0,
     }
 }
 

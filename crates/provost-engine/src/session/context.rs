@@ -12,6 +12,9 @@ const PRIOR_TOKENS: u64 = 2_000;
 /// Providers' reports move estimates between a third and three times of what they are.
 const DENSITY_BOUNDS: (u64, u64) = (333, 3_000);
 
+/// What says that there is a picture, to a model that can't see it.
+const UNSEEN_TOKENS: u64 = 32;
+
 /// A message, result or item of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Item {
@@ -36,23 +39,18 @@ pub(super) enum Form {
 }
 
 impl Item {
-    fn words(at: Seq, content: &[Block]) -> Self {
-        let images = content.iter().filter(|block| matches!(block, Block::Image(_))).count();
-        let text = content.iter().map(tokens_of_block).fold(BLOCK_TOKENS, u64::saturating_add);
-        Self::with_images(at, text, images)
-    }
-
-    fn with_images(at: Seq, text: u64, images: usize) -> Self {
-        let whole = text.saturating_add(times(IMAGE_TOKENS, images));
+    /// Something that is said; `image_tokens` is what a picture takes.
+    fn said(at: Seq, text: u64, images: usize, image_tokens: u64) -> Self {
+        let whole = text.saturating_add(times(image_tokens, images));
         let line = text.saturating_add(times(tokens_of(&image_line(at)), images));
         Self { at, form: Form::Whole, is_result: false, whole, cut: whole, line, images, reads: None }
     }
 
-    fn result(at: Seq, finished: &ToolFinished, reads: Option<u64>) -> Self {
+    fn result(at: Seq, finished: &ToolFinished, reads: Option<u64>, image_tokens: u64) -> Self {
         let images = finished.images.len();
         let text = ResultText { entry: at, output: &finished.output, images };
         let tokens = |text: &str| tokens_of(text).saturating_add(BLOCK_TOKENS);
-        let pictures = times(IMAGE_TOKENS, images);
+        let pictures = times(image_tokens, images);
         let whole = tokens(&finished.output).saturating_add(pictures);
         let cut = text.cut().map_or(whole, |cut| tokens(&cut).saturating_add(pictures));
         let line = text.line().map_or(whole, |line| tokens(&line));
@@ -116,6 +114,8 @@ struct Anchor {
 pub(super) struct Context {
     /// System prompt and tools.
     pub(super) fixed: u64,
+    /// What a picture takes.
+    image_tokens: u64,
     /// What stands for what was left out, if anything was: its tokens, and the pictures among it.
     pub(super) summary: u64,
     pub(super) images_left_out: usize,
@@ -142,16 +142,16 @@ impl Context {
                 let tools = started.policy.tools.iter().map(tokens_of_tool).sum::<u64>();
                 self.fixed = tokens_of(&started.policy.system_prompt).saturating_add(tools);
                 self.estimated = self.estimated.saturating_add(self.fixed);
-                let goal = tokens_of(&started.goal).saturating_add(BLOCK_TOKENS);
-                self.wait(Item::with_images(at, goal, started.images.len()));
+                self.image_tokens = if started.policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
+                self.say(at, tokens_of(&started.goal), started.images.len());
             }
-            Entry::UserMessage(message) => self.wait(Item::words(at, &message.content)),
-            Entry::SystemItem(item) => {
-                self.wait(Item::with_images(at, tokens_of(&item.body).saturating_add(BLOCK_TOKENS), 0));
+            Entry::UserMessage(message) => self.say_blocks(at, &message.content),
+            Entry::SystemItem(item) => self.say(at, tokens_of(&item.body), 0),
+            Entry::ToolFinished(finished) => {
+                self.wait(Item::result(at, finished, reads, self.image_tokens));
             }
-            Entry::ToolFinished(finished) => self.wait(Item::result(at, finished, reads)),
             Entry::AssistantMessage(answer) => {
-                self.wait(Item::words(at, &answer.content));
+                self.say_blocks(at, &answer.content);
                 self.counted(answer.usage);
             }
             Entry::ModelCalled(called) => {
@@ -163,6 +163,15 @@ impl Context {
             Entry::Compacted(compacted) => self.compact(at, compacted),
             _ => {}
         }
+    }
+
+    fn say_blocks(&mut self, at: Seq, content: &[Block]) {
+        let images = content.iter().filter(|block| matches!(block, Block::Image(_))).count();
+        self.say(at, content.iter().map(tokens_of_block).fold(0, u64::saturating_add), images);
+    }
+
+    fn say(&mut self, at: Seq, text: u64, images: usize) {
+        self.wait(Item::said(at, text.saturating_add(BLOCK_TOKENS), images, self.image_tokens));
     }
 
     fn wait(&mut self, item: Item) {

@@ -2,7 +2,7 @@
 //! far it has come.
 
 use provost_event::{
-    AsideCall, Block, Exhausted, ModelFailure, Outcome, Purpose, Seq, StopRequested, WrappedUp,
+    AsideCall, Block, Exhausted, ModelFailure, Outcome, Purpose, Seq, StopRequested, Usage, WrappedUp,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -33,30 +33,23 @@ impl Deciding<'_> {
             _ => None,
         });
         let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-        let price = self.state.policy.as_ref().and_then(|policy| policy.model.price);
-        let call = AsideCall {
-            call: self.state.counters.calls,
-            usage: answer.usage,
-            cost: price.map(|price| price.cost(answer.usage)),
-            model: answer.model,
-        };
         let problem = text.is_empty().then(|| "the answer was empty".to_owned());
-        self.commit(WrappedUp { text, call: Some(call), problem });
+        let call = Some(self.state.aside_call(answer.usage, answer.model));
+        self.commit(WrappedUp { text, call, problem });
         self.rest_as_asked();
     }
 
     pub(super) fn wrap_up_failed(&mut self, failure: &ModelFailure) {
         let problem = format!("{}: {}", failure.class.words(), failure.message);
-        self.without_last_words(problem);
+        let call = Some(self.state.aside_call(failure.usage, String::new()));
+        self.commit(WrappedUp { text: String::new(), call, problem: Some(problem) });
+        self.rest_as_asked();
     }
 
     /// There is no budget for last words.
     pub(super) fn wrap_up_refused(&mut self, exhausted: Exhausted) {
-        self.without_last_words(exhausted.to_string());
-    }
-
-    fn without_last_words(&mut self, problem: String) {
-        self.commit(WrappedUp { text: String::new(), call: None, problem: Some(problem) });
+        let problem = Some(exhausted.to_string());
+        self.commit(WrappedUp { text: String::new(), call: None, problem });
         self.rest_as_asked();
     }
 
@@ -82,6 +75,13 @@ impl SessionState {
             && self.counters.answers > 0
             && self.running().next().is_none()
             && self.counters.interruptions < self.limits().interruptions_max
+    }
+
+    /// What a model call took whose answer is no part of the conversation.
+    pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
+        let price = self.policy.as_ref().and_then(|policy| policy.model.price);
+        let cost = price.map(|price| price.cost(usage));
+        AsideCall { call: self.counters.calls, usage, cost, model }
     }
 
     pub(super) fn wrap_up_tokens_max(&self) -> u32 {

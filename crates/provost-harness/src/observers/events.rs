@@ -32,7 +32,10 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
             &[Kind::TurnStart, Kind::LlmStart]
         }
         Entry::ModelCalled(_) => &[Kind::LlmStart],
-        Entry::AssistantMessage(_) | Entry::Retry(_) | Entry::WrappedUp(_) => &[Kind::LlmEnd],
+        Entry::AssistantMessage(_) | Entry::Retry(_) => &[Kind::LlmEnd],
+        Entry::WrappedUp(wrapped) if wrapped.call.is_some() => &[Kind::LlmEnd],
+        // There was no budget for them, and nobody was asked.
+        Entry::WrappedUp(_) => &[],
         Entry::ToolStarted(_) => &[Kind::ToolStart],
         Entry::ToolFinished(finished) if finished.status == ToolStatus::Denied => {
             &[Kind::ToolEnd, Kind::GuardrailTrip]

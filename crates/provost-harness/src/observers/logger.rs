@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, Entry, HookDecision, HooksDecided, RetryCause, RunId, StopHookVerdict, StopVerdicts,
-    Usage,
+    ApprovalAnswer, Entry, HookDecision, HooksDecided, Purpose, RetryCause, RunId, StopHookVerdict,
+    StopVerdicts, Usage,
 };
 
 use super::per_run::PerRun;
@@ -123,7 +123,12 @@ fn words(entry: &Entry) -> String {
         Entry::RunStarted(started) => started.goal.clone(),
         Entry::SessionStarted(started) => started.policy.model.name.clone(),
         Entry::ModelCalled(called) => {
-            format!("turn {}, call {}, attempt {}", called.turn, called.call, called.attempt)
+            let purpose = match called.purpose {
+                Purpose::Turn => "",
+                Purpose::Summary => ", for a summary",
+                Purpose::WrapUp => ", for last words",
+            };
+            format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
         }
         Entry::AssistantMessage(message) => {
             format!("{} {}", message.model, spent(message.usage, message.cost))
@@ -152,13 +157,20 @@ fn words(entry: &Entry) -> String {
         Entry::Compacted(compacted) => {
             format!("{} tokens to {}", compacted.tokens_before, compacted.tokens_after)
         }
+        Entry::WrappedUp(wrapped) => match (&wrapped.problem, &wrapped.call) {
+            (Some(problem), _) => format!("no last words: {problem}"),
+            (None, Some(call)) => format!("{} {}", call.model, spent(call.usage, call.cost)),
+            (None, None) => String::new(),
+        },
         Entry::Paused(paused) => paused.outcome.to_string(),
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
         Entry::Ended(ended) => ended.outcome.to_string(),
         // Nobody is told of these.
-        Entry::UserMessage(_) | Entry::SystemItem(_) | Entry::HooksAsked(_) | Entry::StopRequested(_) => {
-            String::new()
-        }
+        Entry::UserMessage(_)
+        | Entry::SystemItem(_)
+        | Entry::HooksAsked(_)
+        | Entry::StopRequested(_)
+        | Entry::Snapshot(_) => String::new(),
     }
 }
 
@@ -177,7 +189,8 @@ fn cause(cause: &RetryCause) -> String {
         RetryCause::Failed { class, message, .. } => format!("{}: {message}", class.words()),
         RetryCause::EmptyAnswer => "empty answer".to_owned(),
         RetryCause::Interrupted => "interrupted".to_owned(),
-        RetryCause::Compacted => "compacted".to_owned(),
+        RetryCause::Compacted => "too long".to_owned(),
+        RetryCause::UselessSummary { why } => format!("no summary: {why}"),
     }
 }
 

@@ -83,8 +83,13 @@ pub(crate) fn completed() -> Ended {
 pub(crate) fn begin(log: &mut Log) {
     let policy = policy();
     let agent = policy.agent.clone();
-    let started =
-        SessionStarted { goal: "mend the roof".to_owned(), images: Vec::new(), policy: agent, parent: None };
+    let started = SessionStarted {
+        goal: "mend the roof".to_owned(),
+        images: Vec::new(),
+        policy: agent,
+        parent: None,
+        depth: 0,
+    };
     log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy }).root(1_001, started);
 }
 
@@ -145,7 +150,14 @@ pub(crate) fn policy() -> RunPolicy {
 }
 
 pub(crate) fn called(call: u32, attempt: u32) -> ModelCalled {
-    ModelCalled { turn: 1, call, attempt, output_tokens_max: 1000, deadline: None }
+    ModelCalled {
+        turn: 1,
+        call,
+        attempt,
+        purpose: provost_event::Purpose::Turn,
+        output_tokens_max: 1000,
+        deadline: None,
+    }
 }
 
 pub(crate) fn answer(call: u32, stop: StopReason, content: Vec<Block>, usage: Usage) -> AssistantMessage {
@@ -224,6 +236,7 @@ fn shortened() -> Compacted {
         summary: "roofs and tiles".to_owned(),
         tokens_before: 900,
         tokens_after: 300,
+        ..Compacted::new(CompactionKind::Emergency)
     }
 }
 

@@ -175,6 +175,7 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
         goal: "hold the ladder".to_owned(),
         images: Vec::new(),
         policy,
+        depth: 0,
         parent: Some(root()),
     };
     log.agent(1, 1_100, started)

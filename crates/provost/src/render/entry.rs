@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Compacted, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Record, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport,
-    StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    CallId, Compacted, CompactionKind, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose,
+    Record, ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason,
+    StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
+    UserMessage, WrappedUp,
 };
 
 use super::arguments;
@@ -46,6 +47,8 @@ impl Sayer {
             Entry::ToolFinished(entry) => self.tool_finished(actor, entry),
             Entry::TurnEnded(entry) => turn_ended(entry),
             Entry::Compacted(entry) => compacted(entry),
+            Entry::WrappedUp(entry) => wrapped_up(entry),
+            Entry::Snapshot(_) => Saying::detail("what the log comes to up to here"),
             Entry::StopVerdicts(entry) => stop_verdicts(entry),
             Entry::BudgetReserved(entry) => budget_reserved(entry),
             Entry::BudgetCharged(entry) => budget_charged(entry),
@@ -151,7 +154,12 @@ fn system_item(entry: &SystemItem) -> Saying {
 
 fn model_called(entry: &ModelCalled) -> Saying {
     let attempt = if entry.attempt > 1 { format!(", attempt {}", entry.attempt) } else { String::new() };
-    Saying::detail(format!("turn {}, call {}{attempt}", entry.turn, entry.call))
+    let purpose = match entry.purpose {
+        Purpose::Turn => "",
+        Purpose::Summary => ", for a summary",
+        Purpose::WrapUp => ", for last words",
+    };
+    Saying::detail(format!("turn {}, call {}{attempt}{purpose}", entry.turn, entry.call))
 }
 
 fn assistant_message(entry: &AssistantMessage) -> Saying {
@@ -186,7 +194,8 @@ fn retry(entry: &Retry) -> Saying {
         }
         RetryCause::EmptyAnswer => "the answer was empty".to_owned(),
         RetryCause::Interrupted => "interrupted before the answer was kept".to_owned(),
-        RetryCause::Compacted => "the conversation was compacted".to_owned(),
+        RetryCause::Compacted => "the request was too long".to_owned(),
+        RetryCause::UselessSummary { why } => format!("no summary to be had: {}", one_line(why, WIDTH_MAX)),
     };
     let wait = match entry.delay_ms {
         0 => "at once".to_owned(),
@@ -201,10 +210,21 @@ fn turn_ended(entry: &TurnEnded) -> Saying {
 
 fn compacted(entry: &Compacted) -> Saying {
     let (before, after) = (tokens(entry.tokens_before), tokens(entry.tokens_after));
-    Saying::kept(
-        Tag::Provost,
-        format!("the conversation was too long: shortened from about {before} to {after} tokens"),
-    )
+    let how = match entry.how {
+        CompactionKind::Trim => "old results became a line each".to_owned(),
+        CompactionKind::Summary => format!("the agent summed up what came before entry {}", entry.through),
+        CompactionKind::Emergency => "shortened by rule".to_owned(),
+    };
+    Saying::kept(Tag::Provost, format!("{how}: the conversation went from about {before} to {after} tokens"))
+}
+
+fn wrapped_up(entry: &WrappedUp) -> Saying {
+    match &entry.problem {
+        Some(problem) => {
+            Saying::kept(Tag::Provost, format!("no last words: {}", one_line(problem, WIDTH_MAX)))
+        }
+        None => Saying::kept(Tag::Agent, entry.text.clone()),
+    }
 }
 
 fn stop_verdicts(entry: &StopVerdicts) -> Saying {

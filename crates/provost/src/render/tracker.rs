@@ -112,6 +112,8 @@ impl Tracker {
             | Entry::SystemItem(_)
             | Entry::TurnEnded(_)
             | Entry::Compacted(_)
+            | Entry::WrappedUp(_)
+            | Entry::Snapshot(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetExhausted(_)
             | Entry::Paused(_)

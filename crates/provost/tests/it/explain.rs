@@ -7,9 +7,10 @@ use provost_event::{
     Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram,
     HookReport, HookSubject, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars, ModelCalled,
     ModelPolicy, OnFailure, Origin, Outcome, Pace, Paused, Permission, PermissionDecided, PermissionPolicy,
-    Price, Record, ResumeCause, Resumed, Retry, RetryCause, RunId, RunPolicy, RunStarted, Seq, SessionId,
-    SessionStarted, StopHookPolicy, StopHookVerdict, StopReason, StopReport, StopRequested, StopVerdicts,
-    SystemItem, Timestamp, ToolCall, ToolFinished, ToolSpec, ToolStarted, ToolStatus, TurnEnded, Usage,
+    Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause, RunId, RunPolicy, RunStarted, Seq,
+    SessionId, SessionStarted, StopHookPolicy, StopHookVerdict, StopReason, StopReport, StopRequested,
+    StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished, ToolSpec, ToolStarted, ToolStatus,
+    TurnEnded, Usage,
 };
 use serde_json::Value;
 
@@ -86,7 +87,7 @@ impl Log {
         let mut log = Self { run, of_run, of_agent, now: 1_000_000, calls: 0 };
         log.run(RunStarted { goal: "the goal".to_owned(), policy: policy.clone() });
         let (goal, images, policy) = ("the goal".to_owned(), Vec::new(), policy.agent);
-        log.agent(SessionStarted { goal, images, policy, parent: None });
+        log.agent(SessionStarted { goal, images, policy, parent: None, depth: 0 });
         log
     }
 
@@ -115,7 +116,14 @@ impl Log {
         let tokens = u64::from(output_tokens_max) + 200;
         let cost = MicroDollars(tokens);
         self.run(BudgetReserved { session, call, tokens, cost, output_tokens_max });
-        self.agent(ModelCalled { turn, call, attempt, output_tokens_max, deadline: None });
+        self.agent(ModelCalled {
+            turn,
+            call,
+            attempt,
+            purpose: Purpose::Turn,
+            output_tokens_max,
+            deadline: None,
+        });
         let usage = Usage { input_tokens: 100, ..Usage::default() };
         let cost = Some(MicroDollars(100));
         self.run(BudgetCharged { session, call, turn, model: "ours/test".to_owned(), usage, cost });

@@ -114,6 +114,7 @@ impl CounterSums {
                 self.empty_answers.asked();
                 self.empty_answers.reaches(self.now.empty_answers);
             }
+            RetryCause::UselessSummary { .. } => self.now.failed_attempts = 0,
             RetryCause::Interrupted | RetryCause::Compacted => {}
         }
     }

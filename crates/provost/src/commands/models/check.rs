@@ -72,7 +72,9 @@ async fn ask(chosen: &Chosen) -> Result<Answer, ModelFailure> {
     let request = ModelRequest {
         session: SessionId::root(RunId::from_entropy(0)),
         turn: 1,
+        purpose: provost_event::Purpose::Turn,
         answers_before: 0,
+        summaries_before: 0,
         system: "",
         tools: &Arc::from([]),
         messages: &[Arc::new(question)],
