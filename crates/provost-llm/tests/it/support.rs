@@ -54,6 +54,8 @@ impl Conversation {
         ModelRequest {
             session: self.session,
             turn: self.turn,
+            purpose: provost_event::Purpose::Turn,
+            summaries_before: 0,
             answers_before: self.answers_before,
             system: &self.system,
             tools: &self.tools,

@@ -122,12 +122,21 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
     let RunEvent::Start { goal, images, policy } = start(policy(Budget::default(), 1_000_000)) else {
         unreachable!()
     };
-    let first = Entry::SessionStarted(SessionStarted { goal, images, policy: policy.agent, parent: None });
+    let first =
+        Entry::SessionStarted(SessionStarted { goal, images, policy: policy.agent, parent: None, depth: 0 });
     let rest = (0..entries).map(|number| {
         let turn = u32::try_from(number / 5 + 1).unwrap();
         let Block::ToolCall(call) = tool_call(u64::from(turn)) else { unreachable!() };
         match number % 5 {
-            0 => ModelCalled { turn, call: turn, attempt: 1, output_tokens_max: 1000, deadline: None }.into(),
+            0 => ModelCalled {
+                turn,
+                call: turn,
+                attempt: 1,
+                purpose: provost_event::Purpose::Turn,
+                output_tokens_max: 1000,
+                deadline: None,
+            }
+            .into(),
             1 => AssistantMessage {
                 turn,
                 call: turn,
