@@ -132,14 +132,14 @@ async fn run(speaker: &dyn Speaker) -> Left {
     }
 }
 
-/// The entries without what may differ: seals, what was taken, the model's own name, names of calls, and what a
+/// The entries without what may differ: seals, what was taken or set aside, the model's own name, names of calls, and what a
 /// snapshot makes of all that.
 fn neutral(records: &[Arc<Record>]) -> Vec<Value> {
     let mut names = HashMap::new();
     let entry = |record: &Arc<Record>| {
         let mut body: Value = serde_json::from_str(&record.entry.body().unwrap()).unwrap();
         let object = body.as_object_mut().unwrap();
-        for field in ["usage", "cost", "model", "state"] {
+        for field in ["usage", "cost", "model", "tokens", "state"] {
             object.remove(field);
         }
         if let Some(call) = object.get_mut("call").filter(|call| call.is_string()) {
