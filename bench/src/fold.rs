@@ -1,4 +1,4 @@
-//! (e) A long log read and folded, as it is when a run is opened again.
+//! (e) A long log read and folded: all of it, and as it is when a run is opened again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::case::Case;
 use crate::log;
 use crate::measure::Start;
 use crate::sample::{Sample, repeated};
+use crate::snapshots;
 use crate::table::{self, Target};
 
 /// Milliseconds that `TARGET_ENTRIES` may take.
@@ -26,7 +27,9 @@ const AT_ONCE: usize = 1000;
 /// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Work {
-    /// Read from the database and folded.
+    /// Opened from the database, by the newest snapshot.
+    OpenSqlite,
+    /// Read from the database and folded, all of it.
     FoldSqlite,
     /// Only read from the database.
     ReadSqlite,
@@ -39,7 +42,7 @@ pub(crate) enum Work {
 /// Measures and prints.
 pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     table::head("A log folded");
-    for entries in options.sized(&[TARGET_ENTRIES][..], &[TARGET_ENTRIES, 1_000_000]) {
+    for entries in options.sized(&[TARGET_ENTRIES, 200_000][..], &[TARGET_ENTRIES, 200_000, 1_000_000]) {
         let dir = tempfile::tempdir_in(options.dir())?;
         let path = dir.path().join("log.db");
         write(&mut SqliteStore::open(&path)?, &log::records(*entries, dir.path())?)?;
@@ -54,18 +57,20 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
             table::row(&format!("{what}: CPU"), &size, "µs/entry", &cpus, Target::None);
             Ok(())
         };
+        print("opened from SQLite, by its newest snapshot", Work::OpenSqlite, Target::None)?;
         print("read from SQLite and folded", Work::FoldSqlite, target)?;
         print("read from SQLite only", Work::ReadSqlite, Target::None)?;
         print("read from memory and folded", Work::FoldMemory, target)?;
         print("folded only", Work::FoldRecords, Target::None)?;
     }
-    Ok(())
+    snapshots::report(options)
 }
 
 /// One run, over the database at `path`.
 pub(crate) async fn case(work: Work, entries: usize, path: &Path) -> anyhow::Result<Sample> {
     let key = ActorKey::Session(SessionId::root(log::RUN));
     let (sample, head) = match work {
+        Work::OpenSqlite => open(&sqlite(path)?, key, entries).await?,
         Work::FoldSqlite => fold(&sqlite(path)?, key, entries).await?,
         Work::ReadSqlite => read(&sqlite(path)?, key, entries).await?,
         Work::FoldMemory => {
@@ -89,10 +94,22 @@ fn sqlite(path: &Path) -> anyhow::Result<LocalHome> {
     Ok(LocalHome::new(SqliteStore::open(path)?, Arc::new(SystemClock))?)
 }
 
-async fn fold(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
+async fn open(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
     let start = Start::now()?;
     let actor = read_actor(home, key).await?;
     Ok((start.sample(entries)?, actor.head()))
+}
+
+async fn fold(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
+    let start = Start::now()?;
+    let mut actor = Actor::new(key);
+    loop {
+        let records = home.read(key, actor.head(), AT_ONCE).await?;
+        if records.is_empty() {
+            return Ok((start.sample(entries)?, actor.head()));
+        }
+        records.iter().try_for_each(|record| actor.replay(record))?;
+    }
 }
 
 async fn read(home: &dyn Home, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {

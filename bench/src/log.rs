@@ -2,55 +2,90 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use provost_engine::{
     Actor, Answer, Effect, EffectRequest, Event, Now, RunEvent, SessionEvent, Step, ToolResult,
 };
 use provost_event::{
-    ActorKey, Block, Json, Record, RunId, SessionId, StopReason, Timestamp, ToolCall, ToolStatus, Usage,
+    ActorKey, Block, Json, Purpose, Record, RunId, SessionId, StopReason, Timestamp, ToolCall, ToolStatus,
+    Usage,
 };
 
 use crate::agent;
+use crate::measure::thread_cpu;
 
 /// The run whose log it is.
 pub(crate) const RUN: RunId = RunId::from_entropy(7);
 
+/// What the model sees at once, in tokens; the session is summed up whenever that is nearly full.
+const WINDOW_TOKENS: u64 = 200_000;
+
+/// One decision of the session.
+pub(crate) struct Decided {
+    /// What was committed; not empty.
+    pub(crate) records: Vec<Record>,
+    /// The CPU time that deciding took.
+    pub(crate) took: Duration,
+}
+
 /// The first `entries` entries of a session that calls the tool for ever.
 pub(crate) fn records(entries: usize, workspace: &Path) -> anyhow::Result<Vec<Record>> {
-    let session = SessionId::root(RUN).into();
+    let mut records = Vec::with_capacity(entries);
+    each_decision(Some(WINDOW_TOKENS), workspace, |decided| {
+        records.extend(decided.records);
+        Ok(records.len() < entries)
+    })?;
+    records.truncate(entries);
+    Ok(records)
+}
+
+/// Shows `see` the decisions of a session that calls the tool for ever, until it says that it has seen enough.
+pub(crate) fn each_decision(
+    window_tokens: Option<u64>,
+    workspace: &Path,
+    mut see: impl FnMut(Decided) -> anyhow::Result<bool>,
+) -> anyhow::Result<()> {
+    let session = ActorKey::from(SessionId::root(RUN));
     let mut actors = [Actor::new(RUN.into()), Actor::new(session)];
-    let policy = Box::new(agent::policy(workspace)?);
+    let mut policy = Box::new(agent::policy(workspace)?);
+    policy.agent.model.window_tokens = window_tokens;
     let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
     let mut waiting = VecDeque::from([(ActorKey::Run(RUN), Event::Run(start))]);
-    let mut records = Vec::with_capacity(entries);
-    let mut at = Timestamp(1_700_000_000_000);
-    while records.len() < entries {
+    let (mut at, mut effects_done) = (Timestamp(1_700_000_000_000), 0);
+    loop {
         let (to, event) = waiting.pop_front().context("the session came to an end")?;
         let [run, agent] = &mut actors;
         let actor = if to == session { agent } else { run };
         at = at.plus_ms(1);
-        let mut seq = actor.head();
+        let (mut seq, before) = (actor.head(), thread_cpu());
         let Step { entries, effects, messages, .. } = actor.decide(event, Now { at, entropy: 0 });
-        if to == session {
-            records.extend(entries.into_iter().map(|entry| {
+        let took = thread_cpu().saturating_sub(before);
+        if to == session && !entries.is_empty() {
+            let records = entries.into_iter().map(|entry| {
                 seq = seq.next();
                 Record { actor: session, seq, at, entry }
-            }));
+            });
+            if !see(Decided { records: records.collect(), took })? {
+                return Ok(());
+            }
         }
         waiting.extend(messages.into_iter().map(|message| (message.to, message.event)));
         for request in effects {
-            waiting.push_back((session, performed(request, records.len())?.into()));
+            effects_done += 1;
+            waiting.push_back((session, performed(request, effects_done)?.into()));
         }
     }
-    records.truncate(entries);
-    Ok(records)
 }
 
 /// What comes of an effect.
 fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEvent> {
     let seq = request.seq;
     Ok(match request.effect {
+        Effect::Think(think) if think.purpose != Purpose::Turn => {
+            SessionEvent::Answered { seq, answer: summary() }
+        }
         Effect::Think(_) => SessionEvent::Answered { seq, answer: answer(number)? },
         _ => SessionEvent::ToolDone {
             seq,
@@ -76,8 +111,20 @@ fn answer(number: usize) -> anyhow::Result<Answer> {
     let words = "I'll call the tool once more and look at what it says before I go on.";
     Ok(Answer {
         content: vec![Block::Text(words.to_owned()), Block::ToolCall(call)],
-        usage: Usage { input_tokens: 1000, output_tokens: 40, ..Usage::default() },
+        // What isn't reported is estimated, and that grows as the conversation does.
+        usage: Usage::default(),
         model: "claude-sonnet-4-5".to_owned(),
         stop: StopReason::ToolUse,
     })
+}
+
+fn summary() -> Answer {
+    Answer {
+        content: vec![Block::Text(
+            "The tool was called again and again, and always did nothing. ".repeat(20),
+        )],
+        usage: Usage::default(),
+        model: "claude-sonnet-4-5".to_owned(),
+        stop: StopReason::EndTurn,
+    }
 }

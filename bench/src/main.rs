@@ -4,6 +4,7 @@ mod agent;
 mod answer;
 mod appends;
 mod case;
+mod context;
 mod disk;
 mod dispatch;
 mod fold;
@@ -14,6 +15,7 @@ mod model_server;
 mod observers;
 mod sample;
 mod sessions;
+mod snapshots;
 mod start;
 mod table;
 mod timed_store;
@@ -55,7 +57,7 @@ enum Command {
     Appends,
     /// The first request after process start.
     Start,
-    /// A long log folded.
+    /// A long log folded, and what its snapshots cost.
     Fold,
     /// The memory of live sessions.
     Sessions,
@@ -63,11 +65,16 @@ enum Command {
     Dispatch,
     /// What observers cost a run.
     Observers,
+    /// A long session in a small window.
+    Context,
     /// Everything.
     All,
     /// One case, as a parent asks for it.
     #[command(hide = true)]
     Case { case: String },
+    /// A long session, as a parent asks for it.
+    #[command(hide = true)]
+    LongJob { job: String },
     /// The model server.
     #[command(hide = true)]
     ServeModel,
@@ -116,6 +123,10 @@ fn main() -> anyhow::Result<()> {
             println!("{}", serde_json::to_string(&case.run(dir.path())?)?);
             Ok(())
         }
+        Command::LongJob { job } => {
+            let dir = tempfile::tempdir_in(arguments.dir.as_deref().context("a job needs --dir")?)?;
+            context::case(job, dir.path())
+        }
         command => report(command, &Options::new(&arguments)?),
     }
 }
@@ -133,7 +144,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Sessions => sessions::report(options),
         Command::Dispatch => dispatch::report(options),
         Command::Observers => observers::report(options),
-        Command::All | Command::Case { .. } | Command::ServeModel => {
+        Command::Context => context::report(options),
+        Command::All | Command::Case { .. } | Command::LongJob { .. } | Command::ServeModel => {
             turn::report(options)?;
             http::report(options)?;
             appends::report(options)?;
@@ -141,7 +153,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             fold::report(options)?;
             sessions::report(options)?;
             dispatch::report(options)?;
-            observers::report(options)
+            observers::report(options)?;
+            context::report(options)
         }
     }
 }

@@ -48,6 +48,9 @@ impl<S: SessionStore> StoreReader for TimedStore<S> {
     fn head(&mut self, actor: ActorKey) -> Done<Seq> {
         self.store.head(actor)
     }
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Done<Option<Arc<Record>>> {
+        self.store.newest_snapshot(actor)
+    }
     fn actors(&mut self, run: RunId) -> Done<Vec<ActorKey>> {
         self.store.actors(run)
     }

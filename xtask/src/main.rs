@@ -3,6 +3,7 @@
 mod example;
 mod gate;
 mod kill_loop;
+mod kill_matrix;
 mod shell;
 
 use anyhow::{Result, bail};
@@ -13,6 +14,8 @@ cargo xtask COMMAND
   fix-the-bug       run the example: a scripted agent repairs a small project in target/fix-the-bug
   ci                check everything: format, lints, tests, documentation, the example, a short kill loop
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
+  kill-matrix [--scenario NAME] [--every K]
+                    kill -9 runs before and after every transaction of theirs, resume each, check its log
 ";
 
 fn main() -> Result<()> {
@@ -23,6 +26,8 @@ fn main() -> Result<()> {
         ["ci"] => gate::ci(),
         ["kill-loop"] => kill_loop::run(100),
         ["kill-loop", times] => kill_loop::run(times.parse()?),
+        ["kill-matrix", rest @ ..] => kill_matrix::run(rest),
+        [kill_matrix::CHILD, scenario, folder, point] => kill_matrix::child(scenario, folder, point),
         ["--help" | "-h" | "help"] | [] => {
             print!("{USAGE}");
             Ok(())

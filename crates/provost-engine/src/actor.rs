@@ -74,6 +74,9 @@ impl Actor {
     #[must_use]
     pub fn restore(first: &Record, snapshot: &Record) -> Option<Self> {
         let Entry::Snapshot(taken) = &snapshot.entry else { return None };
+        if first.actor != snapshot.actor {
+            return None;
+        }
         let mut actor = match snapshot.actor {
             ActorKey::Run(_) => Self::Run(snapshot::state_of(taken)?),
             ActorKey::Session(_) => Self::Session(snapshot::state_of(taken)?),

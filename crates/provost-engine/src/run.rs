@@ -317,7 +317,7 @@ impl Deciding<'_> {
             return self.tell(session, SessionEvent::Refused { call, exhausted });
         }
         if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call) {
-            let deadline = self.state.deadline_at();
+            let deadline = self.state.timer_at();
             return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
         }
         match self.state.ledger.fitting_output(self.state.budget, request) {
@@ -329,7 +329,7 @@ impl Deciding<'_> {
                     cost: ledger::worst_cost(request, output_tokens_max),
                     output_tokens_max,
                 });
-                let deadline = self.state.deadline_at();
+                let deadline = self.state.timer_at();
                 self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
             }
             Err(exhausted) => {

@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(tokens_of("the quick brown fox"), 4);
         assert_eq!(tokens_of("Hello, World!"), 4);
         assert_eq!(tokens_of("123456"), 2);
-        assert!(tokens_of(&"0123456789abcdef".repeat(100)) > 600);
+        assert_eq!(tokens_of(&"0123456789abcdef".repeat(100)), 500);
+        assert!(tokens_of(&"3f9a0c7de1b2".repeat(100)) > 700);
         assert!(tokens_of("こんにちは") >= 5);
         assert!(tokens_of(&" ".repeat(160)) <= 12);
     }

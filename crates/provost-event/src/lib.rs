@@ -3,6 +3,7 @@
 //! Nothing here does anything. A [`Record`] is one committed [`Entry`] of one actor's log; its JSON line is the
 //! only serialized form, versioned by [`FORMAT_VERSION`], and the same in the store, on a stream and in an export.
 
+mod chain;
 mod content;
 mod context;
 mod entry;
@@ -18,6 +19,7 @@ mod record;
 mod stop;
 mod verdict;
 
+pub use chain::{ChainContext, DepthExceeded};
 pub use content::{Block, Image, ImageKind, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{

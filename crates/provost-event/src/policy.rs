@@ -143,6 +143,21 @@ pub struct Limits {
     pub interruptions_max: u32,
     /// Blocks by stop hooks in all, at which the session rests as blocked. Default 8.
     pub stop_blocks_max: u32,
+    /// Agents that may stand above one; one that would be deeper fails at its start. Default 4; 0: only the root.
+    #[serde(default = "usual_depth_max", skip_serializing_if = "is_usual_depth_max")]
+    pub depth_max: u32,
+}
+
+/// What counts in logs that don't say.
+const DEPTH_MAX: u32 = 4;
+
+const fn usual_depth_max() -> u32 {
+    DEPTH_MAX
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+const fn is_usual_depth_max(depth_max: &u32) -> bool {
+    *depth_max == DEPTH_MAX
 }
 
 impl Default for Limits {
@@ -157,6 +172,7 @@ impl Default for Limits {
             failures_max: 8,
             interruptions_max: 3,
             stop_blocks_max: 8,
+            depth_max: DEPTH_MAX,
         }
     }
 }

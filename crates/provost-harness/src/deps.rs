@@ -26,7 +26,7 @@ pub struct HarnessDeps {
     pub hook_programs: Arc<dyn HookPrograms>,
     /// Who watches.
     pub callback: Arc<dyn HarnessCallback>,
-    /// Who watches besides, each on a thread of its own; nobody by default.
+    /// Who watches besides, each on a thread of its own, and where traces go; nobody and nowhere by default.
     pub observers: Observers,
     /// The time.
     pub clock: Arc<dyn Clock>,

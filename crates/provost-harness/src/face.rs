@@ -14,10 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executor::HarnessExecutor;
 use crate::known::Known;
-use crate::{Goal, HarnessDeps, HarnessError, Home, HomeError, ObserverReport, RunObservers, Serving};
-
-/// Entries read at a time when a log is folded.
-const READ_MAX: usize = 1_000;
+use crate::read_back::{catch_up, read_actor};
+use crate::{Goal, HarnessDeps, HarnessError, HomeError, ObserverReport, RunObservers, Serving};
 
 /// Starts and opens runs. Cheap to share; one serves any number of runs at a time.
 pub struct AgentHarness {
@@ -369,31 +367,4 @@ fn unique_hooks(policy: &RunPolicy) -> Result<(), HarnessError> {
     let mut names = HashSet::new();
     let doubled = policy.agent.hooks.iter().find(|hook| !names.insert(&hook.name));
     doubled.map_or(Ok(()), |hook| Err(HarnessError::DoubledHook { hook: hook.name.clone() }))
-}
-
-/// Folds the log of `key` as it is now; the actor before its first entry if it has none.
-///
-/// # Errors
-/// When the log can't be read, or isn't one.
-pub async fn read_actor(home: &dyn Home, key: ActorKey) -> Result<Actor, HomeError> {
-    let mut actor = Actor::new(key);
-    catch_up(home, key, &mut actor).await?;
-    Ok(actor)
-}
-
-/// Folds in what came to the log of `key` since.
-async fn catch_up(home: &dyn Home, key: ActorKey, actor: &mut Actor) -> Result<(), HomeError> {
-    loop {
-        let records = home.read(key, actor.head(), READ_MAX).await?;
-        if records.is_empty() {
-            return Ok(());
-        }
-        for record in records {
-            actor.replay(&record).map_err(|error| HomeError::Unreadable {
-                actor: key,
-                seq: record.seq,
-                message: error.to_string(),
-            })?;
-        }
-    }
 }

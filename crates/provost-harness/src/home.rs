@@ -151,6 +151,16 @@ pub trait Home: Blobs {
     /// When they can't be read.
     async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError>;
 
+    /// The newest entry of `key` that is a snapshot; `None` where there is none, or where this home can't find it
+    /// without reading the log, as by default: then whoever wants to know how the actor stands reads the whole log.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        let _ = key;
+        Ok(None)
+    }
+
     /// Runs, newest first.
     ///
     /// # Errors

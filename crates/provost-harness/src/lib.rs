@@ -20,10 +20,14 @@ mod observers;
 mod output;
 mod power;
 mod prompt;
+mod read_back;
+mod recall;
 mod secrets;
+mod session_log;
 mod shell_hook;
 mod stop_hook;
 mod tool;
+mod trace;
 mod transcript;
 mod watch;
 mod workspace;
@@ -32,7 +36,7 @@ pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
 pub use executor::Executor;
-pub use face::{AgentHarness, Harness, TurnState, read_actor};
+pub use face::{AgentHarness, Harness, TurnState};
 pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
 pub use hook_program::{HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject, NoHookPrograms};
 pub use hooks::HookRegistry;
@@ -40,15 +44,19 @@ pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
 pub use observer::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, observe_with};
 pub use observers::{
-    CostTotals, CostTracker, JsonlTrace, ObserverOptions, ObserverReport, ObserverState, Observers,
-    RunLogger, RunObservers, Spending,
+    CostTotals, CostTracker, JsonlTrace, MemoryTrace, ObserverOptions, ObserverReport, ObserverState,
+    Observers, RunLogger, RunObservers, Spending,
 };
 pub use power::{NoPower, Power, PowerGuard};
 pub use prompt::system_prompt;
 pub use provost_event::StopHookVerdict;
+pub use read_back::read_actor;
+pub use recall::Recall;
 pub use secrets::Redactor;
+pub use session_log::{Said, SessionLog, Shown, Stretch};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};
 pub use tool::{Tool, ToolContext, ToolOutput, Toolbox};
+pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};
 pub use transcript::{Dialect, Message, Part, Role, Transcript};
 pub use watch::{HarnessCallback, NoCallback};

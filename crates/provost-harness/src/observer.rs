@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_event::{ActorKey, Delta, Record, Timestamp};
+use provost_event::{ActorKey, ChainContext, Delta, Record, Timestamp};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
@@ -76,6 +76,8 @@ pub struct Observed {
     pub at: Timestamp,
     /// To whom.
     pub actor: ActorKey,
+    /// Where that stands among the agents of the run.
+    pub chain: ChainContext,
     /// What exactly.
     pub body: ObservedBody,
 }

@@ -1,13 +1,16 @@
 //! Those who watch runs: each run gets observers of its own, and each of them a queue and a thread of its own, so
 //! that none of them can hurt the run or another observer.
 
+mod chains;
 mod cost;
 mod events;
 mod feed;
 mod jsonl;
 mod logger;
+mod memory;
 mod per_run;
 mod thread;
+mod trace;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +18,14 @@ use std::time::{Duration, Instant};
 
 use provost_event::{ActorKey, Delta, Record, RunId, Timestamp};
 
+use self::chains::Chains;
 pub use self::cost::{CostTotals, CostTracker, Spending};
 use self::events::Turns;
 use self::feed::Feed;
 pub use self::jsonl::JsonlTrace;
 pub use self::logger::RunLogger;
-use crate::{Observed, ObservedBody, ObservedKind, Observer};
+pub use self::memory::MemoryTrace;
+use crate::{Observed, ObservedBody, ObservedKind, Observer, TraceSink};
 
 /// How one observer is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +90,16 @@ impl Observers {
         self
     }
 
+    /// With the sinks that `make` makes: each is told of one run's events, one after the other, by an observer of
+    /// that name. Otherwise as [`Observers::with`].
+    #[must_use]
+    pub fn with_trace<F>(self, name: impl Into<String>, options: ObserverOptions, make: F) -> Self
+    where
+        F: Fn(RunId) -> Box<dyn TraceSink> + Send + Sync + 'static,
+    {
+        self.with(name, options, move |run| trace::observer(run, make(run)))
+    }
+
     /// Waits at most so long for all observers of a run together when it rests or ends. Default 2 s.
     #[must_use]
     pub const fn finish_within(mut self, limit: Duration) -> Self {
@@ -111,7 +126,8 @@ impl Observers {
 
     fn stretch(&self, run: RunId) -> Stretch {
         let feeds = self.registered.iter().map(|one| Arc::new(Feed::new(one.clone(), run)));
-        Stretch { feeds: feeds.collect(), turns: Turns::default(), is_over: false }
+        let (turns, chains) = (Turns::default(), Chains::default());
+        Stretch { feeds: feeds.collect(), turns, chains, is_over: false }
     }
 }
 
@@ -171,6 +187,7 @@ pub struct RunObservers {
 struct Stretch {
     feeds: Arc<[Arc<Feed>]>,
     turns: Turns,
+    chains: Chains,
     is_over: bool,
 }
 
@@ -183,7 +200,8 @@ impl RunObservers {
     pub fn begin(&self) {
         let mut stretch = self.stretch();
         if stretch.is_over {
-            *stretch = self.all.stretch(self.run);
+            let chains = std::mem::take(&mut stretch.chains);
+            *stretch = Stretch { chains, ..self.all.stretch(self.run) };
         }
     }
 
@@ -193,9 +211,12 @@ impl RunObservers {
             return;
         }
         let mut stretch = self.stretch();
+        let (actor, at) = (record.actor, record.at);
+        stretch.chains.learn(record);
+        let chain = stretch.chains.of(actor);
         for kind in events::kinds(record, &mut stretch.turns) {
             let body = ObservedBody::Entry(record.clone());
-            stretch.tell(Observed { kind: *kind, at: record.at, actor: record.actor, body });
+            stretch.tell(Observed { kind: *kind, at, actor, chain, body });
         }
     }
 
@@ -205,7 +226,9 @@ impl RunObservers {
             return;
         }
         let (actor, body) = (ActorKey::Session(delta.session), ObservedBody::Delta(Arc::new(delta.clone())));
-        self.stretch().tell(Observed { kind: ObservedKind::LlmDelta, at, actor, body });
+        let stretch = self.stretch();
+        let chain = stretch.chains.of(actor);
+        stretch.tell(Observed { kind: ObservedKind::LlmDelta, at, actor, chain, body });
     }
 
     /// Whether there are none.

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use provost_event::{EffectId, Json, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Blobs, ImageData};
+use crate::{Blobs, ImageData, SessionLog};
 
 /// What a tool may know of the call it serves.
 #[derive(Clone)]
@@ -26,6 +26,10 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Outputs kept whole, for tools that can read them.
     pub blobs: Arc<dyn Blobs>,
+    /// What the model was shown of the session's log or said itself, for tools that look things up in it.
+    pub log: SessionLog,
+    /// Bytes of output that the model gets to see; the middle of a longer one is left out.
+    pub output_bytes_max: usize,
 }
 
 /// What a tool call gave. A tool that fails is data, not an error of Provost's.

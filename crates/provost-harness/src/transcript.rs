@@ -245,7 +245,7 @@ impl Transcript {
     /// Puts the summary in place of every message that ends at or before the range's end, and shorter forms in place
     /// of results and pictures. A message that changes is made anew, and so is its serialized form.
     fn compact(&mut self, compacted: &Compacted) {
-        if !compacted.through.is_start() && self.head != self.summed_up_at {
+        if !compacted.through.is_start() && self.head > self.summed_up_at {
             let gone = self.places.partition_point(|place| place.end <= compacted.through);
             self.messages.drain(..gone);
             self.places.drain(..gone);

@@ -326,8 +326,10 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Cut
         | ErrorClass::Stalled
         | ErrorClass::Nonsense => "server_error",
-        ErrorClass::Refusal | ErrorClass::Aborted | ErrorClass::ScriptMismatch | ErrorClass::Storage => {
-            "unknown"
-        }
+        ErrorClass::TooDeep
+        | ErrorClass::Refusal
+        | ErrorClass::Aborted
+        | ErrorClass::ScriptMismatch
+        | ErrorClass::Storage => "unknown",
     }
 }

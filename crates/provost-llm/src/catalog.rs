@@ -11,8 +11,10 @@ static BUILT_IN: LazyLock<Vec<ModelFacts>> = LazyLock::new(|| {
     toml::from_str::<Table>(include_str!("../models.toml")).map(|table| table.model).unwrap_or_default()
 });
 
-/// The cap on answers of a model of which nobody knows what it allows: what every current model does.
+/// The cap on answers of a model of which nobody knows what it allows: what every current model does, and at most this
+/// part of its window.
 const OUTPUT_TOKENS_MAX: u32 = 8192;
+const OUTPUT_DIVISOR: u64 = 4;
 
 /// The price of what costs nothing.
 pub(crate) const FREE: Price = Price {
@@ -124,13 +126,18 @@ impl ModelFacts {
         self.names().filter_map(|known| name.strip_prefix(known.as_str())).any(is_release)
     }
 
+    fn usual_output_tokens_max(&self) -> u32 {
+        let part = self.window_tokens.map_or(u64::MAX, |window| window / OUTPUT_DIVISOR);
+        u32::try_from(part).unwrap_or(u32::MAX).min(OUTPUT_TOKENS_MAX)
+    }
+
     /// What a policy says of the model under `name`.
     pub(crate) fn policy(&self, name: &str) -> ModelPolicy {
         ModelPolicy {
             window_tokens: self.window_tokens,
             price: self.price,
             images: self.images.unwrap_or(false),
-            ..ModelPolicy::new(name, self.output_tokens_max.unwrap_or(OUTPUT_TOKENS_MAX))
+            ..ModelPolicy::new(name, self.output_tokens_max.unwrap_or_else(|| self.usual_output_tokens_max()))
         }
     }
 }
@@ -161,6 +168,19 @@ mod tests {
             );
             assert_eq!(Catalog::built_in().find(&facts.name), Some(facts));
         }
+    }
+
+    #[test]
+    fn answers_of_an_unknown_model_are_at_most_a_quarter_of_its_window() {
+        let cap = |window_tokens, output_tokens_max| {
+            let facts = ModelFacts { window_tokens, output_tokens_max, ..ModelFacts::default() };
+            facts.policy("a/model").output_tokens_max
+        };
+        assert_eq!(
+            [cap(None, None), cap(Some(200_000), None), cap(Some(8_192), None)],
+            [8_192, 8_192, 2_048]
+        );
+        assert_eq!(cap(Some(8_192), Some(4_096)), 4_096);
     }
 
     #[track_caller]

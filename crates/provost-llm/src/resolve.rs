@@ -161,7 +161,8 @@ pub enum ResolveError {
 /// Finds the model called `name` (`provider/model`, `script:FILE`, `record:FILE=MODEL` or `replay:FILE`), and what a
 /// policy says of it. Reads a script's or a recording's file, and connects to nothing.
 ///
-/// A provider's model of which nothing is known has unknown window and price, and answers of at most 8192 tokens.
+/// A provider's model of which nothing is known has unknown window and price, and answers of at most 8192 tokens; where
+/// only its window is known, of at most a quarter of that.
 /// Scripts and replays are free.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ mod format;
 mod load;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,19 +23,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::estimate::{block_bytes, request_bytes, tokens};
 pub use complaint::ScriptError;
+use expect::Expect;
 use load::{Fault, Reply, Script, Slot};
 
 /// A model that answers by a script.
 ///
 /// Which answer is next follows from the conversation alone: the session's first answer is the script's first,
-/// and so on, by [`ModelRequest::answers_before`]. So the script goes on at the right place after a restart, a
-/// resume or a compaction, and a repeated attempt gets the same answer. Faults stand before the answer they put
-/// off; each happens once in a process and session.
+/// and so on, by [`ModelRequest::answers_before`]; likewise summaries, by [`ModelRequest::summaries_before`]. So the
+/// script goes on at the right place after a restart, a resume or a compaction, and a repeated attempt gets the same
+/// answer. Faults stand before the answer they put off; each happens once in a process and session.
+///
+/// A script without last words has none: asked for them it answers with nothing, which takes nothing.
 pub struct ScriptedModel {
     script: Script,
     clock: Arc<dyn Clock>,
-    /// How many of the faults before which answer each session has met.
-    met: Mutex<HashMap<SessionId, (u32, usize)>>,
+    /// How many of the faults before which answer, or summary, each session has met.
+    met: Mutex<HashMap<(SessionId, Purpose), (u32, usize)>>,
 }
 
 impl ScriptedModel {
@@ -71,62 +75,72 @@ impl ScriptedModel {
         self.script.window_tokens
     }
 
-    /// Tokens an answer may have, by the script's word. Default 8192. Nothing cuts a longer scripted answer.
+    /// Tokens an answer may have, by the script's word. Default 8192, at most a quarter of the window. Nothing cuts a
+    /// longer scripted answer.
     #[must_use]
     pub const fn output_tokens_max(&self) -> u32 {
         self.script.output_tokens_max
     }
 
-    /// The slot of the next answer, and which of its faults comes now, if one is left.
-    fn next(&self, request: &ModelRequest<'_>) -> Result<(&Slot, Option<&Fault>), ModelFailure> {
-        let position = request.answers_before;
-        let slot = usize::try_from(position).ok().and_then(|position| self.script.slots.get(position));
-        let slot = slot.ok_or_else(|| self.exhausted(position))?;
+    /// The slot of what is asked for, and which of its faults comes now, if one is left. `None` for last words that
+    /// the script doesn't have.
+    fn next(&self, request: &ModelRequest<'_>) -> Result<Option<(&Slot, Option<&Fault>)>, ModelFailure> {
+        let place = Place::of(request);
+        let slots = match place.purpose {
+            Purpose::Turn => &self.script.answers,
+            Purpose::Summary => &self.script.summaries,
+            // Each limit has its own last words, and none is asked for them twice.
+            Purpose::WrapUp => {
+                return Ok(self.script.last_words.as_ref().map(|slot| (slot, slot.faults.first())));
+            }
+        };
+        let slot = usize::try_from(place.position).ok().and_then(|position| slots.get(position));
+        let slot = slot.ok_or_else(|| self.exhausted(place))?;
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, faults) = met.entry(request.session).or_default();
-        if *at != position {
-            (*at, *faults) = (position, 0);
+        let (at, faults) = met.entry((request.session, place.purpose)).or_default();
+        if *at != place.position {
+            (*at, *faults) = (place.position, 0);
         }
         let fault = slot.faults.get(*faults);
         *faults += usize::from(fault.is_some());
-        Ok((slot, fault))
+        Ok(Some((slot, fault)))
     }
 
-    fn exhausted(&self, position: u32) -> ModelFailure {
+    fn exhausted(&self, place: Place) -> ModelFailure {
         let Script { name, answers, .. } = &self.script;
-        let asked = u64::from(position) + 1;
-        mismatch(format!(
-            "{name} has {answers} answers, and answer {asked} was asked for; add it to the file"
-        ))
+        mismatch(match place.purpose {
+            Purpose::Turn => {
+                let answers = answers.iter().filter(|slot| slot.answer.is_some()).count();
+                format!("{name} has {answers} answers, and {place} was asked for; add it to the file")
+            }
+            Purpose::Summary | Purpose::WrapUp => {
+                format!("{name} has no {place}; add it under `summaries:`")
+            }
+        })
     }
 
-    fn check(
-        &self,
-        slot_number: u32,
-        line: u64,
-        expect: &expect::Expect,
-        request: &ModelRequest<'_>,
-    ) -> Result<(), ModelFailure> {
+    fn check(&self, line: u64, expect: &Expect, request: &ModelRequest<'_>) -> Result<(), ModelFailure> {
         expect.check(request).map_err(|complaint| {
-            let number = u64::from(slot_number) + 1;
-            mismatch(format!("{}:{line}: answer {number} expects {complaint}", self.script.name))
+            mismatch(format!("{}:{line}: {} expects {complaint}", self.script.name, Place::of(request)))
         })
     }
 
     async fn play(&self, request: &ModelRequest<'_>, deltas: &dyn DeltaSink) -> Result<Answer, ModelFailure> {
-        if request.purpose != Purpose::Turn {
-            return Err(mismatch(format!("{} has no answer for {:?}", self.script.name, request.purpose)));
-        }
-        let (slot, fault) = self.next(request)?;
+        let Some((slot, fault)) = self.next(request)? else { return Ok(self.nothing()) };
         if let Some(fault) = fault {
-            self.check(request.answers_before, fault.line, &fault.expect, request)?;
+            self.check(fault.line, &fault.expect, request)?;
             self.stream(&fault.reply, deltas).await;
             return self.fail(fault, request);
         }
-        let Some(reply) = &slot.answer else { return Err(self.exhausted(request.answers_before)) };
-        self.check(request.answers_before, reply.line, &reply.expect, request)?;
+        let Some(reply) = &slot.answer else { return Err(self.exhausted(Place::of(request))) };
+        self.check(reply.line, &reply.expect, request)?;
         self.stream(reply, deltas).await;
         Ok(self.answer_of(reply, request))
+    }
+
+    fn nothing(&self) -> Answer {
+        let (usage, stop) = (Usage::default(), StopReason::EndTurn);
+        Answer { content: Vec::new(), usage, model: self.script.model.clone(), stop }
     }
 
     fn fail(&self, fault: &Fault, request: &ModelRequest<'_>) -> Result<Answer, ModelFailure> {
@@ -189,6 +203,35 @@ impl Model for ScriptedModel {
             biased;
             () = cancel.cancelled() => Err(ModelFailure::new(ErrorClass::Aborted, "cancelled while the model was answering")),
             outcome = self.play(&request, deltas) => outcome,
+        }
+    }
+}
+
+/// What a script is asked for, and the how manieth of its kind, from 0.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    purpose: Purpose,
+    position: u32,
+}
+
+impl Place {
+    const fn of(request: &ModelRequest<'_>) -> Self {
+        let position = match request.purpose {
+            Purpose::Turn => request.answers_before,
+            Purpose::Summary => request.summaries_before,
+            Purpose::WrapUp => 0,
+        };
+        Self { purpose: request.purpose, position }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = u64::from(self.position) + 1;
+        match self.purpose {
+            Purpose::Turn => write!(f, "answer {number}"),
+            Purpose::Summary => write!(f, "summary {number}"),
+            Purpose::WrapUp => f.write_str("last_words"),
         }
     }
 }

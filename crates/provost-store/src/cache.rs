@@ -61,7 +61,7 @@ impl Cache {
         let current = match self.states.remove(&key) {
             Some(cached) if cached.generation == generation => Cached { used, ..cached },
             Some(cached) => Cached { actor: catch_up(cached.actor, key, store)?, generation, used },
-            None => Cached { actor: catch_up(Actor::new(key), key, store)?, generation, used },
+            None => Cached { actor: read_back(key, store)?, generation, used },
         };
         Ok(&mut self.states.entry(key).insert_entry(current).into_mut().actor)
     }
@@ -86,6 +86,25 @@ impl Cache {
             self.max.0 = STATES_MAX.max(self.states.len() + STATES_MAX - STATES_KEPT);
         }
     }
+}
+
+/// The state of `key` by its log: by the newest snapshot in it and what follows, or else by all of it.
+fn read_back(key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, HomeError> {
+    let restored = restore(key, store)?;
+    catch_up(restored.unwrap_or_else(|| Actor::new(key)), key, store)
+}
+
+/// The state as the newest snapshot has it, if there is one that can be used.
+fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>, HomeError> {
+    let Some(snapshot) = store.newest_snapshot(key)? else { return Ok(None) };
+    let first = store.read(key, Seq::START, 1)?;
+    let restored = first.first().and_then(|first| Actor::restore(first, &snapshot));
+    // Nothing follows an end, so none was taken of one.
+    let restored = restored.filter(|actor| !actor.has_ended());
+    if restored.is_none() {
+        tracing::debug!(actor = %key, seq = %snapshot.seq, "a snapshot can't be used: it is passed over");
+    }
+    Ok(restored)
 }
 
 /// Folds in what `actor` hasn't seen of its log.

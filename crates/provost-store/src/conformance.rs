@@ -8,8 +8,8 @@
 
 use provost_engine::Effect;
 use provost_event::{
-    ActorKey, Block, EffectId, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Timestamp,
-    UserMessage,
+    ActorKey, Block, EffectId, Entry, Json, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Snapshot,
+    Timestamp, UserMessage,
 };
 use provost_harness::HomeError;
 
@@ -24,6 +24,7 @@ pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     an_empty_store_has_nothing(make());
     a_log_is_read_as_it_was_appended(make());
     logs_written_in_turn_are_read_each_by_itself(make());
+    the_newest_snapshot_of_a_log_is_found(make());
     a_stale_append_is_refused_and_leaves_nothing(make());
     what_is_rolled_back_never_was(make());
     readers_see_commits_only(make());
@@ -51,6 +52,7 @@ pub fn check_shared_store<P, S: SessionStore>(place: impl Fn() -> P, open: impl 
     what_is_committed_is_there_when_opened_again(&place(), &open);
     logs_written_in_turn_are_there_when_opened_again(&place(), &open);
     what_is_not_committed_is_gone_when_opened_again(&place(), &open);
+    a_snapshot_is_found_when_opened_again(&place(), &open);
     two_writers_take_turns(&place(), &open);
     a_run_is_claimed_once(&place(), &open);
 }
@@ -110,6 +112,36 @@ fn check_written_in_turn(store: &mut (impl StoreReader + ?Sized)) {
         }
         assert_eq!(found, records(actor, 1..=100), "its own, in order");
     }
+}
+
+fn the_newest_snapshot_of_a_log_is_found(mut store: impl SessionStore) {
+    let (one, two, none) = (session(1), session(2), session(3));
+    let mut reader = ok(store.reader());
+    assert_eq!(ok(store.newest_snapshot(one)), None, "of an unknown log");
+    within(&mut store, |store| {
+        for (actor, snapshots) in [(one, &[3, 5][..]), (two, &[2]), (none, &[])] {
+            ok(store.append(actor, Seq::START, &entries_with(actor, 1..=6, snapshots)));
+        }
+        assert_eq!(newest(store, one), Some(5), "the writer sees its own");
+    });
+    for reader in [&mut *reader, &mut store] {
+        assert_eq!([one, two, none].map(|actor| newest(reader, actor)), [Some(5), Some(2), None]);
+        let found = ok(reader.newest_snapshot(one));
+        assert_eq!(found, ok(reader.read(one, Seq(4), 1)).first().cloned(), "as it is read");
+    }
+    ok(store.begin());
+    ok(store.append(one, Seq(6), &entries_with(one, 7..=8, &[7])));
+    store.rollback();
+    assert_eq!(newest(&mut store, one), Some(5), "one that was rolled back never was");
+    within(&mut store, |store| ok(store.append(one, Seq(6), &entries_with(one, 7..=8, &[8]))));
+    assert_eq!((newest(&mut *reader, one), newest(&mut *reader, two)), (Some(8), Some(2)));
+}
+
+fn newest(store: &mut (impl StoreReader + ?Sized), actor: ActorKey) -> Option<u64> {
+    ok(store.newest_snapshot(actor)).map(|record| {
+        assert!(record.actor == actor && matches!(record.entry, Entry::Snapshot(_)), "{record:?}");
+        record.seq.0
+    })
 }
 
 fn a_stale_append_is_refused_and_leaves_nothing(mut store: impl SessionStore) {
@@ -288,6 +320,16 @@ fn logs_written_in_turn_are_there_when_opened_again<P, S: SessionStore>(place: &
     assert_eq!(ok(store.head(actor)), Seq(101), "it goes on");
 }
 
+fn a_snapshot_is_found_when_opened_again<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
+    let actor = session(1);
+    let mut store = open(place);
+    within(&mut store, |store| {
+        ok(store.append(actor, Seq::START, &entries_with(actor, 1..=4, &[2, 3])));
+    });
+    drop(store);
+    assert_eq!(newest(&mut open(place), actor), Some(3));
+}
+
 fn what_is_not_committed_is_gone_when_opened_again<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
     let actor = session(1);
     let mut store = open(place);
@@ -367,6 +409,17 @@ fn records(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>) -> Vec<Record> 
 
 fn entries(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>) -> Vec<NewEntry> {
     records(actor, seqs).into_iter().map(|record| ok(NewEntry::new(record))).collect()
+}
+
+/// As `entries`, but for those that are snapshots.
+fn entries_with(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>, snapshots: &[u64]) -> Vec<NewEntry> {
+    let snapshot = |mut record: Record| {
+        if snapshots.contains(&record.seq.0) {
+            record.entry = Entry::Snapshot(Snapshot { layout: 1, state: Json::empty_object() });
+        }
+        ok(NewEntry::new(record))
+    };
+    records(actor, seqs).into_iter().map(snapshot).collect()
 }
 
 fn think(number: u64, seq: u64, epoch: Option<u64>) -> OpenEffect {

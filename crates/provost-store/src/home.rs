@@ -116,6 +116,10 @@ impl Home for LocalHome {
         self.inner.reader.ask(move |store| store.read(key, after, max)).await
     }
 
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        self.inner.reader.ask(move |store| store.newest_snapshot(key)).await
+    }
+
     async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
         let (claims, feed) = (self.claims(), Arc::clone(&self.inner.feed));
         let list = move |store: &mut dyn crate::StoreReader| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use provost_engine::Actor;
-use provost_event::{ActorKey, BlobId, FORMAT_VERSION, FormatError, Record, RunId};
+use provost_event::{ActorKey, BlobId, Entry, FORMAT_VERSION, FormatError, Json, Record, RunId, Snapshot};
 use serde::Deserialize;
 
 use crate::job::Import;
@@ -12,7 +12,8 @@ use crate::transfer::{BLOB, BlobLine, LineProblem, TransferError};
 use crate::{LocalHome, NewEntry, StoredRun};
 
 /// Takes in what [`export_run`](crate::export_run) wrote: all of it, or nothing. A run that was not at rest counts
-/// as interrupted and is recovered when it is next served. Holds the whole run in memory.
+/// as interrupted and is recovered when it is next served. Snapshots are compared with their logs: one that isn't what
+/// its log comes to is emptied, and so passed over later. Holds the whole run in memory.
 ///
 /// # Errors
 /// With the line's number for one that is damaged, cut off, out of order or of a newer format;
@@ -32,6 +33,9 @@ fn read(input: &mut (dyn BufRead + Send)) -> Result<Import, TransferError> {
     reading.finish()
 }
 
+/// The layout of a snapshot that nobody can use.
+const NO_LAYOUT: u32 = 0;
+
 #[derive(Default)]
 struct Reading {
     run: Option<RunId>,
@@ -50,6 +54,22 @@ struct Log {
 struct Head {
     v: u32,
     r#type: Option<String>,
+}
+
+impl Log {
+    /// `record`, the last one replayed. A snapshot that isn't what the log comes to keeps its place but not its state:
+    /// whoever goes on with the run would take its word for what happened.
+    fn without_a_false_snapshot(&self, record: Record) -> Record {
+        let Entry::Snapshot(_) = &record.entry else { return record };
+        let first = self.entries.first().map(|first| &*first.record);
+        let restored = first.and_then(|first| Actor::restore(first, &record));
+        if restored.as_ref() == Some(&self.actor) {
+            return record;
+        }
+        tracing::debug!(actor = %record.actor, seq = %record.seq, "a snapshot isn't what its log comes to");
+        let entry = Entry::Snapshot(Snapshot { layout: NO_LAYOUT, state: Json::empty_object() });
+        Record { entry, ..record }
+    }
 }
 
 impl Reading {
@@ -77,6 +97,7 @@ impl Reading {
         }
         let log = self.logs.entry(key).or_insert_with(|| Log { actor: Actor::new(key), entries: Vec::new() });
         log.actor.replay(&record)?;
+        let record = log.without_a_false_snapshot(record);
         let entry = record.entry.body().map_err(FormatError::Malformed)?;
         log.entries.push(NewEntry { record: record.into(), body: entry });
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
+use provost_event::{ActorKey, BlobId, EffectId, Entry, Record, RunId, Seq};
 use provost_harness::HomeError;
 
 use crate::{Claims, LocalClaims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
@@ -124,6 +124,11 @@ impl StoreReader for MemoryStore {
 
     fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
         Ok(self.look().head(actor))
+    }
+
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        let is_snapshot = |record: &&Arc<Record>| matches!(record.entry, Entry::Snapshot(_));
+        Ok(self.look().log(actor).iter().rev().find(is_snapshot).cloned())
     }
 
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {

@@ -105,6 +105,13 @@ pub trait StoreReader: Send + 'static {
     /// When it can't be read.
     fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError>;
 
+    /// The newest [`Entry::Snapshot`](provost_event::Entry::Snapshot) in the log of `actor`; `None` where there is
+    /// none, and for an unknown actor. Must be cheap, however long the log is.
+    ///
+    /// # Errors
+    /// [`HomeError::Unreadable`] when it is there and this version can't read it.
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError>;
+
     /// The actors of `run` that have a record, in the order of [`ActorKey`].
     ///
     /// # Errors

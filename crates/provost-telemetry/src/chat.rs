@@ -1,16 +1,16 @@
 //! A model call.
 
-use opentelemetry::trace::{SpanId, SpanKind};
+use opentelemetry::trace::SpanKind;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use provost_event::{
-    AssistantMessage, BudgetCharged, MicroDollars, ModelCalled, Record, Retry, RetryCause, SessionId,
-    Timestamp, Usage,
+    AsideCall, AssistantMessage, BudgetCharged, MicroDollars, ModelCalled, Purpose, Record, Retry,
+    RetryCause, StopReason, Timestamp, Usage, WrappedUp,
 };
 
 use crate::content::{Messages, Sieve};
 use crate::ids::span_id;
 use crate::names::{self, ModelName};
-use crate::session::Context;
+use crate::session::{Caller, Context};
 use crate::span::{OpenSpan, dollars, set_usage};
 
 /// A model call from its beginning until it is paid. Which model was asked and what a discarded answer cost, only
@@ -19,6 +19,7 @@ use crate::span::{OpenSpan, dollars, set_usage};
 pub(crate) struct Chat {
     span: OpenSpan,
     call: u32,
+    purpose: Purpose,
     ended: Option<Timestamp>,
     error: Option<String>,
     answered_by: Option<String>,
@@ -28,19 +29,19 @@ pub(crate) struct Chat {
 }
 
 impl Chat {
-    pub(crate) fn begin(record: &Record, called: &ModelCalled, session: SessionId, parent: SpanId) -> Self {
-        let mut span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
+    pub(crate) fn begin(record: &Record, called: &ModelCalled, caller: Caller) -> Self {
+        let mut span = OpenSpan::new(span_id(record.actor, record.seq), caller.span, record.at);
         span.kind = SpanKind::Client;
         span.set(names::OPERATION, names::CHAT);
-        span.set(names::CONVERSATION, session.to_string());
-        span.set(names::AGENT_ID, session.to_string());
-        span.set(names::AGENT_NAME, names::agent_name(session));
+        caller.named(&mut span);
+        span.set(names::PURPOSE, names::word(&called.purpose));
         span.set(names::REQUEST_MAX_TOKENS, i64::from(called.output_tokens_max));
         span.set(names::TURN, i64::from(called.turn));
         span.set(names::ATTEMPT, i64::from(called.attempt));
         Self {
             span,
             call: called.call,
+            purpose: called.purpose,
             ended: None,
             error: None,
             answered_by: None,
@@ -50,17 +51,21 @@ impl Chat {
         }
     }
 
-    /// Tells what the model was sent, as far as it is new.
+    /// Tells what the model was sent, as far as it is new. What is asked beside the conversation takes nothing from
+    /// it, and the question itself isn't in the log.
     pub(crate) fn sent(&mut self, input: &mut Messages) {
-        if let Some(messages) = input.take() {
+        let messages = match self.purpose {
+            Purpose::Turn => input.take(),
+            Purpose::Summary | Purpose::WrapUp => input.shown(),
+        };
+        if let Some(messages) = messages {
             self.span.set(names::INPUT_MESSAGES, messages);
         }
     }
 
     pub(crate) fn answered(&mut self, message: &AssistantMessage, at: Timestamp, sieve: &Sieve) {
-        let finish = names::finish_reason(message.stop);
+        let finish = self.finished(message.stop);
         self.ended = Some(at);
-        self.span.set(names::FINISH_REASONS, Value::Array(Array::String(vec![StringValue::from(finish)])));
         if sieve.is_open() {
             let mut output = Messages::default();
             let parts = output.parts(&message.content, sieve);
@@ -71,6 +76,39 @@ impl Chat {
         }
         self.answered_by = Some(sieve.label(&message.model));
         self.consumed(message.usage, message.cost);
+    }
+
+    /// It gave the summary that the conversation goes on with.
+    pub(crate) fn summed_up(&mut self, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
+        // Whatever ended otherwise is no summary.
+        self.finished(StopReason::EndTurn);
+        self.ended_aside(call, at, sieve);
+    }
+
+    /// It gave an agent's last words, or was to. Why it stopped writing isn't in the log.
+    pub(crate) fn wrapped_up(&mut self, wrapped: &WrappedUp, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
+        if wrapped.problem.is_some() {
+            self.failed(names::last_words_error(call).to_owned(), at);
+        }
+        let mut output = Messages::default();
+        let said = output.text(&wrapped.text, sieve).filter(|_| !wrapped.text.is_empty());
+        output.add("assistant", said.into_iter().collect());
+        if let Some(messages) = output.take() {
+            self.span.set(names::OUTPUT_MESSAGES, messages);
+        }
+        self.ended_aside(call, at, sieve);
+    }
+
+    fn ended_aside(&mut self, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
+        self.ended = Some(at);
+        self.answered_by = (!call.model.is_empty()).then(|| sieve.label(&call.model));
+        self.consumed(call.usage, call.cost);
+    }
+
+    fn finished(&mut self, stop: StopReason) -> &'static str {
+        let finish = names::finish_reason(stop);
+        self.span.set(names::FINISH_REASONS, Value::Array(Array::String(vec![StringValue::from(finish)])));
+        finish
     }
 
     pub(crate) fn discarded(&mut self, retry: &Retry, at: Timestamp) {
@@ -99,6 +137,11 @@ impl Chat {
             self.usage = usage;
             self.cost = cost;
         }
+    }
+
+    /// What it took, as far as is known by now.
+    pub(crate) fn took(&self) -> (Usage, MicroDollars) {
+        (self.usage, self.cost.unwrap_or_default())
     }
 
     /// Whether it is the call with this number.

@@ -111,8 +111,12 @@ impl Messages {
 
     /// All messages as JSON; `None` if there are none. It is empty afterwards.
     pub(crate) fn take(&mut self) -> Option<String> {
-        let Self { messages, .. } = std::mem::take(self);
-        (!messages.is_empty()).then(|| Value::Array(messages).to_string())
+        std::mem::take(self).shown()
+    }
+
+    /// All messages as JSON; `None` if there are none.
+    pub(crate) fn shown(&self) -> Option<String> {
+        (!self.messages.is_empty()).then(|| json!(self.messages).to_string())
     }
 }
 

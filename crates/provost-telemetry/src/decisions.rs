@@ -4,7 +4,7 @@
 use opentelemetry::KeyValue;
 use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, HookDecision, HookReport,
-    Permission, PermissionDecided, StopHookVerdict, StopReport,
+    Permission, PermissionDecided, StopHookVerdict, StopReport, WrappedUp,
 };
 
 use crate::content::Sieve;
@@ -35,7 +35,8 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> V
         Entry::PermissionDecided(decided) => permission(decided, sieve).into_iter().collect(),
         Entry::ApprovalRequested(requested) => vec![asked(requested, sieve)],
         Entry::ApprovalResolved(resolved) => vec![answered(resolved, sieve)],
-        Entry::Compacted(compacted) => vec![shortened(compacted)],
+        Entry::Compacted(compacted) => vec![shortened(compacted, sieve)],
+        Entry::WrappedUp(wrapped) => vec![last_words(wrapped, sieve)],
         _ => Vec::new(),
     };
     match entry {
@@ -118,13 +119,22 @@ fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> Told {
     ("provost.approval.resolved", attributes)
 }
 
-fn shortened(compacted: &Compacted) -> Told {
-    let attributes = vec![
+fn shortened(compacted: &Compacted, sieve: &Sieve) -> Told {
+    let mut attributes = vec![
         KeyValue::new("provost.compaction.kind", names::word(&compacted.how)),
         KeyValue::new("provost.compaction.tokens_before", whole(compacted.tokens_before)),
         KeyValue::new("provost.compaction.tokens_after", whole(compacted.tokens_after)),
     ];
+    let summary = sieve.text(&compacted.summary).filter(|summary| !summary.is_empty());
+    attributes.extend(summary.map(|summary| KeyValue::new("provost.compaction.summary", summary)));
     ("provost.compaction", attributes)
+}
+
+fn last_words(wrapped: &WrappedUp, sieve: &Sieve) -> Told {
+    let mut attributes = vec![KeyValue::new("provost.last_words.given", wrapped.problem.is_none())];
+    let problem = wrapped.problem.as_ref().and_then(|problem| sieve.text(problem));
+    attributes.extend(problem.map(|problem| KeyValue::new("provost.last_words.problem", problem)));
+    ("provost.last_words", attributes)
 }
 
 fn call(call: &CallId, sieve: &Sieve) -> KeyValue {

@@ -6,9 +6,12 @@
 //! - `provost.run`: the root of a run's trace. A run that goes on after a rest or an interruption gets another one,
 //!   below the first; the ids follow from the run's id and the places in its logs, so both are in one trace.
 //! - `invoke_agent NAME`: a stretch of an agent's work. What hooks, permissions and people said, compactions and
-//!   retries are events on it.
-//! - `chat MODEL`: one model call; one that failed is a span too, with `error.type`.
+//!   last words are events on it.
+//! - `chat MODEL`: one model call, also for a summary or last words (`provost.purpose`); one that failed is a span
+//!   too, with `error.type`.
 //! - `execute_tool TOOL`: one tool call.
+//!
+//! Each span says where in the chain of agents it stands (`provost.chain.id`, `.parent`, `.depth`).
 //!
 //! What was said is not exported, unless [`Content::On`] asks for it.
 

@@ -1,6 +1,6 @@
 //! Words of the conventions (OpenTelemetry's for generative AI), and of Provost's own where there are none.
 
-use provost_event::{ErrorClass, RetryCause, SessionId, StopReason};
+use provost_event::{AsideCall, ErrorClass, RetryCause, SessionId, StopReason};
 use serde::Serialize;
 
 pub(crate) const OPERATION: &str = "gen_ai.operation.name";
@@ -36,6 +36,10 @@ pub(crate) const OUTCOME_REASON: &str = "provost.outcome.reason";
 pub(crate) const UNFINISHED: &str = "provost.unfinished";
 pub(crate) const TURN: &str = "provost.turn";
 pub(crate) const ATTEMPT: &str = "provost.attempt";
+pub(crate) const PURPOSE: &str = "provost.purpose";
+pub(crate) const CHAIN: &str = "provost.chain.id";
+pub(crate) const CHAIN_PARENT: &str = "provost.chain.parent";
+pub(crate) const CHAIN_DEPTH: &str = "provost.chain.depth";
 
 pub(crate) const CHAT: &str = "chat";
 pub(crate) const EXECUTE_TOOL: &str = "execute_tool";
@@ -97,6 +101,11 @@ pub(crate) fn retry_error(cause: &RetryCause) -> String {
         RetryCause::Compacted => word(&ErrorClass::ContextTooLong),
         RetryCause::UselessSummary { .. } => "useless_summary".to_owned(),
     }
+}
+
+/// What kind of failure left an agent without last words. The log has only its words.
+pub(crate) fn last_words_error(call: &AsideCall) -> &'static str {
+    if call.model.is_empty() { "_OTHER" } else { "empty_answer" }
 }
 
 /// The name of a value without fields, as the log has it.

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanId;
 use provost_event::{
-    ActorKey, BudgetCharged, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Timestamp, Usage,
+    ActorKey, BudgetCharged, ChainContext, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
+    Timestamp, Usage,
 };
 use provost_harness::{Observed, ObservedBody, Observer, ObserverError};
 
@@ -26,6 +27,8 @@ pub(crate) struct RunObserver {
     context: Context,
     /// The run's span, from its start or resumption to its rest or end.
     stretch: Option<OpenSpan>,
+    /// How and when the run came to its rest or end, while agents are still on their way to theirs.
+    resting: Option<(Outcome, Timestamp)>,
     usage: Usage,
     cost: MicroDollars,
     sessions: BTreeMap<SessionId, Session>,
@@ -41,6 +44,7 @@ impl RunObserver {
             run,
             context: Context { shared, place },
             stretch: None,
+            resting: None,
             usage: Usage::default(),
             cost: MicroDollars::default(),
             sessions: BTreeMap::new(),
@@ -49,15 +53,16 @@ impl RunObserver {
         }
     }
 
-    fn record(&mut self, record: &Record) {
+    fn record(&mut self, record: &Record, chain: ChainContext) {
         if self.seen.get(&record.actor).is_some_and(|seen| *seen >= record.seq) {
             return;
         }
         self.seen.insert(record.actor, record.seq);
         match record.actor {
             ActorKey::Run(_) => self.on_run(record),
-            ActorKey::Session(session) => self.on_session(session, record),
+            ActorKey::Session(session) => self.on_session(session, record, chain),
         }
+        self.rest();
     }
 
     fn on_run(&mut self, record: &Record) {
@@ -83,42 +88,46 @@ impl RunObserver {
                 ];
                 self.event("provost.budget.exhausted", record.at, attributes);
             }
-            Entry::Paused(paused) => self.rests(&paused.outcome, record.at),
-            Entry::Ended(ended) => self.rests(&ended.outcome, record.at),
+            Entry::Paused(paused) => self.resting = Some((paused.outcome.clone(), record.at)),
+            Entry::Ended(ended) => self.resting = Some((ended.outcome.clone(), record.at)),
             _ => {}
         }
     }
 
-    fn on_session(&mut self, session: SessionId, record: &Record) {
-        let parent = self.parent(session, record);
+    fn on_session(&mut self, session: SessionId, record: &Record, chain: ChainContext) {
+        let parent = self.parent(session, chain);
         let state = self.sessions.entry(session).or_insert_with(|| Session::new(session));
+        state.stands(chain);
         state.on(record, parent, &self.context);
     }
 
     /// The span that an agent's is below: that of the agent that asked for it, or the run's.
-    fn parent(&self, session: SessionId, record: &Record) -> SpanId {
-        let asked = match &record.entry {
-            Entry::SessionStarted(started) => started.parent,
-            _ => None,
-        };
-        let asking = asked.filter(|other| *other != session).and_then(|other| self.sessions.get(&other));
+    fn parent(&self, session: SessionId, chain: ChainContext) -> SpanId {
+        let asking = chain.parent.filter(|other| *other != session);
+        let asking = asking.and_then(|other| self.sessions.get(&other));
         let stretch = || self.stretch.as_ref().map_or(root_span_id(self.run), |span| span.id);
         asking.and_then(Session::span_id).unwrap_or_else(stretch)
     }
 
     fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
-        self.close_all(record.at);
+        // Agents may have begun already: their logs may be told before the run's.
+        if self.stretch.is_some() {
+            self.close_all(record.at);
+        }
         let mut span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
+        let stood_in = root_span_id(self.run);
+        self.sessions.values_mut().for_each(|session| session.moved(stood_in, span.id));
         span.set(names::RUN, self.run.to_string());
+        span.stands(ChainContext::root(self.run));
         self.stretch.insert(span)
     }
 
     fn charged(&mut self, charged: &BudgetCharged) {
         self.usage += charged.usage;
         self.cost += charged.cost.unwrap_or_default();
-        if let Some(session) = self.sessions.get_mut(&charged.session) {
-            session.charged(charged, &self.context);
-        }
+        let session = charged.session;
+        let session = self.sessions.entry(session).or_insert_with(|| Session::new(session));
+        session.charged(charged, &self.context);
     }
 
     fn event(&mut self, name: &'static str, at: Timestamp, attributes: Vec<KeyValue>) {
@@ -127,25 +136,29 @@ impl RunObserver {
         }
     }
 
-    /// The run rests or ends, and its agents with it: of theirs only the ends are told.
-    fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
-        for mut session in std::mem::take(&mut self.sessions).into_values() {
-            session.rests(outcome, at, &self.context);
-            session.close_all(at, &self.context);
-        }
-        if let Some(mut span) = self.stretch.take() {
-            set_outcome(&mut span, outcome, &self.context.shared.sieve);
-            self.end(span, at);
+    /// Ends what belongs to a run that rests, once all that is known of its agents rests too: their logs may be told
+    /// after the run's.
+    fn rest(&mut self) {
+        if self.resting.is_some() && self.sessions.values().all(Session::is_at_rest) {
+            self.close_all(self.last);
         }
     }
 
-    /// Ends what nothing more is heard of.
+    /// Ends everything: like the run if that rests, or else as what nothing more is heard of.
     fn close_all(&mut self, at: Timestamp) {
+        let resting = self.resting.take();
+        let at = resting.as_ref().map_or(at, |(_, rested)| *rested);
         for mut session in std::mem::take(&mut self.sessions).into_values() {
+            if let Some((outcome, _)) = &resting {
+                session.rests(outcome, at, &self.context);
+            }
             session.close_all(at, &self.context);
         }
         if let Some(mut span) = self.stretch.take() {
-            span.set(names::UNFINISHED, true);
+            match &resting {
+                Some((outcome, _)) => set_outcome(&mut span, outcome, &self.context.shared.sieve),
+                None => span.set(names::UNFINISHED, true),
+            }
             self.end(span, at);
         }
     }
@@ -162,7 +175,7 @@ impl Observer for RunObserver {
     async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
         self.last = self.last.max(event.at);
         if let ObservedBody::Entry(record) = &event.body {
-            self.record(record);
+            self.record(record, event.chain);
         }
         Ok(())
     }

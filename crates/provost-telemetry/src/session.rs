@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use opentelemetry::trace::SpanId;
 use provost_event::{
-    AssistantMessage, BudgetCharged, CallId, Entry, MicroDollars, ModelCalled, Outcome, Record, Retry,
-    SessionId, SessionStarted, Timestamp, ToolFinished, ToolStarted, Usage,
+    AssistantMessage, BudgetCharged, CallId, ChainContext, Entry, MicroDollars, ModelCalled, Outcome, Record,
+    Retry, SessionId, SessionStarted, Timestamp, ToolFinished, ToolStarted, Usage,
 };
 
 use crate::chat::Chat;
@@ -17,7 +17,10 @@ use crate::ids::{span_id, stand_in_id};
 use crate::names::{self, ModelName};
 use crate::span::{OpenSpan, Place, dollars, set_usage};
 use crate::telemetry::Shared;
-use crate::tool::{Caller, ToolSpan};
+use crate::tool::ToolSpan;
+
+/// Bills kept of calls whose beginning isn't told yet.
+const BILLS_MAX: usize = 1_000;
 
 /// What every span of a run needs.
 pub(crate) struct Context {
@@ -35,14 +38,35 @@ impl Context {
     }
 }
 
+/// Whose call it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    session: SessionId,
+    chain: ChainContext,
+    /// The agent's span.
+    pub(crate) span: SpanId,
+}
+
+impl Caller {
+    /// Says on `span` whose it is.
+    pub(crate) fn named(&self, span: &mut OpenSpan) {
+        named(span, self.session, self.chain);
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Session {
     id: SessionId,
+    chain: ChainContext,
     span: Option<OpenSpan>,
+    /// Since when it rests or has ended.
+    rested: Option<Timestamp>,
     /// Not known of one that goes on, until its first call is paid.
     model: Option<ModelName>,
     /// The call that is being made, or has been and isn't paid yet.
     chat: Option<Chat>,
+    /// Bills that came before their calls: the run's log may be told ahead of the agent's.
+    bills: BTreeMap<u32, BudgetCharged>,
     tools: BTreeMap<CallId, ToolSpan>,
     usage: Usage,
     cost: MicroDollars,
@@ -54,14 +78,33 @@ impl Session {
     pub(crate) fn new(id: SessionId) -> Self {
         Self {
             id,
+            chain: ChainContext::root(id.run),
             span: None,
+            rested: None,
             model: None,
             chat: None,
+            bills: BTreeMap::new(),
             tools: BTreeMap::new(),
             usage: Usage::default(),
             cost: MicroDollars::default(),
             input: Messages::default(),
         }
+    }
+
+    /// It stands there.
+    pub(crate) const fn stands(&mut self, chain: ChainContext) {
+        self.chain = chain;
+    }
+
+    /// What its span is below has another name.
+    pub(crate) fn moved(&mut self, from: SpanId, to: SpanId) {
+        if let Some(span) = self.span.as_mut().filter(|span| span.parent == from) {
+            span.parent = to;
+        }
+    }
+
+    pub(crate) const fn is_at_rest(&self) -> bool {
+        self.rested.is_some()
     }
 
     /// Its span, while it is open.
@@ -93,6 +136,8 @@ impl Session {
             Entry::Paused(paused) => self.rests(&paused.outcome, at, context),
             Entry::Ended(ended) => self.rests(&ended.outcome, at, context),
             entry => {
+                self.answered_aside(entry, at, context.sieve());
+                self.export_complete(context);
                 let told = decisions::told(entry, context.sieve(), &context.shared.pipeline.instruments);
                 for (name, attributes) in told {
                     self.open_span(record, parent).event(name, at, attributes);
@@ -104,15 +149,21 @@ impl Session {
     /// What a call of it took; only now it is certain.
     pub(crate) fn charged(&mut self, charged: &BudgetCharged, context: &Context) {
         self.model = ModelName::of(&charged.model).or_else(|| self.model.take());
-        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.is(charged.call)) {
-            chat.charged(charged);
+        match self.chat.as_mut().filter(|chat| chat.is(charged.call)) {
+            Some(chat) => chat.charged(charged),
+            None if self.bills.len() < BILLS_MAX => {
+                self.bills.insert(charged.call, charged.clone());
+            }
+            None => {}
         }
         self.export_complete(context);
+        self.end_when_paid(context);
     }
 
     /// Ends what nothing more is heard of.
     pub(crate) fn close_all(&mut self, at: Timestamp, context: &Context) {
         self.close_calls(at, context);
+        self.end_when_paid(context);
         if let Some(mut span) = self.span.take() {
             span.set(names::UNFINISHED, true);
             self.end(span, at, context);
@@ -134,43 +185,63 @@ impl Session {
 
     fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
         let span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
-        self.span.insert(agent_span(self.id, span))
+        self.rested = None;
+        self.span.insert(agent_span(self.id, self.chain, span))
     }
 
     /// Its span; one that begins here if its beginning wasn't seen.
     fn open_span(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
         // The entry may open a span of its own, which has its name.
         let id = || stand_in_id(record.actor, record.seq);
-        self.span.get_or_insert_with(|| agent_span(self.id, OpenSpan::new(id(), parent, record.at)))
+        let new = || agent_span(self.id, self.chain, OpenSpan::new(id(), parent, record.at));
+        self.span.get_or_insert_with(new)
     }
 
     fn model_called(&mut self, record: &Record, called: &ModelCalled, parent: SpanId, context: &Context) {
         self.export_chat(record.at, context);
-        let parent = self.open_span(record, parent).id;
-        let mut chat = Chat::begin(record, called, self.id, parent);
+        let mut chat = Chat::begin(record, called, self.caller(record, parent));
         chat.sent(&mut self.input);
+        if let Some(bill) = self.bills.remove(&called.call) {
+            chat.charged(&bill);
+        }
+        // Those of earlier calls are for nothing any more.
+        self.bills = self.bills.split_off(&called.call);
         self.chat = Some(chat);
     }
 
     fn answered(&mut self, message: &AssistantMessage, at: Timestamp, context: &Context) {
-        self.usage += message.usage;
-        self.cost += message.cost.unwrap_or_default();
-        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.is(message.call)) {
-            chat.answered(message, at, context.sieve());
+        match self.chat.as_mut().filter(|chat| chat.is(message.call)) {
+            Some(chat) => chat.answered(message, at, context.sieve()),
+            None => self.took(message.usage, message.cost.unwrap_or_default()),
         }
         self.export_complete(context);
     }
 
+    /// A call has ended whose answer is no part of the conversation.
+    fn answered_aside(&mut self, entry: &Entry, at: Timestamp, sieve: &Sieve) {
+        let call = match entry {
+            Entry::Compacted(compacted) => compacted.call.as_ref(),
+            Entry::WrappedUp(wrapped) => wrapped.call.as_ref(),
+            _ => None,
+        };
+        let Some(call) = call else { return };
+        match (entry, self.chat.as_mut().filter(|chat| chat.is(call.call))) {
+            (Entry::WrappedUp(wrapped), Some(chat)) => chat.wrapped_up(wrapped, call, at, sieve),
+            (_, Some(chat)) => chat.summed_up(call, at, sieve),
+            (_, None) => self.took(call.usage, call.cost.unwrap_or_default()),
+        }
+    }
+
     fn discarded(&mut self, retry: &Retry, at: Timestamp, context: &Context) {
-        self.usage += retry.usage;
-        if let Some(chat) = self.chat.as_mut().filter(|chat| chat.is(retry.call)) {
-            chat.discarded(retry, at);
+        match self.chat.as_mut().filter(|chat| chat.is(retry.call)) {
+            Some(chat) => chat.discarded(retry, at),
+            None => self.took(retry.usage, MicroDollars::default()),
         }
         self.export_complete(context);
     }
 
     fn tool_started(&mut self, record: &Record, started: &ToolStarted, parent: SpanId, context: &Context) {
-        let caller = Caller { session: self.id, span: self.open_span(record, parent).id };
+        let caller = self.caller(record, parent);
         let tool = ToolSpan::begin(record, started, caller, context.sieve());
         if let Some(lost) = self.tools.insert(started.call.clone(), tool) {
             lost.unfinished(record.at, context);
@@ -180,14 +251,22 @@ impl Session {
     fn tool_finished(&mut self, record: &Record, finished: &ToolFinished, parent: SpanId, context: &Context) {
         let part = self.input.result(&finished.call.0, &finished.output, context.sieve());
         self.input.add("tool", part.into_iter().collect());
-        let caller = Caller { session: self.id, span: self.open_span(record, parent).id };
+        let caller = self.caller(record, parent);
         let refused = || ToolSpan::refused(record, finished, caller, context.sieve());
         let tool = self.tools.remove(&finished.call).unwrap_or_else(refused);
         tool.finish(finished, record.at, context);
     }
 
+    fn caller(&mut self, record: &Record, parent: SpanId) -> Caller {
+        let span = self.open_span(record, parent).id;
+        Caller { session: self.id, chain: self.chain, span }
+    }
+
     /// It rests or ends. A model call that is still being made came to nothing; its bill follows.
     pub(crate) fn rests(&mut self, outcome: &Outcome, at: Timestamp, context: &Context) {
+        if self.rested.is_some() {
+            return;
+        }
         if let Some(chat) = self.chat.as_mut().filter(|chat| !chat.has_ended()) {
             let kind = match outcome {
                 Outcome::Failed { class, .. } => names::word(class),
@@ -199,10 +278,26 @@ impl Session {
         for tool in std::mem::take(&mut self.tools).into_values() {
             tool.unfinished(at, context);
         }
-        if let Some(mut span) = self.span.take() {
-            set_outcome(&mut span, outcome, context.sieve());
+        if let Some(span) = &mut self.span {
+            set_outcome(span, outcome, context.sieve());
+        }
+        self.rested = Some(at);
+        self.end_when_paid(context);
+    }
+
+    /// Ends its span if it rests and nothing more can be said of what it took.
+    fn end_when_paid(&mut self, context: &Context) {
+        if self.chat.is_none()
+            && let Some(at) = self.rested
+            && let Some(span) = self.span.take()
+        {
             self.end(span, at, context);
         }
+    }
+
+    fn took(&mut self, usage: Usage, cost: MicroDollars) {
+        self.usage += usage;
+        self.cost += cost;
     }
 
     fn end(&mut self, mut span: OpenSpan, at: Timestamp, context: &Context) {
@@ -216,13 +311,15 @@ impl Session {
     }
 
     fn export_complete(&mut self, context: &Context) {
-        if let Some(chat) = self.chat.take_if(|chat| chat.is_complete()) {
-            chat.export(self.model.as_ref(), Timestamp::default(), context);
+        if self.chat.as_ref().is_some_and(Chat::is_complete) {
+            self.export_chat(Timestamp::default(), context);
         }
     }
 
     fn export_chat(&mut self, at: Timestamp, context: &Context) {
         if let Some(chat) = self.chat.take() {
+            let (usage, cost) = chat.took();
+            self.took(usage, cost);
             chat.export(self.model.as_ref(), at, context);
         }
     }
@@ -235,12 +332,18 @@ impl Session {
     }
 }
 
-fn agent_span(session: SessionId, mut span: OpenSpan) -> OpenSpan {
+fn agent_span(session: SessionId, chain: ChainContext, mut span: OpenSpan) -> OpenSpan {
     span.set(names::OPERATION, names::INVOKE_AGENT);
+    named(&mut span, session, chain);
+    span
+}
+
+/// Says whose span it is, and where that agent stands.
+fn named(span: &mut OpenSpan, session: SessionId, chain: ChainContext) {
     span.set(names::AGENT_ID, session.to_string());
     span.set(names::AGENT_NAME, names::agent_name(session));
     span.set(names::CONVERSATION, session.to_string());
-    span
+    span.stands(chain);
 }
 
 /// How a stretch of work ended.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use opentelemetry::trace::{Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
-use provost_event::{MicroDollars, Timestamp, Usage};
+use provost_event::{ChainContext, MicroDollars, Timestamp, Usage};
 
 use crate::names;
 
@@ -43,6 +43,15 @@ impl OpenSpan {
 
     pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Value>) {
         self.attributes.push(KeyValue::new(key, value));
+    }
+
+    /// Where it stands among the agents of the run.
+    pub(crate) fn stands(&mut self, chain: ChainContext) {
+        self.set(names::CHAIN, chain.chain.to_string());
+        self.set(names::CHAIN_DEPTH, i64::from(chain.depth));
+        if let Some(parent) = chain.parent {
+            self.set(names::CHAIN_PARENT, parent.to_string());
+        }
     }
 
     /// It went wrong: in which way, in one word of few.

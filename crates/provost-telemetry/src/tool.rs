@@ -1,13 +1,12 @@
 //! A tool call.
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanId;
-use provost_event::{Record, SessionId, Timestamp, ToolFinished, ToolStarted};
+use provost_event::{Record, Timestamp, ToolFinished, ToolStarted};
 
 use crate::content::Sieve;
 use crate::ids::span_id;
 use crate::names;
-use crate::session::Context;
+use crate::session::{Caller, Context};
 use crate::span::OpenSpan;
 
 #[derive(Debug)]
@@ -16,13 +15,6 @@ pub(crate) struct ToolSpan {
     tool: String,
     /// A call that is refused has no beginning of its own.
     was_run: bool,
-}
-
-/// Whose call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Caller {
-    pub(crate) session: SessionId,
-    pub(crate) span: SpanId,
 }
 
 impl ToolSpan {
@@ -50,9 +42,7 @@ impl ToolSpan {
         span.set(names::TOOL_NAME, tool.clone());
         span.set(names::TOOL_TYPE, "function");
         span.set(names::TOOL_CALL, sieve.label(call));
-        span.set(names::CONVERSATION, caller.session.to_string());
-        span.set(names::AGENT_ID, caller.session.to_string());
-        span.set(names::AGENT_NAME, names::agent_name(caller.session));
+        caller.named(&mut span);
         Self { span, tool, was_run: false }
     }
 

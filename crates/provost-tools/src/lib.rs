@@ -45,7 +45,7 @@ mod window;
 mod workspace;
 mod write_file;
 
-use provost_harness::Toolbox;
+use provost_harness::{Recall, Toolbox};
 
 pub use edit_file::EditFile;
 pub use list_dir::ListDir;
@@ -56,7 +56,7 @@ pub use spec::OUTPUT_BYTES_MAX;
 pub use update_plan::UpdatePlan;
 pub use write_file::WriteFile;
 
-/// Returns all tools of this crate, with their defaults.
+/// Returns all tools of this crate, with their defaults, and the harness's own [`Recall`].
 #[must_use]
 pub fn builtin() -> Toolbox {
     Toolbox::new()
@@ -67,4 +67,5 @@ pub fn builtin() -> Toolbox {
         .with(Search::new())
         .with(Shell::new())
         .with(UpdatePlan::new())
+        .with(Recall::new())
 }

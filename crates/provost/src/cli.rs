@@ -189,15 +189,49 @@ isn't reported. CONSULTED is how often it was asked or looked at, DECIDED how of
 a pattern, settled a call.";
 
 #[derive(Debug, Args)]
+#[command(after_help = LOGS_HELP)]
 pub(crate) struct LogsArgs {
     #[arg(help = RUN_HELP)]
     pub(crate) run: String,
     /// Go on as the log grows, until the run rests or ends, whoever works on it.
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with_all = ["entry", "view"])]
     pub(crate) follow: bool,
-    /// Print the entries as they are kept, a line of JSON each.
+    /// Print one entry in full, as it was when it was made, by its number.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) entry: Option<u64>,
+    /// Print the conversation as the model sees it now, with what stands for its older part.
+    #[arg(long, conflicts_with = "entry")]
+    pub(crate) view: bool,
+    /// Only the log of this agent (0 is the first), or the run's own (`run`); for --entry and --view 0 if absent.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<Whose>,
+    /// Print the entries as they are kept, a line of JSON each; with --view the conversation as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+const LOGS_HELP: &str = "Each line has the time, whose log it is in, the entry's number, its kind, and what it says. On \
+a terminal, what an agent no longer sees as it was, since its conversation was shortened, is dim: --entry still shows it \
+in full.";
+
+/// One of a run's logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The run's own.
+    Run,
+    /// An agent's.
+    Agent(u32),
+}
+
+impl std::str::FromStr for Whose {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "run" {
+            return Ok(Self::Run);
+        }
+        text.parse().map(Self::Agent).map_err(|_| "must be the number of an agent, or `run`")
+    }
 }
 
 const QUESTION_HELP: &str = "The question: RUN#NUMBER as `approvals` lists it, or its run where that has only one; \

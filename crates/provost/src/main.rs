@@ -8,6 +8,7 @@
 //! | `observers.rs` | who watches a run besides, and how they fared |
 //! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
 //! | `wiring.rs` | from settings to models, home and harness |
+//! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
 //! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
 //! | `asking.rs` | asking for consent on the terminal |
@@ -32,6 +33,7 @@ mod signals;
 mod trust;
 mod watcher;
 mod whole_file;
+mod window;
 mod wiring;
 
 use std::process::ExitCode;

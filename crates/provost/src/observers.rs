@@ -38,7 +38,7 @@ pub(crate) fn observers(
         }
         let redactor = Redactor::new(all_secrets(&settled.settings, variables));
         let trace = JsonlTrace::new(path, Arc::new(redactor));
-        observers = observers.with(FILE, ObserverOptions::default(), trace.observer());
+        observers = observers.with_trace(FILE, ObserverOptions::default(), trace.sink());
     }
     if let Some(options) = telemetry(settled, variables)? {
         let telemetry = Telemetry::new(options)

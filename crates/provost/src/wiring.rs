@@ -20,6 +20,7 @@ use crate::settings::{
     Folders, Named, Problem, Problems, Settings, Settled, Source, StopHook, setting_variables,
 };
 use crate::trust::TrustStore;
+use crate::window;
 
 /// The environment, as text.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -265,6 +266,10 @@ pub(crate) fn choose_model(
              settings file; or set allow_unpriced"
         );
         return Err(problem("budget.usd", what, &remedy));
+    }
+    let prompt = system_prompt(folder, &settings.instructions);
+    if let Some(problem) = window::problem(settled, asked(&name), &policy, &prompt, &tools().specs()) {
+        return Err(Problems(vec![problem]));
     }
     policy.effort = settings.effort;
     Ok(Chosen { model, policy })

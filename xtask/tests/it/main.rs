@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod house;
+#[cfg(all(test, unix))]
+mod kill_matrix;

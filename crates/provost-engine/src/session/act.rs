@@ -17,8 +17,8 @@ const OUTPUT_BYTES_MIN: usize = 1_000;
 impl Deciding<'_> {
     pub(super) fn tool_done(&mut self, seq: Seq, result: ToolResult) {
         let open = self.state.running().any(|(_, running)| running == seq);
-        if open && !self.state.held.contains_key(&seq) {
-            self.state.held.insert(seq, result);
+        if open && !self.state.held.0.contains_key(&seq) {
+            self.state.held.0.insert(seq, result);
             self.advance_calls();
         }
     }
@@ -50,7 +50,7 @@ impl Deciding<'_> {
         let running = self.state.running().map(|(call, seq)| (call.clone(), seq)).collect::<Vec<_>>();
         for (call, seq) in running {
             // One before it has no result yet, and may not have one for long: this one can't wait for it.
-            if let Some(result) = self.state.held.remove(&seq) {
+            if let Some(result) = self.state.held.0.remove(&seq) {
                 self.step.close(seq);
                 self.finish(call, result);
             }
@@ -67,7 +67,7 @@ impl Deciding<'_> {
     fn commit_results(&mut self) {
         while let Some(call) = self.state.calls.iter().find(|call| !call.stage.has_result()).cloned() {
             let result = match call.stage {
-                Stage::Running(seq) => match self.state.held.remove(&seq) {
+                Stage::Running(seq) => match self.state.held.0.remove(&seq) {
                     Some(result) => {
                         self.step.close(seq);
                         result

@@ -104,6 +104,11 @@ impl Deciding<'_> {
             return self.wrap_up_failed(&failure);
         }
         if self.state.stopping.is_some() {
+            if self.state.wants_last_words() {
+                // Nobody waits for that answer any more, but for one to another question.
+                let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
+                self.commit(Retry { call, cause, delay_ms: 0, usage: failure.usage });
+            }
             return self.next_call();
         }
         if failure.class == ErrorClass::ContextTooLong {
@@ -119,7 +124,7 @@ impl Deciding<'_> {
         self.back_off(failure, attempts);
     }
 
-    /// The call can't be made again. A summary is done without.
+    /// The call can't be made again. A summary is done without: what it was to do is done by rule.
     fn fail(&mut self, failure: ModelFailure, note: &str) {
         if self.state.purpose != Purpose::Summary {
             return self.end_as_failed(failure, note);
@@ -128,9 +133,7 @@ impl Deciding<'_> {
         let call = self.state.counters.calls;
         let cause = RetryCause::UselessSummary { why };
         self.commit(Retry { call, cause, delay_ms: 0, usage: failure.usage });
-        if self.shorten_by_rule() {
-            self.next_call();
-        }
+        self.next_call();
     }
 
     fn end_as_failed(&mut self, failure: ModelFailure, note: &str) {
@@ -157,9 +160,9 @@ impl Deciding<'_> {
         self.open(Effect::Timer { due });
     }
 
-    /// The conversation is shortened by rule, and the call is made once more.
+    /// The conversation is shortened by rule, and the call is made once more. A summary is done without.
     fn too_long(&mut self, failure: ModelFailure) {
-        if self.state.purpose == Purpose::Turn && self.state.compactions.made {
+        if self.state.purpose == Purpose::Turn && self.state.compactions.refused {
             let note = " (also after leaving out everything that can be left out)";
             return self.end_as_failed(failure, note);
         }

@@ -109,7 +109,7 @@ impl SessionState {
             },
             HookSubject::TurnEnd { .. } | HookSubject::Closing { .. } => ConsultDetails::Text {
                 tool_calls: self.counters.tool_calls,
-                last_text: self.turn_text.clone(),
+                last_text: self.last_text().to_owned(),
             },
             HookSubject::Compacted => ConsultDetails::Compacted { summary: self.compactions.summary.clone() },
         }

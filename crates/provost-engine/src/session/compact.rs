@@ -1,5 +1,11 @@
 //! Keeping the conversation within the model's window: first what costs nothing, then a summary by the model, and
 //! where neither will do, a rule that always gets there.
+//!
+//! It always does where the room is three times what the system prompt, the tools and the goal take together, and 400
+//! tokens besides: what else stands for the part that is left out takes at most 55 % of the room, and the rule stops
+//! at 95 %. Where the room is smaller than that, the session may end because nothing is left to leave out.
+
+mod text;
 
 use provost_event::{
     Block, Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Outcome, Purpose, Retry,
@@ -10,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::context::{Form, Span, shown};
 use super::{Deciding, SessionState, Stage};
 use crate::event::Answer;
-use crate::tokens::tokens_of;
+use crate::tokens::{BLOCK_TOKENS, tokens_of};
 
 /// Parts of the room in hundredths: from where on results become lines, a summary is asked for, and the rule takes
 /// over.
@@ -30,8 +36,6 @@ const POOR_BELOW: u64 = 5;
 const POOR_MAX: u32 = 3;
 /// Tokens a summary may have, at most.
 const SUMMARY_TOKENS_MAX: u64 = 4_096;
-/// What people said, and an earlier summary, each get this part of the room in a summary by rule.
-const SAID_DIVISOR: u64 = 8;
 
 /// What the hooks said of the compaction that is due.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +46,8 @@ pub(super) enum Leave {
     Refused {
         hook: String,
         reason: String,
+        /// It couldn't wait any longer when they were asked. Else they are asked once more when it can't.
+        is_last: bool,
     },
 }
 
@@ -54,9 +60,15 @@ pub(super) struct Compactions {
     poor: u32,
     /// What the hooks said of the next one.
     pub(super) leave: Leave,
+    /// What they are asked about can't wait any longer.
+    pub(super) is_last_question: bool,
     /// The provider has refused the request as too long.
     pub(super) overflow: bool,
-    /// One was made for the present answer.
+    /// It has done so once for the present answer.
+    pub(super) refused: bool,
+    /// A summary was to be made and can't stand for anything.
+    pub(super) useless: bool,
+    /// One was made for the present answer, other than a trim.
     pub(super) made: bool,
     /// What stands for what was left out last.
     pub(super) summary: String,
@@ -67,27 +79,20 @@ impl Compactions {
         let freed = compacted.tokens_before.saturating_sub(compacted.tokens_after);
         let is_poor = freed.saturating_mul(100) < compacted.tokens_before.saturating_mul(POOR_BELOW);
         self.poor = if is_poor { self.poor.saturating_add(1) } else { 0 };
-        (self.leave, self.overflow, self.made) = (Leave::Unasked, false, true);
+        (self.leave, self.overflow, self.useless) = (Leave::Unasked, false, false);
         if compacted.how != CompactionKind::Trim {
             self.summaries = self.summaries.saturating_add(1);
+            self.made = true;
         }
         if !compacted.through.is_start() {
             self.summary.clone_from(&compacted.summary);
         }
     }
-
-    /// The model's own words in what stands for what was left out last.
-    fn words(&self) -> &str {
-        self.summary.rsplit_once(WORDS_BEGIN).map_or("", |(_, words)| words)
-    }
 }
-
-/// What stands before the model's own words in a summary.
-const WORDS_BEGIN: &str = "\nWhat has happened, in your own words:\n";
 
 /// What must happen before the next model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
+pub(super) enum Due {
     Trim,
     Summary,
     Emergency,
@@ -95,10 +100,10 @@ enum Due {
 
 impl Deciding<'_> {
     /// Shortens the conversation if that is due. Returns whether the next model call must wait: for a summary, for
-    /// hooks, or for ever.
+    /// hooks, or for ever. Comes to an end: a trim leaves less to trim, and after the rule nothing but a trim is due.
     pub(super) fn make_room(&mut self) -> bool {
         while let Some(due) = self.state.due() {
-            if due != Due::Trim && self.state.asks_leave() {
+            if self.state.asks_leave(due) {
                 self.ask(HookSubject::Compaction);
                 return true;
             }
@@ -120,7 +125,7 @@ impl Deciding<'_> {
 
     /// Commits an emergency compaction. Returns whether there is room now; where not, the session has ended.
     pub(super) fn shorten_by_rule(&mut self) -> bool {
-        if let Leave::Refused { hook, reason } = &self.state.compactions.leave {
+        if let Leave::Refused { hook, reason, .. } = &self.state.compactions.leave {
             let why = format!("hook {hook} keeps it from being shortened: {reason}");
             return self.no_room(&why);
         }
@@ -130,6 +135,18 @@ impl Deciding<'_> {
         self.commit(compacted);
         if self.state.compactions.poor >= POOR_MAX {
             return self.no_room("shortening it frees next to nothing any more");
+        }
+        true
+    }
+
+    /// Shortens the conversation as far as last words need it, asking nobody. Returns whether there is room now.
+    pub(super) fn make_room_for_last_words(&mut self) -> bool {
+        while self.state.is_over(EMERGENCY_AT) || !self.state.has_room_for(Purpose::WrapUp) {
+            let may =
+                self.state.compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
+            let shorter = self.state.trim().or_else(|| self.state.emergency().filter(|_| may));
+            let Some(compacted) = shorter else { return false };
+            self.commit(compacted);
         }
         true
     }
@@ -150,9 +167,6 @@ impl Deciding<'_> {
             Err(why) => {
                 let call = self.state.counters.calls;
                 self.commit(Retry { call, cause: RetryCause::UselessSummary { why }, delay_ms: 0, usage });
-                if self.state.stopping.is_none() && !self.shorten_by_rule() {
-                    return;
-                }
             }
         }
         self.next_call();
@@ -160,10 +174,33 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
+    /// Tokens that an answer may have; never more than half of the window.
+    pub(super) fn answer_tokens_max(&self) -> u32 {
+        let Some(model) = self.policy.as_ref().map(|policy| &policy.model) else { return 0 };
+        let half =
+            model.window_tokens.map_or(u32::MAX, |window| u32::try_from(window / 2).unwrap_or(u32::MAX));
+        model.output_tokens_max.min(half)
+    }
+
     /// Tokens that a request may have: the window less the cap on the answer.
     pub(super) fn room(&self) -> Option<u64> {
-        let model = &self.policy.as_ref()?.model;
-        Some(model.window_tokens?.saturating_sub(u64::from(model.output_tokens_max)))
+        let window = self.policy.as_ref()?.model.window_tokens?;
+        Some(window.saturating_sub(u64::from(self.answer_tokens_max())))
+    }
+
+    /// The room, or less where the provider has just said that what it was sent is too long, whatever is known of its
+    /// model.
+    fn limit(&self) -> Option<u64> {
+        let refused = self.compactions.overflow.then(|| self.context.tokens());
+        match (self.room(), refused) {
+            (Some(room), Some(refused)) => Some(room.min(refused)),
+            (room, refused) => room.or(refused),
+        }
+    }
+
+    /// A part of that, by the uncorrected estimate.
+    fn part(&self, hundredths: u64) -> u64 {
+        self.limit().map_or(u64::MAX, |limit| self.context.unscaled(limit.saturating_mul(hundredths) / 100))
     }
 
     fn is_over(&self, hundredths: u64) -> bool {
@@ -171,58 +208,77 @@ impl SessionState {
         room.is_some_and(|room| self.context.tokens().saturating_mul(100) > room.saturating_mul(hundredths))
     }
 
-    fn due(&self) -> Option<Due> {
+    /// Tokens of a request with what is asked besides.
+    pub(super) fn request_tokens(&self, purpose: Purpose) -> u64 {
+        let question = self.question(purpose).map_or(0, |question| tokens_of(&question));
+        self.context.tokens().saturating_add(self.context.scaled(question))
+    }
+
+    fn has_room_for(&self, purpose: Purpose) -> bool {
+        self.room().is_none_or(|room| self.request_tokens(purpose) <= room)
+    }
+
+    /// Whether the next model call can't be made with the conversation as it is.
+    pub(super) fn must_shorten(&self) -> bool {
+        self.compactions.overflow || self.is_over(EMERGENCY_AT)
+    }
+
+    /// Whether the rule can shorten it any more.
+    pub(super) fn can_shorten_by_rule(&self) -> bool {
+        self.emergency().is_some()
+    }
+
+    pub(super) fn due(&self) -> Option<Due> {
         if self.compactions.overflow {
             Some(Due::Emergency)
         } else if self.is_over(TRIM_AT) && self.trim().is_some() {
             Some(Due::Trim)
         } else if self.is_over(EMERGENCY_AT) {
             Some(Due::Emergency)
-        } else if self.is_over(SUM_UP_AT)
-            && !matches!(self.compactions.leave, Leave::Refused { .. })
-            && self.summary_range().is_some()
-        {
-            Some(Due::Summary)
+        } else if self.is_over(SUM_UP_AT) {
+            self.summary_due()
         } else {
             None
         }
     }
 
-    fn asks_leave(&self) -> bool {
-        self.compactions.leave == Leave::Unasked && self.has_hook(HookMoment::PreCompact)
+    /// A summary, once for each answer; what it was to do is done by rule where it can't be had or has no room, if
+    /// there is a way.
+    fn summary_due(&self) -> Option<Due> {
+        let compactions = &self.compactions;
+        if compactions.made || matches!(compactions.leave, Leave::Refused { .. }) {
+            None
+        } else if compactions.useless || !self.has_room_for(Purpose::Summary) {
+            self.emergency().map(|_| Due::Emergency)
+        } else {
+            self.summary_range().map(|_| Due::Summary)
+        }
+    }
+
+    fn asks_leave(&self, due: Due) -> bool {
+        let unsaid = match &self.compactions.leave {
+            Leave::Unasked => due != Due::Trim,
+            Leave::Refused { is_last, .. } => due == Due::Emergency && !is_last,
+            Leave::Given => false,
+        };
+        unsaid && self.has_hook(HookMoment::PreCompact)
     }
 
     /// Whether the next model call is for a summary.
     pub(super) fn wants_summary(&self) -> bool {
-        self.due() == Some(Due::Summary) && !self.asks_leave()
+        self.due() == Some(Due::Summary) && !self.asks_leave(Due::Summary)
     }
 
     /// Tokens that a summary may have.
     pub(super) fn summary_tokens_max(&self) -> u32 {
-        let Some(policy) = &self.policy else { return 0 };
         let most = self.room().map_or(SUMMARY_TOKENS_MAX, |room| (room / 8).min(SUMMARY_TOKENS_MAX));
-        policy.model.output_tokens_max.min(u32::try_from(most).unwrap_or(u32::MAX))
-    }
-
-    /// What the model is asked when it shall sum up.
-    pub(super) fn summary_question(&self) -> String {
-        "Your conversation is about to be shortened: its older part will be left out, and what you answer now will \
-         stand for it. The goal, what people said, your plan and the newest turns stay as they are. Call no tool. \
-         Write down, briefly and exactly, whatever you will need to go on: decisions and their reasons, what is \
-         done and what is still open, files that matter with what you know of them, commands that work, what failed \
-         and why, names and values that you can't look up again."
-            .to_owned()
-    }
-
-    /// The part of the room that stays free for what is kept, by the uncorrected estimate.
-    fn part_of_room(&self, hundredths: u64) -> u64 {
-        self.room().map_or(u64::MAX, |room| self.context.unscaled(room.saturating_mul(hundredths) / 100))
+        self.answer_tokens_max().min(u32::try_from(most).unwrap_or(u32::MAX))
     }
 
     /// Results that a later one supersedes, and old ones, as lines, and old pictures left out; `None` where that
     /// frees too little.
     fn trim(&self) -> Option<Compacted> {
-        let kept_max = self.part_of_room(KEPT);
+        let kept_max = self.part(KEPT);
         let (mut kept, mut lines_through) = (0_u64, Seq::START);
         for (item, was_sent) in self.context.newest_first() {
             if item.is_result || item.images > 0 {
@@ -266,8 +322,7 @@ impl SessionState {
 
     /// The end of what a summary would stand for: all but the newest turns.
     fn summary_range(&self) -> Option<Seq> {
-        let kept_max = self.part_of_room(KEPT);
-        self.cut_before_newest(kept_max.saturating_sub(shown(&self.context.waiting)))
+        self.cut_before_newest(self.part(KEPT).saturating_sub(shown(&self.context.waiting)))
     }
 
     /// The end of the smallest range without which the spans take at most `room`. `None` when they do as they are.
@@ -299,13 +354,12 @@ impl SessionState {
             _ => None,
         });
         let words = texts.collect::<Vec<_>>().join("\n");
-        let words = words.trim();
-        if words.is_empty() {
+        if words.trim().is_empty() {
             return Err("it is empty".to_owned());
         }
         let through = self.summary_range().ok_or("nothing is left that it could stand for")?;
         let call = self.aside_call(answer.usage, answer.model);
-        let summary = format!("{}{WORDS_BEGIN}{words}", self.kept_text(through));
+        let summary = self.summary_text(through, &words);
         let kind = CompactionKind::Summary;
         let compacted =
             self.measured(Compacted { through, summary, call: Some(call), ..Compacted::new(kind) });
@@ -320,112 +374,37 @@ impl SessionState {
     /// a line stands for the rest. `None` where even that leaves too much.
     fn emergency(&self) -> Option<Compacted> {
         let before = self.context.tokens();
-        // The provider has just said that what it was sent is too long, whatever the estimate says.
-        let known = self.room().unwrap_or(before);
-        let room = if self.compactions.overflow { known.min(before) } else { known };
-        let part = |hundredths: u64| self.context.unscaled(room.saturating_mul(hundredths) / 100);
-        let all = self.head;
-        let all_text = self.rule_text(all);
-        let base = self.context.fixed.saturating_add(tokens_of(&all_text));
-        let newest = |form| {
-            let items = self.context.waiting.iter().map(|item| item.at_most(form));
-            items.fold(base, u64::saturating_add)
-        };
-        let forms =
-            [(Form::Whole, EMERGENCY_NEWEST), (Form::Cut, EMERGENCY_NEWEST), (Form::Line, EMERGENCY_NEWEST)];
-        let fitting = forms.into_iter().find(|(form, most)| newest(*form) <= part(*most));
+        let most = self.limit().unwrap_or(before).saturating_mul(EMERGENCY_AT) / 100;
+        let text = self.rule_text(self.head);
+        let beside =
+            [self.context.fixed, tokens_of(&text), BLOCK_TOKENS].into_iter().fold(0, u64::saturating_add);
+        let forms = [Form::Whole, Form::Cut, Form::Line].into_iter();
+        let newest = forms.filter_map(|form| self.newest_turns(form, beside));
+        // Never between a call and its result.
+        let is_between = self.calls.iter().all(|call| call.stage == Stage::Done);
+        let nothing =
+            Compacted { through: self.head, summary: text, ..Compacted::new(CompactionKind::Emergency) };
+        newest
+            .chain(is_between.then_some(nothing))
+            .map(|compacted| self.measured(compacted))
+            .find(|compacted| compacted.tokens_after <= most && compacted.tokens_after < before)
+    }
+
+    /// Leaves the newest turns that fit, with results in `form`, `beside` so many tokens of other things. `None` where
+    /// what hasn't been sent yet is too long in that form and there is a shorter one.
+    fn newest_turns(&self, form: Form, beside: u64) -> Option<Compacted> {
+        let waiting = self.context.waiting.iter().map(|item| item.at_most(form));
+        let newest = waiting.fold(beside, u64::saturating_add);
+        if form != Form::Line && newest > self.part(EMERGENCY_NEWEST) {
+            return None;
+        }
+        let left = self.part(EMERGENCY_TARGET).saturating_sub(newest);
+        // Where no more turns need to go, what stands for the older ones may still be too long.
+        let through = self.cut_before_newest(left).unwrap_or(self.context.from);
+        let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
+        let in_form = |wanted| if form == wanted { self.head } else { Seq::START };
+        let (cut_through, lines_through) = (in_form(Form::Cut), in_form(Form::Line));
         let how = CompactionKind::Emergency;
-        let compacted = match fitting {
-            Some((form, _)) => {
-                let left = part(EMERGENCY_TARGET).saturating_sub(newest(form));
-                let through = self.cut_before_newest(left).unwrap_or_default();
-                let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
-                let cut_through = if form == Form::Cut { self.head } else { Seq::START };
-                let lines_through = if form == Form::Line { self.head } else { Seq::START };
-                Compacted { through, summary, cut_through, lines_through, ..Compacted::new(how) }
-            }
-            None if self.calls.iter().all(|call| call.stage == Stage::Done) => {
-                Compacted { through: all, summary: all_text, ..Compacted::new(how) }
-            }
-            None => return None,
-        };
-        let compacted = self.measured(compacted);
-        let most = room.saturating_mul(EMERGENCY_AT) / 100;
-        Some(compacted).filter(|compacted| compacted.tokens_after <= most && compacted.tokens_after < before)
-    }
-
-    /// What stands for everything up to `through`, by rule.
-    fn rule_text(&self, through: Seq) -> String {
-        let mut text = self.kept_text(through);
-        let words = self.shortened(self.compactions.words(), SAID_DIVISOR);
-        if !words.is_empty() {
-            text.push_str(WORDS_BEGIN);
-            text.push_str(&words);
-        }
-        text
-    }
-
-    /// `text`, as far as it fits that part of the room.
-    fn shortened(&self, text: &str, divisor: u64) -> String {
-        let most = self.room().map_or(u64::MAX, |room| room / divisor);
-        let bytes = usize::try_from(most.saturating_mul(3)).unwrap_or(usize::MAX);
-        if text.len() <= bytes {
-            return text.to_owned();
-        }
-        let begin = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
-        format!("{begin} […]")
-    }
-
-    /// What stays of everything up to `through` whoever sums it up: the goal, what people said, the state of tools,
-    /// and the files that were written.
-    fn kept_text(&self, through: Seq) -> String {
-        let (turns, calls) = (self.counters.turns_ended, self.counters.tool_calls);
-        let look = if self.tool("recall").is_some() { " `recall` shows what was left out." } else { "" };
-        let mut text = format!(
-            "The older part of this conversation, up to entry {through} of its log, is left out here ({turns} turns \
-             and {calls} tool calls so far; files and results of that work are as they were left).{look}\n\n\
-             The goal, as it was given:\n{}\n",
-            self.goal
-        );
-        let said = self.said_within();
-        if !said.is_empty() {
-            text.push_str("\nSaid since then:\n");
-            said.iter().for_each(|said| text.push_str(&format!("{said}\n")));
-        }
-        for (tool, memory) in &self.memories {
-            text.push_str(&format!("\nState of `{tool}`: {}\n", memory.text()));
-        }
-        if !self.written.is_empty() {
-            let files = self.written.iter().cloned().collect::<Vec<_>>().join(", ");
-            text.push_str(&format!("\nFiles written: {files}\n"));
-        }
-        text.push_str(&images_note(self.context.images_through(through)));
-        text
-    }
-
-    /// What people said, the newest as far as they fit.
-    fn said_within(&self) -> Vec<String> {
-        let mut left = self.room().map_or(u64::MAX, |room| room / SAID_DIVISOR);
-        let mut said = Vec::new();
-        for words in self.said.iter().rev() {
-            let words = self.shortened(words, SAID_DIVISOR * 2);
-            let tokens = tokens_of(&words);
-            if tokens > left {
-                said.push("[… earlier words are left out …]".to_owned());
-                break;
-            }
-            left -= tokens;
-            said.push(words);
-        }
-        said.reverse();
-        said
-    }
-}
-
-/// What is said of `count` pictures that are left out.
-fn images_note(count: usize) -> String {
-    match count {
-        0 => String::new(),
-        count => format!("\nPictures left out with it: {count}. Those in files can be read again.\n"),
+        Some(Compacted { through, summary, cut_through, lines_through, ..Compacted::new(how) })
     }
 }

@@ -1,6 +1,6 @@
 //! What the model sees of the conversation, by size: what each part takes, and what it would take in a shorter form.
 
-use provost_event::{Block, Compacted, Entry, Purpose, Seq, ToolFinished, ToolSpec, Usage};
+use provost_event::{AssistantMessage, Block, Compacted, Entry, Purpose, Seq, ToolFinished, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::View;
@@ -9,7 +9,8 @@ use crate::view::{ResultText, image_line};
 
 /// How much an estimate counts against what a provider reports: as if so many tokens had been right before.
 const PRIOR_TOKENS: u64 = 2_000;
-/// Providers' reports move estimates between a third and three times of what they are.
+/// Providers' reports move estimates between a third and three times of what they are, and no report counts for more
+/// or less than that, but for what a provider puts around all requests.
 const DENSITY_BOUNDS: (u64, u64) = (333, 3_000);
 
 /// What says that there is a picture, to a model that can't see it.
@@ -123,8 +124,10 @@ pub(super) struct Context {
     pub(super) from: Seq,
     pub(super) summed_up_at: Seq,
     pub(super) spans: Vec<Span>,
-    /// What the next call will send for the first time.
+    /// What the next call will send for the first time, or again because there was no answer to it.
     pub(super) waiting: Vec<Item>,
+    /// The last span was sent and has no answer yet.
+    is_unanswered: bool,
     /// Estimated tokens of all that, as it is shown.
     estimated: u64,
     /// What the last request was estimated at.
@@ -151,17 +154,31 @@ impl Context {
                 self.wait(Item::result(at, finished, reads, self.image_tokens));
             }
             Entry::AssistantMessage(answer) => {
+                self.is_unanswered = false;
                 self.say_blocks(at, &answer.content);
-                self.counted(answer.usage);
+                self.counted(answer);
             }
             Entry::ModelCalled(called) => {
                 self.asked = self.estimated;
                 if called.purpose == Purpose::Turn {
+                    self.take_back();
+                    self.is_unanswered = true;
                     self.spans.push(Span { through: at, items: std::mem::take(&mut self.waiting) });
                 }
             }
+            Entry::Retry(_) | Entry::Paused(_) => self.take_back(),
             Entry::Compacted(compacted) => self.compact(at, compacted),
             _ => {}
+        }
+    }
+
+    /// What was sent without an answer is still new to the model.
+    fn take_back(&mut self) {
+        if std::mem::take(&mut self.is_unanswered)
+            && let Some(mut sent) = self.spans.pop()
+        {
+            sent.items.append(&mut self.waiting);
+            self.waiting = sent.items;
         }
     }
 
@@ -179,13 +196,21 @@ impl Context {
         self.waiting.push(item);
     }
 
-    fn counted(&mut self, usage: Usage) {
-        let input = usage.prompt_tokens();
+    /// Takes in what the provider counted of the request and its `answer`, which has just been added.
+    fn counted(&mut self, answer: &AssistantMessage) {
+        let (usage, input) = (answer.usage, answer.usage.prompt_tokens());
         self.last_input_tokens = (input > 0).then_some(input);
-        self.anchor = (input > 0).then(|| Anchor {
-            counted: usage.total(),
-            estimated: self.asked.saturating_add(self.waiting.last().map_or(0, Item::shown)),
-        });
+        // Reasoning that isn't shown isn't sent back.
+        let goes_back = |block: &Block| matches!(block, Block::Thinking { .. } | Block::Opaque { .. });
+        let hidden = if answer.content.iter().any(goes_back) { 0 } else { usage.reasoning_tokens };
+        let estimated = self.asked.saturating_add(self.waiting.last().map_or(0, Item::shown));
+        let (least, most) = DENSITY_BOUNDS;
+        let bounds = (
+            estimated.saturating_mul(least) / 1_000,
+            (estimated.saturating_mul(most) / 1_000).saturating_add(PRIOR_TOKENS),
+        );
+        let counted = usage.total().saturating_sub(hidden).clamp(bounds.0, bounds.1);
+        self.anchor = (input > 0).then_some(Anchor { counted, estimated });
     }
 
     /// From where on the model sees the log.
@@ -212,7 +237,9 @@ impl Context {
                 let since = self.estimated.saturating_sub(anchor.estimated);
                 anchor.counted.saturating_add(self.scaled(since))
             }
-            Some(_) | None => self.scaled(self.estimated),
+            // In proportion, so that what is left out frees something, and no more than it has taken.
+            Some(anchor) => anchor.counted.saturating_mul(self.estimated).div_ceil(anchor.estimated.max(1)),
+            None => self.estimated,
         }
     }
 

@@ -1,9 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Budget, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled,
-    Outcome, Paused, Purpose, ResumeCause, Resumed, Seq, SessionStarted, StopRequested, TurnEnded, Usage,
-    UserMessage,
+    Block, Budget, ChainContext, Dimension, Ended, Entry, ErrorClass, Exhausted, HookMoment, HookSubject,
+    ItemKind, ModelCalled, Outcome, Paused, Purpose, ResumeCause, Resumed, Seq, SessionStarted,
+    StopRequested, TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -18,7 +18,7 @@ impl Deciding<'_> {
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
             SessionEvent::Reserved { call, output_tokens_max, deadline } => {
                 if self.awaits_budget_for(call) {
-                    self.think(call, output_tokens_max, deadline);
+                    self.reserved(call, output_tokens_max, deadline);
                 }
             }
             SessionEvent::Refused { call, exhausted } => {
@@ -74,7 +74,14 @@ impl Deciding<'_> {
     }
 
     fn start(&mut self, started: SessionStarted) {
+        let depth_max = started.policy.limits.depth_max;
+        let place = ChainContext::of(self.state.session, &started).within(depth_max);
         self.commit(started);
+        if let Err(refused) = place {
+            // Nothing has begun that hooks could be asked about.
+            let message = refused.to_string();
+            return self.come_to_rest(Outcome::Failed { class: ErrorClass::TooDeep, message });
+        }
         if self.state.phase == Phase::Ready {
             self.next_call();
         }
@@ -112,12 +119,12 @@ impl Deciding<'_> {
         match self.state.next_purpose() {
             Purpose::WrapUp => self.wrap_up_refused(exhausted),
             // What can't be paid for is done without.
-            Purpose::Summary => {
+            Purpose::Summary if self.state.can_shorten_by_rule() => {
                 if self.shorten_by_rule() {
                     self.next_call();
                 }
             }
-            Purpose::Turn => self.rest(Outcome::BudgetExhausted(exhausted)),
+            Purpose::Summary | Purpose::Turn => self.rest(Outcome::BudgetExhausted(exhausted)),
         }
     }
 
@@ -132,16 +139,11 @@ impl Deciding<'_> {
 
     pub(super) fn reserve(&mut self, purpose: Purpose) {
         let Some(policy) = &self.state.policy else { return };
-        let output_tokens_max = match purpose {
-            Purpose::Turn => policy.model.output_tokens_max,
-            Purpose::Summary => self.state.summary_tokens_max(),
-            Purpose::WrapUp => self.state.wrap_up_tokens_max(),
-        };
         let request = ReserveRequest {
             session: self.state.session,
             call: self.state.counters.calls.saturating_add(1),
-            input_tokens: self.state.context.tokens(),
-            output_tokens_max,
+            input_tokens: self.state.request_tokens(purpose),
+            output_tokens_max: self.state.output_tokens_max(purpose),
             price: policy.model.price,
             // Before its first answer an agent has nothing to say at a limit.
             keeps_back: purpose != Purpose::WrapUp && self.state.counters.answers > 0,
@@ -154,21 +156,33 @@ impl Deciding<'_> {
         call == state.counters.calls.saturating_add(1)
             && state.outcome.is_none()
             && match &state.stopping {
-                Some(_) => state.wants_last_words(),
+                Some(_) => state.wants_last_words() && !matches!(state.phase, Phase::Thinking(_)),
                 None => matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between),
             }
     }
 
-    fn think(&mut self, call: u32, output_tokens_max: u32, deadline: Option<provost_event::Timestamp>) {
+    fn reserved(&mut self, call: u32, output_tokens_max: u32, deadline: Option<provost_event::Timestamp>) {
+        let purpose = self.state.next_purpose();
+        if purpose == Purpose::Turn && self.state.due().is_some() {
+            // Somebody has spoken since it was asked for.
+            return self.next_call();
+        }
+        // It may have been asked for something else before.
+        let output_tokens_max = output_tokens_max.min(self.state.output_tokens_max(purpose));
+        self.think(purpose, call, output_tokens_max, deadline);
+    }
+
+    fn think(
+        &mut self,
+        purpose: Purpose,
+        call: u32,
+        output_tokens_max: u32,
+        deadline: Option<provost_event::Timestamp>,
+    ) {
         let attempt = self.state.counters.failed_attempts.saturating_add(1);
         let answers_before = self.state.counters.answers;
-        let purpose = self.state.next_purpose();
         let turn = self.state.turn_of(purpose);
-        let question = match purpose {
-            Purpose::Turn => None,
-            Purpose::Summary => Some(self.state.summary_question()),
-            Purpose::WrapUp => Some(self.state.wrap_up_question()),
-        };
+        let question = self.state.question(purpose);
         self.commit(ModelCalled { turn, call, attempt, purpose, output_tokens_max, deadline });
         let view = self.state.context.view();
         let (session, through) = (self.state.session, self.state.head);
@@ -272,7 +286,9 @@ impl Deciding<'_> {
             // An operator who says it again doesn't wait for the last hooks.
             self.state.closing().into_iter().for_each(|seq| self.step.abort(seq));
         }
-        if let (Some(seq), Outcome::BudgetExhausted(_)) = (self.state.wrapping_up(), &outcome) {
+        if let (Some(seq), Outcome::BudgetExhausted(exhausted)) = (self.state.wrapping_up(), &outcome)
+            && exhausted.used >= exhausted.limit
+        {
             // The time for last words is over too.
             self.step.abort(seq);
         }
@@ -330,6 +346,24 @@ impl SessionState {
         match purpose {
             Purpose::WrapUp if !amid_turn => self.counters.turns_ended.max(1),
             Purpose::WrapUp | Purpose::Turn | Purpose::Summary => self.next_turn(),
+        }
+    }
+
+    /// What the model is asked besides.
+    pub(super) fn question(&self, purpose: Purpose) -> Option<String> {
+        match purpose {
+            Purpose::Turn => None,
+            Purpose::Summary => Some(self.summary_question()),
+            Purpose::WrapUp => Some(self.wrap_up_question()),
+        }
+    }
+
+    /// Tokens that the answer may have.
+    fn output_tokens_max(&self, purpose: Purpose) -> u32 {
+        match purpose {
+            Purpose::Turn => self.answer_tokens_max(),
+            Purpose::Summary => self.summary_tokens_max(),
+            Purpose::WrapUp => self.wrap_up_tokens_max(),
         }
     }
 

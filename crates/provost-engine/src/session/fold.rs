@@ -106,10 +106,11 @@ impl SessionState {
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        self.compactions.made(compacted);
-        if compacted.how != CompactionKind::Trim {
+        // Hooks hear of one for each answer: what they remind of then may call for another.
+        if compacted.how != CompactionKind::Trim && !self.compactions.made {
             self.told.compaction_untold = true;
         }
+        self.compactions.made(compacted);
         if compacted.how == CompactionKind::Summary {
             self.counters.failed_attempts = 0;
             self.phase = Phase::Ready;
@@ -150,7 +151,7 @@ impl SessionState {
         self.counters.answers = self.counters.answers.saturating_add(1);
         self.counters.failed_attempts = 0;
         self.counters.empty_answers = 0;
-        self.compactions.made = false;
+        (self.compactions.made, self.compactions.refused) = (false, false);
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {
@@ -171,8 +172,14 @@ impl SessionState {
             RetryCause::EmptyAnswer => {
                 self.counters.empty_answers = self.counters.empty_answers.saturating_add(1);
             }
-            RetryCause::Compacted => self.compactions.overflow = true,
-            RetryCause::UselessSummary { .. } => self.counters.failed_attempts = 0,
+            RetryCause::Compacted => {
+                self.compactions.overflow = true;
+                self.compactions.refused |= self.purpose == Purpose::Turn;
+            }
+            RetryCause::UselessSummary { .. } => {
+                self.counters.failed_attempts = 0;
+                self.compactions.useless = true;
+            }
             RetryCause::Interrupted => {}
         }
         if let Some(phase) = self.before_last_words.take() {

@@ -94,11 +94,11 @@ impl Deciding<'_> {
             }
             if fresh.contains(&seq) {
                 let text = "Not run: the agent was stopped before anybody began with it.";
-                self.state.held.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
+                self.state.held.0.insert(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
             } else if !stops && self.is_idempotent(seq) {
                 self.start_again(seq);
             } else {
-                self.state.held.insert(seq, ToolResult::lost());
+                self.state.held.0.insert(seq, ToolResult::lost());
             }
         }
         self.advance_calls();

@@ -23,6 +23,11 @@ impl Deciding<'_> {
         if self.state.stopping.as_ref() != Some(outcome) {
             self.commit(StopRequested { outcome: outcome.clone() });
         }
+        if !self.make_room_for_last_words() {
+            let problem = Some("the conversation leaves no room for them in the model's window".to_owned());
+            self.commit(WrappedUp { text: String::new(), call: None, problem });
+            return false;
+        }
         self.reserve(Purpose::WrapUp);
         true
     }
@@ -68,7 +73,7 @@ impl SessionState {
 
     /// An agent that has just said that it is done needs no other last words.
     fn may_wrap_up(&self, outcome: &Outcome) -> bool {
-        let is_done = matches!(self.phase, Phase::New | Phase::Thinking(_) | Phase::Wishing(_));
+        let is_done = matches!(self.phase, Phase::New | Phase::Wishing(_));
         matches!(outcome, Outcome::BudgetExhausted(_))
             && !self.told.wrapped_up
             && !is_done
@@ -85,7 +90,7 @@ impl SessionState {
     }
 
     pub(super) fn wrap_up_tokens_max(&self) -> u32 {
-        self.policy.as_ref().map_or(0, |policy| policy.model.output_tokens_max.min(WRAP_UP_TOKENS_MAX))
+        self.answer_tokens_max().min(WRAP_UP_TOKENS_MAX)
     }
 
     /// What the agent is asked at a limit.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use expect_test::expect_file;
 use provost_engine::{Actor, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, Entry, ErrorClass, HookContract,
-    HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Outcome, Record, StopHookVerdict,
-    StopReason, ToolStatus,
+    ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, Entry, ErrorClass,
+    HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Outcome, Purpose,
+    Record, StopHookVerdict, StopReason, ToolStatus, Usage,
 };
 
-use crate::world::{World, guarded, policy, report, without_hooks};
+use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
 
 fn lines(world: &World) -> String {
     let records = world.run_log().iter().chain(world.session_log());
@@ -21,7 +21,7 @@ fn lines(world: &World) -> String {
 /// A run through everything a log can say.
 fn eventful_run() -> World {
     let mut policy = policy();
-    policy.budget.tokens = Some(2_000);
+    policy.budget.tokens = Some(2_900);
     policy.budget.wall_time_ms = Some(60_000);
     let mut world = World::start(policy);
     world.fail(ErrorClass::RateLimited, Some(2_000));
@@ -41,17 +41,60 @@ fn eventful_run() -> World {
     world.run_event(RunEvent::Pause { by: "a person".into() });
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Cancelled, "stopped");
-    let budget = Budget { tokens: Some(1_200), ..Budget::default() };
+    let budget = Budget { tokens: Some(2_400), ..Budget::default() };
     world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: Some(20) });
-    while world.outcome().is_none() {
+    while !world.thinks_for(Purpose::WrapUp) {
         world.call(&[("read", "{\"path\":\"b\"}")]);
         world.finish_first("b");
     }
+    world.say("It is made, but a test fails.");
     let budget = Budget { tokens: Some(9_000), ..Budget::default() };
     world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: None });
+    world.take_snapshot(RUN.into());
+    world.take_snapshot(ROOT.into());
     world.say("Now it is. VERDICT: PASS");
     world.hook(StopHookVerdict::Allow, "0002");
     assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{:?}", world.outcome());
+    world
+}
+
+/// A conversation that is trimmed, summed up in vain and well, and shortened by rule.
+fn long_run() -> World {
+    let mut policy = without_hooks();
+    policy.agent.model.window_tokens = Some(3_000);
+    policy.agent.limits.turns_max = 100;
+    let mut world = World::start(policy);
+    world.usage = Usage::default();
+    let words = |count| "what there is to say ".repeat(count);
+    let mut answers = ["", "It is all made but the tests."].into_iter();
+    let read = |world: &mut World, n: usize, output: &str| {
+        world.call(&[("read", &format!("{{\"n\":{n}}}"))]);
+        world.finish_first(output);
+    };
+    for n in 0..100 {
+        if world.thinks_for(Purpose::Summary) {
+            let Some(answer) = answers.next() else { break };
+            world.say(answer);
+            continue;
+        }
+        match n {
+            0..8 => read(&mut world, n, &words(50)),
+            _ => {
+                let text = Block::Text(words(25));
+                world.answer(vec![text], StopReason::OutputCap);
+                if world.thinks_for(Purpose::Turn) {
+                    read(&mut world, n, "short");
+                }
+            }
+        }
+    }
+    world.fail(ErrorClass::ContextTooLong, None);
+    world.say("done");
+    let how = |kind| {
+        let is = |entry: &Entry| matches!(entry, Entry::Compacted(compacted) if compacted.how == kind);
+        world.session_log().iter().any(|record| is(&record.entry))
+    };
+    assert!(how(CompactionKind::Trim) && how(CompactionKind::Summary) && how(CompactionKind::Emergency));
     world
 }
 
@@ -98,12 +141,13 @@ fn formats() -> PathBuf {
 }
 
 /// When this fails the serialized form has changed: raise `FORMAT_VERSION`, keep the old folder as it is, and
-/// write today's examples to a new one.
+/// write today's examples to a new one. Where only a snapshot's state has changed, raise the layout of states instead.
 #[test]
 fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v3/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
     expect_file!["../../../provost-event/formats/v3/pictured-run.jsonl"].assert_eq(&lines(&pictured_run()));
     expect_file!["../../../provost-event/formats/v3/gated-run.jsonl"].assert_eq(&lines(&gated_run()));
+    expect_file!["../../../provost-event/formats/v3/long-run.jsonl"].assert_eq(&lines(&long_run()));
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn a_compaction_may_be_refused() {
             retry Compacted in 0 ms
             hooks_asked pre_compact
             hooks_decided #9 Continue
-            compacted through 7 (6740 → 80 tokens)
+            compacted (emergency) through 7 (3499 → 135 tokens)
             hooks_asked post_compact
             hooks_decided #12 Continue
             model_called turn 2 call 3 attempt 1
@@ -328,7 +328,7 @@ fn a_compaction_may_be_refused() {
     world.finish_first(&"x".repeat(20_000));
     world.fail(ErrorClass::ContextTooLong, None);
     world.hear(no("keep it"));
-    assert!(matches!(world.outcome(), Some(Outcome::Failed { class: ErrorClass::ContextTooLong, .. })));
+    assert!(matches!(world.outcome(), Some(Outcome::Failed { class: ErrorClass::ContextExhausted, .. })));
 }
 
 #[test]
@@ -341,6 +341,7 @@ fn a_stop_ends_the_questions_and_the_deadline_too() {
             w.call(&[("shell", "{}")]);
             w.tick();
             w.hear(Say::Failed("cancelled".into()));
+            w.answer(vec![provost_event::Block::Text("that far".into())], StopReason::EndTurn);
             w.hear(Say::Continue);
         },
         expect![[r#"
@@ -348,13 +349,15 @@ fn a_stop_ends_the_questions_and_the_deadline_too() {
             model_called turn 1 call 1 attempt 1
             assistant_message ToolUse 1 blocks
             hooks_asked pre_tool_call
-            stop_requested: Time budget used up: 5.0 s of 5.0 s
+            stop_requested: Time budget used up: 4.5 s of 5.0 s
             hooks_decided #4 Failed("cancelled")
             tool_finished c1 Cancelled: Not run: the agent was stopped before this call's turn came.
             turn_ended
+            model_called turn 1 call 2 attempt 1 for WrapUp
+            wrapped_up: that far
             hooks_asked notification
-            hooks_decided #9 Continue
-            paused: Time budget used up: 5.0 s of 5.0 s
+            hooks_decided #11 Continue
+            paused: Time budget used up: 4.5 s of 5.0 s
         "#]],
     );
 }

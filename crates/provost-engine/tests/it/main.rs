@@ -1,16 +1,30 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
+mod chain;
+#[cfg(test)]
 mod format;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
+mod last_words;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod log_laws;
+#[cfg(test)]
+mod long;
 #[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod permissions_laws;
 #[cfg(test)]
 mod turns;
+#[cfg(test)]
+mod view;
+#[cfg(test)]
+mod window;
+#[cfg(test)]
+mod window_laws;
 #[cfg(test)]
 mod world;

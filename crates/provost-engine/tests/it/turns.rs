@@ -3,8 +3,8 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    BlobId, Budget, Entry, ErrorClass, Image, ImageKind, MicroDollars, Outcome, RunPolicy, StopHookVerdict,
-    StopReason, ToolStatus,
+    BlobId, Budget, Entry, ErrorClass, Image, ImageKind, MicroDollars, Outcome, Purpose, RunPolicy,
+    StopHookVerdict, StopReason, ToolStatus, Usage,
 };
 
 use crate::world::{World, policy, without_hooks};
@@ -384,12 +384,16 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
         |w| {
             w.call(&[("read", "{}")]);
             w.finish_first("x");
+            w.say("that far");
         },
         expect![[r#"
             assistant_message ToolUse 1 blocks
             tool_started c1
             tool_finished c1 Ok: x
             turn_ended
+            stop_requested: Turn budget used up: 1 of 1
+            model_called turn 1 call 2 attempt 1 for WrapUp
+            wrapped_up: that far
             paused: Turn budget used up: 1 of 1
         "#]],
     );
@@ -402,28 +406,35 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
 #[test]
 fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
     let mut policy = without_hooks();
-    policy.budget.tokens = Some(700);
+    policy.budget.tokens = Some(1_700);
     let mut world = World::start(policy);
-    assert!(world.news().ends_with("think (turn 1, cap 668)\n"), "{}", world.news());
-    for n in 0..4 {
-        assert_eq!(world.outcome(), None);
-        world.call(&[("read", &format!("{{\"n\":{n}}}"))]);
-        world.finish_first("x");
+    let mut caps = Vec::new();
+    while world.outcome().is_none() {
+        caps.push(world.cap());
+        if world.thinks_for(Purpose::WrapUp) {
+            world.say("so far");
+        } else {
+            world.call(&[("read", &format!("{{\"n\":{}}}", caps.len()))]);
+            world.finish_first("x");
+        }
     }
-    assert_eq!(world.outcome().expect("a rest").to_string(), "Token budget used up: 400 of 700");
+    // From the second call on enough is kept back for last words.
+    expect!["[1000, 434, 385, 335, 285, 1000]"].assert_eq(&format!("{caps:?}"));
+    expect!["Token budget used up: 500 of 1700"].assert_eq(&world.outcome().expect("a rest").to_string());
 }
 
 #[test]
 fn a_money_budget_binds_too() {
     let mut policy = without_hooks();
-    policy.budget.money = Some(MicroDollars(500));
+    policy.budget.money = Some(MicroDollars(1_500));
     let mut world = World::start(policy);
-    world.call(&[("read", "{}")]);
-    world.finish_first("x");
-    world.call(&[("read", "{\"n\":1}")]);
-    world.finish_first("x");
+    while !world.thinks_for(Purpose::WrapUp) {
+        world.call(&[("read", "{}")]);
+        world.finish_first("x");
+    }
+    world.say("so far");
     let outcome = world.outcome().expect("a rest").to_string();
-    assert_eq!(outcome, "Money budget used up: $0.0002 of $0.0005");
+    expect!["Money budget used up: $0.0003 of $0.0015"].assert_eq(&outcome);
 }
 
 #[test]
@@ -438,14 +449,17 @@ fn the_run_s_time_is_up_wherever_it_is() {
             let seq = w.tools()[0].0;
             assert!(w.aborted.iter().any(|id| id.1 == seq), "the tool is told to stop");
             w.finish(seq, ToolStatus::Cancelled, "stopped");
+            w.say("that far");
         },
         expect![[r#"
             assistant_message ToolUse 1 blocks
             tool_started c1
-            stop_requested: Time budget used up: 10.0 s of 10.0 s
+            stop_requested: Time budget used up: 9.0 s of 10.0 s
             tool_finished c1 Cancelled: stopped
             turn_ended
-            paused: Time budget used up: 10.0 s of 10.0 s
+            model_called turn 1 call 2 attempt 1 for WrapUp
+            wrapped_up: that far
+            paused: Time budget used up: 9.0 s of 10.0 s
         "#]],
     );
 }
@@ -462,7 +476,8 @@ fn time_between_a_rest_and_a_resume_does_not_count() {
     world.advance(1_000_000);
     world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
     let (_, _, due) = world.timers()[0];
-    assert_eq!(due.0, 1_000_000 + 4_000 + 1_000_000 + 6_000);
+    // A tenth of all the time is kept for last words.
+    assert_eq!(due.0, 1_000_000 + 4_000 + 1_000_000 + 6_000 - 1_000);
 }
 
 #[test]
@@ -626,10 +641,11 @@ fn last_summary(world: &World) -> String {
 #[test]
 fn a_summary_counts_the_pictures_that_are_left_out_and_those_left_out_before() {
     let mut world = World::start_with(vec![picture("a"), picture("b")], without_hooks());
+    world.usage = Usage::default();
     let look = |world: &mut World, name: &str| {
         world.call(&[("read", &format!("{{\"of\":\"{name}\"}}"))]);
         let seq = world.tools()[0].0;
-        world.finish_with(seq, ToolStatus::Ok, "what there is", vec![picture(name)]);
+        world.finish_with(seq, ToolStatus::Ok, &"what there is ".repeat(200), vec![picture(name)]);
     };
     look(&mut world, "c");
     look(&mut world, "d");
@@ -640,7 +656,7 @@ fn a_summary_counts_the_pictures_that_are_left_out_and_those_left_out_before() {
     look(&mut world, "e");
     world.fail(ErrorClass::ContextTooLong, None);
     let second = last_summary(&world);
-    assert!(second.contains("\nPictures left out with it: 5."), "{second}");
+    assert!(second.contains("\nPictures left out with it: 4."), "{second}");
 }
 
 #[test]
@@ -664,15 +680,15 @@ fn a_conversation_that_is_too_long_is_shortened_once() {
     world.news();
     world.fail(ErrorClass::ContextTooLong, None);
     expect![[r#"
-        compacted through 17 (4206 → 1123 tokens)
         retry Compacted in 0 ms
+        compacted (emergency) through 17 (908 → 210 tokens)
         model_called turn 5 call 6 attempt 1
           → #25 think (turn 5, cap 1000)
     "#]]
     .assert_eq(&world.news());
     world.fail(ErrorClass::ContextTooLong, None);
     expect![[r#"
-        ended: the conversation no longer fits the model's window: its message (also after leaving out everything that can be left out)
+        ended: the request is longer than the model's window: its message (also after leaving out everything that can be left out)
     "#]]
     .assert_eq(&world.news());
 }
@@ -688,6 +704,7 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
     world.tick();
     world.call(&[("read", "{}")]);
     world.finish_first("y");
+    world.say("that far");
     world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: Some(4) });
     world.call(&[("read", "{}")]);
     world.finish_first("z");
@@ -706,16 +723,19 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         tool_started c2
         tool_finished c2 Ok: y
         turn_ended
+        stop_requested: Turn budget used up: 2 of 2
+        model_called turn 2 call 4 attempt 1 for WrapUp
+        wrapped_up: that far
         paused: Turn budget used up: 2 of 2
         resumed
-        model_called turn 3 call 4 attempt 1
+        model_called turn 3 call 5 attempt 1
         assistant_message ToolUse 1 blocks
         tool_started c3
         tool_finished c3 Ok: z
         turn_ended
         system_item LastTurn
-        model_called turn 4 call 5 attempt 1
-          → #23 think (turn 4, cap 1000)
+        model_called turn 4 call 6 attempt 1
+          → #26 think (turn 4, cap 1000)
     "#]]
     .assert_eq(&world.news());
 }

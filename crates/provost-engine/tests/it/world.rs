@@ -5,16 +5,21 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use provost_engine::{
-    Actor, Answer, Consult, Effect, Event, Message, Now, PendingApproval, RunEvent, SessionEvent,
-    StopCheckResult, ToolResult,
+    Actor, Answer, Consult, Effect, Event, Message, Now, PendingApproval, RunEvent, SessionEvent, Standing,
+    StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, HookContract,
-    HookDecision, HookMoment, HookPolicy, HookReport, Image, Json, Limits, MicroDollars, ModelFailure,
-    ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Purpose, Record, RunId, RunPolicy, Seq,
-    SessionId, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp, ToolCall, ToolSpec,
-    ToolStatus, Usage,
+    HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, Limits, MicroDollars,
+    ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Purpose, Record, RunId,
+    RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp,
+    ToolCall, ToolSpec, ToolStatus, Usage,
 };
+
+use crate::log_laws::LogLaws;
+
+/// The layout of snapshots that this engine reads.
+const LAYOUT: u32 = 1;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -113,6 +118,14 @@ pub(crate) struct World {
     pub(crate) entropy: u64,
     calls: u32,
     shown: HashMap<ActorKey, usize>,
+    folded: HashMap<ActorKey, Actor>,
+    restored: HashMap<ActorKey, Actor>,
+    laws: LogLaws,
+    /// What the session estimated its last request at.
+    pub(crate) request_tokens: u64,
+    /// What the next answers report; by default a little, whatever was asked.
+    pub(crate) usage: Usage,
+    pub(crate) snapshots: usize,
 }
 
 impl World {
@@ -131,6 +144,12 @@ impl World {
             entropy: 100,
             calls: 0,
             shown: HashMap::new(),
+            folded: HashMap::new(),
+            restored: HashMap::new(),
+            laws: LogLaws::default(),
+            request_tokens: 0,
+            usage: Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() },
+            snapshots: 0,
         };
         let goal = "the goal".to_owned();
         world.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
@@ -152,6 +171,9 @@ impl World {
             steps += 1;
             assert!(steps < 100, "messages go round for ever");
             let now = Now { at: self.now, entropy: self.entropy };
+            if let Event::Run(RunEvent::Reserve(request)) = &event {
+                self.request_tokens = request.input_tokens;
+            }
             let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
             let step = actor.decide(event, now);
             let log = self.logs.entry(to).or_default();
@@ -193,6 +215,22 @@ impl World {
 
     pub(crate) fn thinking(&self) -> Option<Seq> {
         self.first_open(|effect| matches!(effect, Effect::Think(_))).map(|id| id.1)
+    }
+
+    fn think(&self) -> Option<&Think> {
+        self.open.values().find_map(|effect| match effect {
+            Effect::Think(think) => Some(think),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn thinks_for(&self, purpose: Purpose) -> bool {
+        self.think().is_some_and(|think| think.purpose == purpose)
+    }
+
+    /// The cap on the answer that is waited for.
+    pub(crate) fn cap(&self) -> u32 {
+        self.think().expect("somebody thinks").output_tokens_max
     }
 
     pub(crate) fn tools(&self) -> Vec<(Seq, String)> {
@@ -256,8 +294,7 @@ impl World {
 
     pub(crate) fn answer(&mut self, content: Vec<Block>, stop: StopReason) {
         let Some(seq) = self.thinking() else { panic!("nobody thinks") };
-        let usage = Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() };
-        let answer = Answer { content, usage, model: "m".to_owned(), stop };
+        let answer = Answer { content, usage: self.usage, model: "m".to_owned(), stop };
         self.session_event(SessionEvent::Answered { seq, answer });
     }
 
@@ -305,6 +342,19 @@ impl World {
         self.session_event(SessionEvent::ToolDone { seq, result });
     }
 
+    /// With something that the tool wants to be told at its next call.
+    pub(crate) fn finish_remembering(&mut self, seq: Seq, memory: &str) {
+        let result = ToolResult {
+            status: ToolStatus::Ok,
+            output: "ok".to_owned(),
+            images: Vec::new(),
+            whole: None,
+            duration_ms: 5,
+            memory: Some(Json::parse(memory.to_owned()).expect("JSON")),
+        };
+        self.session_event(SessionEvent::ToolDone { seq, result });
+    }
+
     pub(crate) fn finish_first(&mut self, output: &str) {
         let Some((seq, _)) = self.tools().first().cloned() else { panic!("no tool runs") };
         self.finish(seq, ToolStatus::Ok, output);
@@ -320,7 +370,7 @@ impl World {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.actors.get(&ROOT.into()) {
             Some(Actor::Session(state)) => match state.standing() {
-                provost_engine::Standing::Rests(outcome) => Some(outcome),
+                Standing::Rests(outcome) => Some(outcome),
                 _ => None,
             },
             _ => None,
@@ -345,87 +395,52 @@ impl World {
         text
     }
 
-    /// The laws of the session log, and that a fold of the log gives the state.
-    fn check_laws(&self) {
+    /// A snapshot, as the engine itself takes one now and then.
+    pub(crate) fn take_snapshot(&mut self, key: ActorKey) {
+        let Some(actor) = self.actors.get_mut(&key) else { return };
+        let state = match &*actor {
+            Actor::Run(state) if !actor.has_ended() => Json::of(state),
+            Actor::Session(state) if !actor.has_ended() => Json::of(state),
+            _ => return,
+        };
+        let taken = Snapshot { layout: LAYOUT, state: state.expect("it has a JSON form") };
+        let record = Record { actor: key, seq: actor.head().next(), at: self.now, entry: taken.into() };
+        actor.replay(&record).expect("it follows");
+        self.logs.entry(key).or_default().push(record);
+        self.check_laws();
+    }
+
+    /// The actors as another process finds them: read back from the newest snapshots, where there are any.
+    pub(crate) fn read_back(&mut self) {
+        self.actors.extend(self.folded.iter().map(|(key, actor)| (*key, actor.clone())));
+        self.actors.extend(self.restored.iter().map(|(key, actor)| (*key, actor.clone())));
+    }
+
+    /// The laws of the logs; and a fold of the log, whole or from its newest snapshot on, gives the state.
+    fn check_laws(&mut self) {
         for (key, log) in &self.logs {
-            let mut folded = Actor::new(*key);
-            for record in log {
+            let folded = self.folded.entry(*key).or_insert_with(|| Actor::new(*key));
+            let seen = usize::try_from(folded.head().0).expect("a short log");
+            for record in &log[seen..] {
                 folded.replay(record).expect("the log replays");
+                if let Entry::Snapshot(_) = record.entry {
+                    let restored = Actor::restore(&log[0], record).expect("a snapshot that can be read");
+                    self.restored.insert(*key, restored);
+                    self.snapshots += 1;
+                } else if let Some(restored) = self.restored.get_mut(key) {
+                    restored.replay(record).expect("the log replays from its snapshot on");
+                }
+                if matches!(key, ActorKey::Session(_)) {
+                    self.laws.see(record, self.request_tokens);
+                }
             }
-            assert_eq!(&folded, self.actors.get(key).expect("an actor"), "the fold of the log is the state");
-            let ends = log.iter().filter(|r| matches!(r.entry, Entry::Ended(_))).count();
-            assert!(ends <= 1, "ended twice");
-            if ends == 1 {
-                assert!(
-                    matches!(log.last().expect("a record").entry, Entry::Ended(_)),
-                    "something after the end"
-                );
+            let state = self.actors.get(key).expect("an actor");
+            assert_eq!(folded, state, "the fold of the log is the state");
+            if let Some(restored) = self.restored.get(key) {
+                assert_eq!(restored, state, "the fold from the snapshot on is the state");
             }
         }
-        self.check_calls();
         self.check_open();
-    }
-
-    fn check_calls(&self) {
-        let mut asked: Vec<CallId> = Vec::new();
-        let mut finished: Vec<CallId> = Vec::new();
-        let mut started = HashSet::new();
-        for record in self.session_log() {
-            match &record.entry {
-                Entry::AssistantMessage(answer) => {
-                    assert_eq!(asked.len(), finished.len(), "an answer before all calls have a result");
-                    asked.extend(answer.content.iter().filter_map(|block| match block {
-                        Block::ToolCall(call) => Some(call.id.clone()),
-                        _ => None,
-                    }));
-                }
-                Entry::ToolStarted(start) => {
-                    assert!(started.insert(start.call.clone()) || start.again, "started twice unsaid");
-                }
-                Entry::ToolFinished(end) => finished.push(end.call.clone()),
-                Entry::ModelCalled(called) if called.purpose == Purpose::WrapUp => {
-                    assert!(called.turn <= self.turn_limit(), "last words open no turn");
-                }
-                Entry::ModelCalled(called) => {
-                    assert_eq!(asked.len(), finished.len(), "a model call before all calls have a result");
-                    let limit = self.turn_limit();
-                    assert!(called.turn <= limit, "turn {} of {limit}", called.turn);
-                }
-                Entry::Ended(_) => {
-                    assert_eq!(asked.len(), finished.len(), "an end before all calls have a result");
-                }
-                Entry::Paused(_) if asked.len() != finished.len() => {
-                    assert!(self.may_rest_amid_calls(), "a rest before all calls have a result");
-                }
-                _ => {}
-            }
-        }
-        let amid_calls = self
-            .session_log()
-            .iter()
-            .any(|record| matches!(record.entry, Entry::ApprovalRequested(_) | Entry::HooksDecided(_)));
-        if !amid_calls {
-            assert!(asked.starts_with(&finished), "results in the order of the calls, one each");
-        }
-        let each = finished.iter().collect::<HashSet<_>>();
-        assert_eq!(each.len(), finished.len(), "one result each");
-        assert!(finished.iter().all(|call| asked.contains(call)), "a result of no call");
-    }
-
-    /// Only for somebody's answer, or because a hook said so.
-    fn may_rest_amid_calls(&self) -> bool {
-        self.session_log()
-            .iter()
-            .any(|record| matches!(record.entry, Entry::ApprovalRequested(_) | Entry::HooksDecided(_)))
-    }
-
-    fn turn_limit(&self) -> u32 {
-        let raised = self.session_log().iter().filter_map(|record| match &record.entry {
-            Entry::Resumed(resumed) => resumed.turns_max,
-            Entry::SessionStarted(started) => Some(started.policy.limits.turns_max),
-            _ => None,
-        });
-        raised.max().unwrap_or(0)
     }
 
     /// What is open is what the state waits for, and a live session waits for something.
@@ -434,10 +449,16 @@ impl World {
         let open = self.open.keys().filter(|id| id.0 == ROOT.into()).map(|id| id.1).collect::<HashSet<_>>();
         let waited = state.open_effects().into_iter().collect::<HashSet<_>>();
         assert_eq!(open, waited, "open effects");
-        if state.standing() == provost_engine::Standing::Live {
-            assert!(!open.is_empty(), "alive and waiting for nothing");
-        } else {
-            assert!(open.is_empty(), "at rest with open effects");
+        let is_prompt = |seq: &Seq| match self.open.get(&(ROOT.into(), *seq)) {
+            Some(Effect::AskHooks(consult)) => matches!(consult.about, HookSubject::Prompt { .. }),
+            _ => false,
+        };
+        match state.standing() {
+            Standing::Live => assert!(!open.is_empty(), "alive and waiting for nothing"),
+            Standing::BetweenTurns { .. } => {
+                assert!(open.iter().all(is_prompt), "between turns with open effects");
+            }
+            Standing::New | Standing::Rests(_) => assert!(open.is_empty(), "at rest with open effects"),
         }
     }
 }

@@ -1,4 +1,6 @@
 //! The words from outside.
 
 #[cfg(test)]
+mod chain;
+#[cfg(test)]
 mod record;

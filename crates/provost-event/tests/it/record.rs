@@ -4,9 +4,10 @@ use provost_event::{Entry, FormatError, Record};
 
 const V1: &str = include_str!("../../formats/v1/eventful-run.jsonl");
 const V2: &str = include_str!("../../formats/v2/eventful-run.jsonl");
-const V3: [&str; 3] = [
+const V3: [&str; 4] = [
     include_str!("../../formats/v3/eventful-run.jsonl"),
     include_str!("../../formats/v3/gated-run.jsonl"),
+    include_str!("../../formats/v3/long-run.jsonl"),
     include_str!("../../formats/v3/pictured-run.jsonl"),
 ];
 

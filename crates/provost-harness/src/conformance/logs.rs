@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::future::join_all;
-use provost_engine::Effect;
+use provost_engine::{Actor, Effect};
 use provost_event::{ActorKey, Budget, Entry, Seq};
 
 use super::HomeMaker;
 use super::bench::{Bench, entry, kinds, log, ok, post, root, run, say, serve, soon, start};
-use crate::Home;
+use crate::{Home, read_actor};
 
 pub(super) async fn what_is_decided_is_there_before_its_effect_is_performed(maker: &impl HomeMaker) {
     let bench = Bench::new(maker).await;
@@ -108,6 +108,30 @@ async fn collect(home: Arc<dyn Home>, after: u64, posts: u64) -> Vec<u64> {
     let wanted = usize::try_from(posts + 2 - after).unwrap_or(usize::MAX);
     let numbers = records.map(|record| ok(record).seq.0).take(wanted).collect::<Vec<_>>();
     soon("a subscription gives everything", numbers).await
+}
+
+pub(super) async fn a_long_log_is_read_back_as_a_whole_one(maker: &impl HomeMaker) {
+    const POSTS: u64 = 2_100;
+    let bench = Bench::new(maker).await;
+    let home = bench.open().await;
+    assert_eq!(ok(home.newest_snapshot(root(1)).await), None, "of an unknown log");
+    let mut served = serve(&home, run(1)).await;
+    post(&home, run(1), start(Budget::default())).await;
+    let _call = served.call().await;
+    join_all((0..POSTS).map(|number| say(&home, 1, number.to_string()))).await;
+    let other = bench.open().await;
+    for home in [&home, &other] {
+        let all = log(home, root(1)).await;
+        let snapshots = || all.iter().filter(|record| matches!(record.entry, Entry::Snapshot(_)));
+        assert!(snapshots().count() > 1, "the actor takes snapshots");
+        let found = ok(home.newest_snapshot(root(1)).await);
+        assert!(found.is_none() || found.as_ref() == snapshots().next_back(), "not the newest: {found:?}");
+        let mut whole = Actor::new(root(1));
+        for record in &all {
+            assert_eq!(whole.replay(record), Ok(()), "entry {} doesn't follow", record.seq);
+        }
+        assert!(ok(read_actor(&**home, root(1)).await) == whole, "read back it stands otherwise");
+    }
 }
 
 pub(super) async fn bodies_are_kept_by_their_hash(maker: &impl HomeMaker) {

@@ -12,7 +12,7 @@ use super::HarnessExecutor;
 use super::links::leads_astray;
 use crate::known::Opening;
 use crate::output::cut_middle;
-use crate::{ImageData, Tool, ToolContext, ToolOutput};
+use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end what it does after it was told to.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -65,6 +65,8 @@ impl HarnessExecutor {
             timeout: Duration::from_millis(run.timeout_ms),
             cancel: cancel.child_token(),
             blobs: self.deps.blobs(),
+            log: SessionLog::of(self.deps.home.clone(), id),
+            output_bytes_max: run.output_bytes_max,
         };
         self.within_time(&**tool, run, &context).await
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, Entry, HookDecision, HooksDecided, Permission, Record, SessionId, StopHookVerdict,
-    StopVerdicts, ToolStatus,
+    ActorKey, Entry, HookDecision, HooksDecided, ModelCalled, Permission, Purpose, Record, SessionId,
+    StopHookVerdict, StopVerdicts, ToolStatus,
 };
 
 use crate::ObservedKind as Kind;
@@ -14,10 +14,13 @@ use crate::ObservedKind as Kind;
 pub(super) struct Turns(HashMap<SessionId, u32>);
 
 impl Turns {
-    fn is_new(&mut self, actor: ActorKey, turn: u32) -> bool {
+    /// Whether a turn begins with this call. Last words belong to the turn before them.
+    fn begins(&mut self, actor: ActorKey, called: &ModelCalled) -> bool {
         match actor {
-            ActorKey::Session(session) => self.0.insert(session, turn) != Some(turn),
-            ActorKey::Run(_) => false,
+            ActorKey::Session(session) if called.attempt == 1 && called.purpose != Purpose::WrapUp => {
+                self.0.insert(session, called.turn) != Some(called.turn)
+            }
+            ActorKey::Session(_) | ActorKey::Run(_) => false,
         }
     }
 }
@@ -28,7 +31,7 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
     match &record.entry {
         Entry::RunStarted(_) => &[Kind::RunStart, Kind::FlowStart],
         Entry::SessionStarted(_) => &[Kind::SessionStart],
-        Entry::ModelCalled(called) if called.attempt == 1 && turns.is_new(record.actor, called.turn) => {
+        Entry::ModelCalled(called) if turns.begins(record.actor, called) => {
             &[Kind::TurnStart, Kind::LlmStart]
         }
         Entry::ModelCalled(_) => &[Kind::LlmStart],

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, Entry, HookDecision, HooksDecided, Purpose, RetryCause, RunId, StopHookVerdict,
-    StopVerdicts, Usage,
+    ApprovalAnswer, AsideCall, Compacted, CompactionKind, Entry, HookDecision, HooksDecided, MicroDollars,
+    Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
-use crate::{Observed, ObservedBody, Observer, ObserverError, Redactor};
+use crate::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, Redactor};
 
 /// Lines kept of a run, unless somebody chose.
 const LINES_MAX: usize = 500;
@@ -84,7 +84,7 @@ impl Observer for Writer {
         if let ObservedBody::Entry(record) = &event.body {
             let (time, actor, kind) = (time_of_day(event.at.0), event.actor, event.kind.name());
             let mut line = format!("{time} {actor} {kind}");
-            let words = words(&record.entry);
+            let words = words(event.kind, &record.entry);
             if !words.is_empty() {
                 line.push(' ');
                 line.push_str(&words);
@@ -117,11 +117,12 @@ fn printable(line: &str) -> String {
     out
 }
 
-/// What an entry says, in a few words.
-fn words(entry: &Entry) -> String {
+/// What an entry says as an event of `kind`, in a few words.
+fn words(kind: ObservedKind, entry: &Entry) -> String {
     match entry {
         Entry::RunStarted(started) => started.goal.clone(),
         Entry::SessionStarted(started) => started.policy.model.name.clone(),
+        Entry::ModelCalled(called) if kind == ObservedKind::TurnStart => format!("turn {}", called.turn),
         Entry::ModelCalled(called) => {
             let purpose = match called.purpose {
                 Purpose::Turn => "",
@@ -154,14 +155,11 @@ fn words(entry: &Entry) -> String {
         Entry::BudgetReserved(reserved) => format!("{} tokens set aside", reserved.tokens),
         Entry::BudgetCharged(charged) => format!("{} {}", charged.model, spent(charged.usage, charged.cost)),
         Entry::BudgetExhausted(exhausted) => exhausted.exhausted.to_string(),
-        Entry::Compacted(compacted) => {
-            format!("{} tokens to {}", compacted.tokens_before, compacted.tokens_after)
-        }
-        Entry::WrappedUp(wrapped) => match (&wrapped.problem, &wrapped.call) {
-            (Some(problem), _) => format!("no last words: {problem}"),
-            (None, Some(call)) => format!("{} {}", call.model, spent(call.usage, call.cost)),
-            (None, None) => String::new(),
+        Entry::Compacted(compacted) => match (kind, &compacted.call) {
+            (ObservedKind::LlmEnd, Some(call)) => aside(call),
+            _ => shortened(compacted),
         },
+        Entry::WrappedUp(wrapped) => last_words(wrapped),
         Entry::Paused(paused) => paused.outcome.to_string(),
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
         Entry::Ended(ended) => ended.outcome.to_string(),
@@ -174,7 +172,28 @@ fn words(entry: &Entry) -> String {
     }
 }
 
-fn spent(usage: Usage, cost: Option<provost_event::MicroDollars>) -> String {
+fn shortened(compacted: &Compacted) -> String {
+    let how = match compacted.how {
+        CompactionKind::Trim => "by leaving out old results",
+        CompactionKind::Summary => "by a summary",
+        CompactionKind::Emergency => "by rule",
+    };
+    format!("{} tokens to {}, {how}", compacted.tokens_before, compacted.tokens_after)
+}
+
+fn last_words(wrapped: &WrappedUp) -> String {
+    let call = wrapped.call.as_ref().map(aside);
+    let problem = wrapped.problem.as_ref().map(|problem| format!("no last words: {problem}"));
+    call.into_iter().chain(problem).collect::<Vec<_>>().join(", ")
+}
+
+/// A call whose answer is no part of the conversation.
+fn aside(call: &AsideCall) -> String {
+    let model = if call.model.is_empty() { "failed:" } else { &call.model };
+    format!("{model} {}", spent(call.usage, call.cost))
+}
+
+fn spent(usage: Usage, cost: Option<MicroDollars>) -> String {
     let mut out = format!("{} tokens in, {} out", usage.prompt_tokens(), usage.output_tokens);
     // Writing to a String can't fail.
     let _ = match cost {

@@ -15,6 +15,26 @@ mod hooks;
 #[cfg(test)]
 mod hooks_asked;
 #[cfg(test)]
+mod long_counter;
+#[cfg(test)]
+mod long_desk;
+#[cfg(test)]
+mod long_histories;
+#[cfg(test)]
+mod long_job;
+#[cfg(test)]
+mod long_laws;
+#[cfg(test)]
+mod long_provider;
+#[cfg(test)]
+mod long_runs;
+#[cfg(test)]
+mod long_stage;
+#[cfg(test)]
+mod long_texts;
+#[cfg(test)]
+mod long_trial;
+#[cfg(test)]
 mod observers;
 #[cfg(test)]
 mod observers_events;
@@ -26,6 +46,10 @@ mod observers_shipped;
 mod pictures;
 #[cfg(test)]
 mod provider_faults;
+#[cfg(test)]
+mod recall;
+#[cfg(test)]
+mod recall_stage;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod shell_stop_hook;

@@ -1,11 +1,17 @@
-//! Which entries are which events.
+//! Which entries are which events, and where each of them says that it stands.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
-use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{ObservedBody, ObserverOptions, Observers, observe_with};
+use provost_event::{
+    ActorKey, ChainContext, Delta, DeltaKind, Entry, Record, RunId, Seq, SessionId, Timestamp,
+};
+use provost_harness::{
+    MemoryTrace, Observed, ObservedBody, ObservedKind, ObserverOptions, Observers, RunObservers, TraceBody,
+    TraceEvent, observe_with,
+};
 
 const RUN: RunId = RunId::from_entropy(7);
 
@@ -47,6 +53,26 @@ const ENTRIES: &[(&str, &str, &str)] = &[
         "compacted",
         r#"{"how":"emergency","through":3,"summary":"s","tokens_before":9,"tokens_after":1}"#,
     ),
+    (
+        "session",
+        "model_called",
+        r#"{"turn":3,"call":5,"attempt":1,"purpose":"summary","output_tokens_max":9}"#,
+    ),
+    (
+        "session",
+        "compacted",
+        r#"{"how":"summary","through":3,"summary":"s","call":ASIDE,"tokens_before":9,"tokens_after":1}"#,
+    ),
+    ("session", "model_called", r#"{"turn":3,"call":6,"attempt":1,"output_tokens_max":9}"#),
+    (
+        "session",
+        "model_called",
+        r#"{"turn":4,"call":7,"attempt":1,"purpose":"wrap_up","output_tokens_max":9}"#,
+    ),
+    ("session", "wrapped_up", r#"{"text":"t","call":ASIDE}"#),
+    ("session", "wrapped_up", r#"{"call":ASIDE,"problem":"p"}"#),
+    ("session", "wrapped_up", r#"{"problem":"p"}"#),
+    ("session", "snapshot", r#"{"layout":1,"state":{}}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT"allow"}]}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]}"#),
@@ -72,9 +98,19 @@ fn entry(kind: &str, body: &str) -> Entry {
         .replace("LIMITS", &limits)
         .replace("REPORT", r#"{"hook":"h","moment":"pre_tool_call","duration_us":1,"decision":"#)
         .replace("VERDICT", r#"{"name":"h","duration_ms":1,"verdict":"#)
+        .replace("ASIDE", r#"{"call":5,"usage":{},"model":"m"}"#)
         .replace("OUTCOME", r#"{"kind":"cancelled","by":"me"}"#)
         .replace("SESSION", &SessionId::root(RUN).to_string());
     Entry::from_body(kind, &body).expect("a kind").unwrap_or_else(|error| panic!("{kind} {body}: {error}"))
+}
+
+/// Tells of the entries from this place on, as of `session` where they are an agent's.
+fn tell_from(first: usize, run: &RunObservers, session: SessionId) {
+    for (index, (actor, kind, body)) in ENTRIES.iter().enumerate().skip(first) {
+        let actor = if *actor == "run" { ActorKey::Run(RUN) } else { ActorKey::Session(session) };
+        let seq = Seq(u64::try_from(index).expect("few"));
+        run.record(&Arc::new(Record { actor, seq, at: Timestamp(0), entry: entry(kind, body) }));
+    }
 }
 
 /// The events of all entries, each with its entry's place in `ENTRIES`.
@@ -89,14 +125,7 @@ async fn told_of_all() -> Vec<(usize, &'static str)> {
         })
     };
     let run = Observers::new().with("names", ObserverOptions::default(), make).of_run(RUN);
-    for (index, (actor, kind, body)) in ENTRIES.iter().enumerate() {
-        let actor = match *actor {
-            "run" => ActorKey::Run(RUN),
-            _ => ActorKey::Session(SessionId::root(RUN)),
-        };
-        let seq = Seq(u64::try_from(index).expect("few"));
-        run.record(&Arc::new(Record { actor, seq, at: Timestamp(0), entry: entry(kind, body) }));
-    }
+    tell_from(0, &run, SessionId::root(RUN));
     run.finish().await;
     telling.try_iter().collect()
 }
@@ -141,7 +170,15 @@ async fn entries_are_told_as_the_events_they_are() {
         session tool_finished {"call":"c","tool":"t","status":"denied","output":"o","duration_ms":1} → TOOL_END GUARDRAIL_TRIP
         session turn_ended → TURN_END
         session model_called {"turn":2,"call":4,"attempt":1,"output_tokens_max":9} → TURN_START LLM_START
-        session compacted → COMPACTION
+        session compacted {"how":"emergency","through":3,"summary":"s","tokens_before":9,"tokens_after":1} → COMPACTION
+        session model_called {"turn":3,"call":5,"attempt":1,"purpose":"summary","output_tokens_max":9} → TURN_START LLM_START
+        session compacted {"how":"summary","through":3,"summary":"s","call":ASIDE,"tokens_before":9,"tokens_after":1} → LLM_END COMPACTION
+        session model_called {"turn":3,"call":6,"attempt":1,"output_tokens_max":9} → LLM_START
+        session model_called {"turn":4,"call":7,"attempt":1,"purpose":"wrap_up","output_tokens_max":9} → LLM_START
+        session wrapped_up {"text":"t","call":ASIDE} → LLM_END
+        session wrapped_up {"call":ASIDE,"problem":"p"} → LLM_END
+        session wrapped_up {"problem":"p"} → nobody is told
+        session snapshot → nobody is told
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"allow"}]} → nobody is told
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]} → GUARDRAIL_TRIP
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]} → GUARDRAIL_TRIP
@@ -158,4 +195,114 @@ async fn entries_are_told_as_the_events_they_are() {
     "#]].assert_eq(&lines.collect::<String>());
     let missing = Entry::KINDS.iter().filter(|kind| !ENTRIES.iter().any(|one| one.1 == **kind));
     assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+/// Tells of a chain of three agents, and then of all entries and a piece of an answer as of the last of them.
+fn tell_of_a_chain(run: &RunObservers) -> ChainContext {
+    let agent = |agent| SessionId { run: RUN, agent };
+    for (parent, depth) in [(0, 1), (1, 2)] {
+        let body = format!(r#"{{"goal":"g","policy":POLICY,"parent":"{}","depth":{depth}}}"#, agent(parent));
+        let started = entry("session_started", &body);
+        let actor = agent(depth).into();
+        run.record(&Arc::new(Record { actor, seq: Seq(1), at: Timestamp(0), entry: started }));
+    }
+    // But for the first: the last agent has begun already.
+    tell_from(1, run, agent(2));
+    run.delta(Timestamp(0), &Delta { session: agent(2), kind: DeltaKind::Text, text: "t".into() });
+    ChainContext { chain: RUN, parent: Some(agent(1)), depth: 2 }
+}
+
+fn place_of(actor: ActorKey, last: ChainContext) -> ChainContext {
+    match actor {
+        ActorKey::Run(run) => ChainContext::root(run),
+        ActorKey::Session(session) if session.agent == 1 => {
+            ChainContext { chain: RUN, parent: Some(SessionId::root(RUN)), depth: 1 }
+        }
+        ActorKey::Session(_) => last,
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_event_says_where_in_the_chain_of_agents_it_stands() {
+    let (sees, seen) = channel::<Arc<Observed>>();
+    let sees = Mutex::new(sees);
+    let make = move |_| {
+        let sees = sees.lock().expect("sees").clone();
+        observe_with(move |event| Ok(sees.send(event.clone())?))
+    };
+    let trace = MemoryTrace::new();
+    let run = Observers::new()
+        .with("eyes", ObserverOptions::default(), make)
+        .with_trace("trace", ObserverOptions::default(), trace.sink())
+        .of_run(RUN);
+    let last = tell_of_a_chain(&run);
+    run.finish().await;
+    let (seen, traced) = (seen.try_iter().collect::<Vec<_>>(), trace.events());
+    for event in &seen {
+        assert_eq!(event.chain, place_of(event.actor, last), "{event:?}");
+    }
+    let kinds = seen.iter().map(|event| event.kind).collect::<BTreeSet<_>>();
+    let silent = ObservedKind::ALL.iter().filter(|kind| !kinds.contains(kind)).collect::<Vec<_>>();
+    assert_eq!(silent, [&ObservedKind::Handoff, &ObservedKind::Terminal], "nothing emits these yet");
+    assert_eq!(traced.len(), seen.len());
+    for (event, observed) in traced.iter().zip(&seen) {
+        assert_eq!((event.chain, event.name), (observed.chain, observed.kind.name()));
+        let line = event.to_json().expect("JSON");
+        let json = serde_json::from_str::<serde_json::Value>(&line).expect("JSON");
+        assert_eq!(json["chain"], serde_json::to_value(observed.chain).expect("JSON"), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn agents_keep_their_places_when_a_run_goes_on() {
+    let trace = MemoryTrace::new();
+    let run = Observers::new().with_trace("trace", ObserverOptions::default(), trace.sink()).of_run(RUN);
+    let last = tell_of_a_chain(&run);
+    run.finish().await;
+    let before = trace.events().len();
+    run.begin();
+    let delta =
+        |agent| Delta { session: SessionId { run: RUN, agent }, kind: DeltaKind::Text, text: "t".into() };
+    (0..4).for_each(|agent| run.delta(Timestamp(0), &delta(agent)));
+    run.finish().await;
+    let places = trace.events()[before..].iter().map(|event| event.chain).collect::<Vec<_>>();
+    let root = ChainContext::root(RUN);
+    let child = root.child_of(SessionId::root(RUN), 1).expect("allowed");
+    assert_eq!(places, [root, child, last, child], "one of which nothing is known counts as the root's");
+}
+
+#[test]
+fn a_trace_event_is_one_object_with_these_fields() {
+    let (session, chain) = (SessionId { run: RUN, agent: 3 }, ChainContext::root(RUN));
+    let chain = chain.child_of(SessionId::root(RUN), 4).expect("allowed");
+    let record = |entry| Arc::new(Record { actor: session.into(), seq: Seq(5), at: Timestamp(9), entry });
+    let event = |name, body| TraceEvent {
+        at: Timestamp(9),
+        name,
+        actor: session.into(),
+        chain,
+        span: format!("{session}/turn-1"),
+        parent_span: Some(session.to_string()),
+        body,
+    };
+    let entry = entry("turn_ended", r#"{"turn":1,"tool_calls":0}"#);
+    let piece = Delta { session, kind: DeltaKind::Thinking, text: "hmm".into() };
+    let of_run = TraceEvent {
+        actor: RUN.into(),
+        chain: ChainContext::root(RUN),
+        span: RUN.to_string(),
+        parent_span: None,
+        ..event("LOST", TraceBody::Lost(7))
+    };
+    let events = [
+        event("TURN_END", TraceBody::Entry(record(entry))),
+        event("LLM_DELTA", TraceBody::Delta(Arc::new(piece))),
+        of_run,
+    ];
+    let lines = events.iter().map(|event| event.to_json().expect("JSON") + "\n").collect::<String>();
+    expect![[r#"
+        {"ts_ms":9,"event":"TURN_END","run":"000000000007","session":"000000000007.3","chain":{"chain_id":"000000000007","parent":"000000000007.0","depth":1},"span":"000000000007.3/turn-1","parent_span":"000000000007.3","seq":5,"entry":{"type":"turn_ended","turn":1,"tool_calls":0}}
+        {"ts_ms":9,"event":"LLM_DELTA","run":"000000000007","session":"000000000007.3","chain":{"chain_id":"000000000007","parent":"000000000007.0","depth":1},"span":"000000000007.3/turn-1","parent_span":"000000000007.3","delta":{"kind":"thinking","bytes":3}}
+        {"ts_ms":9,"event":"LOST","run":"000000000007","chain":{"chain_id":"000000000007","parent":null,"depth":0},"span":"000000000007","count":7}
+    "#]].assert_eq(&lines);
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use provost_engine::Actor;
 use provost_event::{
-    BudgetCharged, Delta, DeltaKind, Entry, Json, MicroDollars, Price, Record, RunId, Seq, SessionId,
-    Timestamp, ToolStarted, Usage,
+    AsideCall, BudgetCharged, Compacted, CompactionKind, Delta, DeltaKind, Entry, Json, MicroDollars,
+    Outcome, Price, Record, RunId, Seq, SessionId, Timestamp, ToolStarted, Usage, WrappedUp,
 };
 use provost_harness::{
-    CostTracker, JsonlTrace, ObserverOptions, Observers, Redactor, RunLogger, RunObservers, read_actor,
+    CostTracker, JsonlTrace, MemoryTrace, NoTrace, ObserverOptions, Observers, Redactor, RunLogger,
+    RunObservers, TraceBody, TraceError, TraceEvent, TraceSink, read_actor,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -50,16 +51,17 @@ fn started(input: &str) -> ToolStarted {
     ToolStarted { call: "c1".into(), tool: "shell".into(), input, again: false }
 }
 
+const PRICE: Price = Price {
+    input: MicroDollars(3_000_000),
+    output: MicroDollars(15_000_000),
+    cache_read: MicroDollars(300_000),
+    cache_write: MicroDollars(3_750_000),
+    long: None,
+};
+
 #[tokio::test]
 async fn costs_are_those_of_the_run_s_ledger() {
-    let price = Price {
-        input: MicroDollars(3_000_000),
-        output: MicroDollars(15_000_000),
-        cache_read: MicroDollars(300_000),
-        cache_write: MicroDollars(3_750_000),
-        long: None,
-    };
-    for price in [Some(price), None] {
+    for price in [Some(PRICE), None] {
         let costs = CostTracker::new();
         let observers = Observers::new().with("costs", ObserverOptions::default(), costs.observer());
         let (harness, home) = harness(ANSWERS, observers);
@@ -78,6 +80,85 @@ async fn costs_are_those_of_the_run_s_ledger() {
         assert_eq!((totals.by_run[&RUN], totals.by_agent[&session()]), (totals.all, totals.all));
         assert!(totals.all.usage.total() > 0);
     }
+}
+
+/// Turns that fill a small window, with a summary and last words.
+fn talkative() -> String {
+    let text = "word ".repeat(1_600);
+    let turn = |n: u32| format!("  - {{ text: '{n} {text}', tools: [nothing: {{ n: {n} }}] }}\n");
+    let turns = (1..=8).map(turn).collect::<String>();
+    format!("answers:\n{turns}summaries:\n  - text: so far so good\nlast_words:\n  text: it is nearly done\n")
+}
+
+#[tokio::test]
+async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are() {
+    let (costs, trace) = (CostTracker::new(), MemoryTrace::new());
+    let logger = RunLogger::new(Arc::new(Redactor::default()));
+    let options = ObserverOptions::default();
+    let observers = Observers::new()
+        .with("costs", options, costs.observer())
+        .with("lines", options, logger.observer())
+        .with_trace("trace", options, trace.sink());
+    let (harness, home) = harness(&talkative(), observers);
+    let mut policy = policy();
+    policy.agent.model.price = Some(PRICE);
+    policy.agent.model.window_tokens = Some(10_000);
+    policy.agent.limits.turns_max = 5;
+    policy.agent.limits.circle_notice_at = 100;
+    policy.agent.limits.circle_pause_at = 100;
+    let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
+    let outcome = run.run(&CancellationToken::new()).await.expect("it rests");
+    assert!(matches!(outcome, Outcome::BudgetExhausted(_)), "{outcome}");
+    let Actor::Run(state) = read_actor(&*home, RUN.into()).await.expect("a log") else { panic!("a run") };
+    let (totals, ledger) = (costs.totals(), state.ledger());
+    assert_eq!((totals.all.usage.total(), totals.all.cost()), (ledger.tokens, Some(ledger.cost)));
+    let events = trace.events();
+    let calls = |name| events.iter().filter(|event| event.name == name).collect::<Vec<_>>();
+    let (begun, ended) = (calls("LLM_START"), calls("LLM_END"));
+    assert_eq!((begun.len(), ended.len()), (7, 7), "5 turns, a summary and last words");
+    assert_eq!(totals.all.calls, 7);
+    // Each call begins and ends as the same span, and turns begin as often as they end.
+    let spans = |events: &[&TraceEvent]| events.iter().map(|event| event.span.clone()).collect::<Vec<_>>();
+    assert_eq!(spans(&begun), spans(&ended));
+    assert_eq!((calls("TURN_START").len(), calls("TURN_END").len()), (5, 5));
+    let lines = logger.lines(RUN);
+    let of = |word: &str| lines.iter().filter(|line| line.contains(word)).collect::<Vec<_>>();
+    assert_eq!((of("for a summary").len(), of("for last words").len()), (1, 1), "{lines:#?}");
+    assert!(of("COMPACTION").iter().any(|line| line.ends_with(", by a summary")), "{lines:#?}");
+}
+
+fn aside(model: &str) -> Option<AsideCall> {
+    let usage = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+    Some(AsideCall { call: 1, usage, cost: Some(MicroDollars(700)), model: model.into() })
+}
+
+#[tokio::test]
+async fn lines_say_what_calls_beside_the_conversation_took_and_came_to() {
+    let logger = RunLogger::new(Arc::new(Redactor::default()));
+    let run = Observers::new().with("lines", ObserverOptions::default(), logger.observer()).of_run(RUN);
+    let kind = CompactionKind::Summary;
+    let compacted = Compacted { call: aside("m"), tokens_before: 9, tokens_after: 2, ..Compacted::new(kind) };
+    run.record(&record(1, compacted));
+    run.record(&record(2, Compacted::new(CompactionKind::Trim)));
+    run.record(&record(3, Compacted::new(CompactionKind::Emergency)));
+    let said = WrappedUp { text: "nearly".into(), call: aside("m"), problem: None };
+    run.record(&record(4, said));
+    let problem = Some("no connection".to_owned());
+    run.record(&record(5, WrappedUp { text: String::new(), call: aside(""), problem }));
+    run.finish().await;
+    let lines = logger.lines(RUN);
+    let words = lines.iter().map(|line| line.rsplit_once(".0 ").expect("an actor").1);
+    assert_eq!(
+        words.collect::<Vec<_>>(),
+        [
+            "LLM_END m 10 tokens in, 5 out, $0.0007",
+            "COMPACTION 9 tokens to 2, by a summary",
+            "COMPACTION 0 tokens to 0, by leaving out old results",
+            "COMPACTION 0 tokens to 0, by rule",
+            "LLM_END m 10 tokens in, 5 out, $0.0007",
+            "LLM_END failed: 10 tokens in, 5 out, $0.0007, no last words: no connection",
+        ]
+    );
 }
 
 #[tokio::test]
@@ -131,7 +212,7 @@ fn halted(by: &str) -> provost_event::Outcome {
 fn trace(path: &Path, secrets: &[&str]) -> Observers {
     let secrets = secrets.iter().map(|secret| SecretString::from(*secret));
     let trace = JsonlTrace::new(path, Arc::new(Redactor::new(secrets)));
-    Observers::new().with("trace", ObserverOptions::default(), trace.observer())
+    Observers::new().with_trace("trace", ObserverOptions::default(), trace.sink())
 }
 
 fn lines(path: &Path) -> Vec<serde_json::Value> {
@@ -235,4 +316,90 @@ async fn a_trace_goes_on_behind_what_is_there_and_behind_a_line_without_an_end()
     assert_eq!(bad.collect::<Vec<_>>(), ["{\"cut"]);
     let events = text.lines().filter(|line| line.contains("TOOL_START")).count();
     assert_eq!(events, 1_000);
+}
+
+/// A sink that waits for a word before it takes anything in.
+struct Slow(std::sync::mpsc::Receiver<()>, MemoryTrace);
+
+impl TraceSink for Slow {
+    fn event(&mut self, event: &TraceEvent) -> Result<(), TraceError> {
+        let _ = self.0.recv();
+        self.1.event(event)
+    }
+}
+
+#[tokio::test]
+async fn a_trace_says_where_events_are_missing() {
+    let (go, word) = std::sync::mpsc::channel();
+    let (word, trace) = (std::sync::Mutex::new(Some(word)), MemoryTrace::new());
+    let kept = trace.clone();
+    let options = ObserverOptions { queue_max: 2, ..ObserverOptions::default() };
+    let make = move |_| -> Box<dyn TraceSink> {
+        Box::new(Slow(word.lock().expect("a word").take().expect("one stretch"), kept.clone()))
+    };
+    let run = Observers::new().with_trace("slow", options, make).of_run(RUN);
+    tell(&run, 1..=1);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while run.reports()[0].delivered == 0 {
+        assert!(std::time::Instant::now() < deadline, "it is never told");
+        tokio::task::yield_now().await;
+    }
+    tell(&run, 2..=9);
+    drop(go);
+    run.finish().await;
+    let events = trace.events();
+    let seqs = events.iter().map(|event| match &event.body {
+        TraceBody::Entry(record) => record.seq.0,
+        TraceBody::Lost(count) => 1_000 + count,
+        TraceBody::Delta(_) => panic!("{event:?}"),
+    });
+    assert_eq!(seqs.collect::<Vec<_>>(), [1, 1_006, 8, 9]);
+    assert_eq!(
+        (events[1].name, events[1].at, events[1].span.as_str()),
+        ("LOST", Timestamp(8_000), &*RUN.to_string())
+    );
+}
+
+#[tokio::test]
+async fn a_sink_that_panics_or_fails_is_counted_and_told_on() {
+    struct Bad(MemoryTrace);
+    impl TraceSink for Bad {
+        fn event(&mut self, event: &TraceEvent) -> Result<(), TraceError> {
+            let TraceBody::Entry(record) = &event.body else { panic!("{event:?}") };
+            match record.seq.0 {
+                1 => panic!("it falls over"),
+                2 => Err("it fails".into()),
+                _ => self.0.event(event),
+            }
+        }
+        fn flush(&mut self) -> Result<(), TraceError> {
+            Err("it fails at this too".into())
+        }
+    }
+    let trace = MemoryTrace::new();
+    let kept = trace.clone();
+    let make = move |_| -> Box<dyn TraceSink> { Box::new(Bad(kept.clone())) };
+    let run = Observers::new()
+        .with_trace("bad", ObserverOptions::default(), make)
+        .with_trace("none", ObserverOptions::default(), |_| Box::new(NoTrace))
+        .of_run(RUN);
+    tell(&run, 1..=3);
+    run.finish().await;
+    let reports = run.reports();
+    assert_eq!((reports[0].panicked, reports[0].delivered, reports[0].lost), (1, 3, 0));
+    assert!(reports[0].failed >= 2, "{reports:?}");
+    assert_eq!((reports[1].panicked, reports[1].failed, reports[1].delivered), (0, 0, 3));
+    assert_eq!(trace.events().len(), 1);
+}
+
+#[tokio::test]
+async fn a_trace_in_memory_keeps_the_newest() {
+    for (events_max, kept) in [(0, 9..=9), (3, 7..=9), (9, 1..=9), (10, 1..=9)] {
+        let trace = MemoryTrace::new().events_max(events_max);
+        let run = Observers::new().with_trace("t", ObserverOptions::default(), trace.sink()).of_run(RUN);
+        tell(&run, 1..=9);
+        run.finish().await;
+        let times = trace.events().iter().map(|event| event.at.0 / 1_000).collect::<Vec<_>>();
+        assert_eq!(times, kept.collect::<Vec<_>>(), "{events_max}");
+    }
 }

@@ -19,6 +19,8 @@ pub(super) struct RawScript {
     pub(super) delay_ms: Option<Spanned<u64>>,
     pub(super) chunk_delay_ms: Option<Spanned<u64>>,
     pub(super) answers: Vec<Spanned<RawEntry>>,
+    pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
+    pub(super) last_words: Option<Spanned<RawEntry>>,
 }
 
 /// An answer or a fault.

@@ -19,15 +19,19 @@ const OUTPUT_TOKENS_MAX: u32 = 8192;
 /// Characters of a piece in which a text is streamed that the script doesn't cut itself.
 const PIECE_CHARS: usize = 24;
 
+/// Answers are at most this part of a window that the script makes small, unless it says how long they may be.
+const OUTPUT_DIVISOR: u64 = 4;
+
 /// A script, checked.
 pub(super) struct Script {
     pub(super) name: String,
     pub(super) model: String,
     pub(super) window_tokens: u64,
     pub(super) output_tokens_max: u32,
-    /// How many answers there are; faults are none.
-    pub(super) answers: usize,
-    pub(super) slots: Vec<Slot>,
+    pub(super) answers: Vec<Slot>,
+    pub(super) summaries: Vec<Slot>,
+    /// Without, the model has nothing to say at a limit.
+    pub(super) last_words: Option<Slot>,
 }
 
 /// The place of one answer: the faults before it, then itself; the last may have faults only.
@@ -82,35 +86,49 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Script, ScriptError> {
 }
 
 fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
-    let window_tokens = raw.window_tokens.as_ref().map_or(WINDOW_TOKENS, |tokens| tokens.value);
-    let output_tokens_max = raw.output_tokens_max.as_ref().map_or(OUTPUT_TOKENS_MAX, |tokens| tokens.value);
-    if output_tokens_max == 0 || u64::from(output_tokens_max) >= window_tokens {
-        let at = raw
-            .output_tokens_max
-            .map(|given| given.referenced)
-            .or(raw.window_tokens.map(|given| given.referenced));
-        let problem =
-            format!("an answer of {output_tokens_max} tokens doesn't fit a window of {window_tokens}");
-        return Err(Complaint::new(
-            at.unwrap_or(Location::UNKNOWN),
-            problem,
-            "make `output_tokens_max` at least 1 and less than `window_tokens`",
-        ));
-    }
+    let (window_tokens, output_tokens_max) = sizes(raw.window_tokens, raw.output_tokens_max)?;
     let pace = Pace { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
-    let slots = slots(raw.answers, pace)?;
-    if slots.is_empty() {
+    let answers = slots(raw.answers, pace, |_| true)?;
+    if answers.is_empty() {
         let remedy = "write a list of answers under `answers:`";
         return Err(Complaint::new(Location::UNKNOWN, "the script has no answers", remedy));
     }
+    // A summary that can't be asked for again is done without: the next one is the next time's.
+    let is_asked_again =
+        |fault: &Fault| fault.failure.as_ref().is_some_and(|failure| failure.class.may_retry());
+    let summaries = slots(raw.summaries.unwrap_or_default(), pace, is_asked_again)?;
+    // There is no second attempt at last words.
+    let last_words = slots(raw.last_words.into_iter().collect(), pace, |_| false)?.pop();
     Ok(Script {
         name: name.to_owned(),
         model: raw.model.unwrap_or_else(|| "scripted".to_owned()),
         window_tokens,
         output_tokens_max,
-        answers: slots.iter().filter(|slot| slot.answer.is_some()).count(),
-        slots,
+        answers,
+        summaries,
+        last_words,
     })
+}
+
+/// The window, and the cap on answers. What is left beside a longest answer must be more than another of that size:
+/// less leaves no room for a conversation.
+fn sizes(window: Option<Spanned<u64>>, output: Option<Spanned<u32>>) -> Result<(u64, u32), Complaint> {
+    let window_tokens = window.as_ref().map_or(WINDOW_TOKENS, |given| given.value);
+    let quarter = u32::try_from(window_tokens / OUTPUT_DIVISOR).unwrap_or(u32::MAX).max(1);
+    let output_tokens_max = output.as_ref().map_or(OUTPUT_TOKENS_MAX.min(quarter), |given| given.value);
+    if output_tokens_max > 0 && u64::from(output_tokens_max).saturating_mul(2) < window_tokens {
+        return Ok((window_tokens, output_tokens_max));
+    }
+    let at = output.map(|given| given.referenced).or(window.map(|given| given.referenced));
+    let problem = match output_tokens_max {
+        0 => "answers of 0 tokens say nothing".to_owned(),
+        most => format!("answers of {most} tokens leave no room in a window of {window_tokens}"),
+    };
+    Err(Complaint::new(
+        at.unwrap_or(Location::UNKNOWN),
+        problem,
+        "make `output_tokens_max` at least 1 and less than half of `window_tokens`",
+    ))
 }
 
 /// The delays of entries that say none.
@@ -120,16 +138,30 @@ pub(super) struct Pace {
     pub(super) chunk_delay_ms: u64,
 }
 
-fn slots(entries: Vec<Spanned<RawEntry>>, pace: Pace) -> Result<Vec<Slot>, Complaint> {
+/// The places of answers. A fault stands before the answer that it puts off; one after which it isn't asked again has
+/// a place of its own.
+fn slots(
+    entries: Vec<Spanned<RawEntry>>,
+    pace: Pace,
+    is_asked_again: impl Fn(&Fault) -> bool,
+) -> Result<Vec<Slot>, Complaint> {
     let mut slots = Vec::new();
     let mut open = Slot::default();
     for Spanned { value: mut entry, referenced: at, .. } in entries {
-        match entry.fault.take() {
-            Some(given) => open.faults.push(fault(given, entry, pace)?),
+        let is_complete = match entry.fault.take() {
+            Some(given) => {
+                let fault = fault(given, entry, pace)?;
+                let is_last = !is_asked_again(&fault);
+                open.faults.push(fault);
+                is_last
+            }
             None => {
                 open.answer = Some(answer(entry, at, pace)?);
-                slots.push(std::mem::take(&mut open));
+                true
             }
+        };
+        if is_complete {
+            slots.push(std::mem::take(&mut open));
         }
     }
     if !open.faults.is_empty() {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use provost_engine::Answer;
-use provost_event::{Block, CallId, ErrorClass, Json, ModelFailure, RunId, StopReason, ToolCall};
-use provost_harness::Redactor;
+use provost_event::{Block, CallId, ErrorClass, Json, ModelFailure, Purpose, RunId, StopReason, ToolCall};
+use provost_harness::{ModelRequest, Redactor};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format. It rises when the meaning of what is there changes.
@@ -63,11 +63,38 @@ pub(super) struct Call {
     pub(super) session: u32,
     pub(super) answers_before: u32,
     pub(super) turn: u32,
+    /// What it was asked for.
+    #[serde(default)]
+    pub(super) purpose: Purpose,
+    #[serde(default)]
+    pub(super) summaries_before: u32,
     /// How many messages the conversation had.
     pub(super) messages: usize,
     /// The conversation's fingerprint.
     pub(super) digest: String,
     pub(super) outcome: Outcome,
+}
+
+/// What a call is found by: the session's number, what it was asked for, and the how manieth of its kind.
+pub(super) type Place = (u32, Purpose, u32);
+
+impl Call {
+    pub(super) const fn place(&self) -> Place {
+        (self.session, self.purpose, position(self.purpose, self.answers_before, self.summaries_before))
+    }
+}
+
+/// Where `request` finds its answer.
+pub(super) const fn place_of(request: &ModelRequest<'_>) -> Place {
+    let ModelRequest { session, purpose, answers_before, summaries_before, .. } = *request;
+    (session.agent, purpose, position(purpose, answers_before, summaries_before))
+}
+
+const fn position(purpose: Purpose, answers_before: u32, summaries_before: u32) -> u32 {
+    match purpose {
+        Purpose::Summary => summaries_before,
+        Purpose::Turn | Purpose::WrapUp => answers_before,
+    }
 }
 
 /// How a call ended.

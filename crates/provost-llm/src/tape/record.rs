@@ -65,6 +65,8 @@ impl RecordingModel {
             session: request.session.agent,
             answers_before: request.answers_before,
             turn: request.turn,
+            purpose: request.purpose,
+            summaries_before: request.summaries_before,
             messages: request.messages.len(),
             digest: digest(request),
             outcome,

@@ -9,19 +9,19 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, SessionId};
+use provost_event::{Block, DeltaKind, ErrorClass, ModelFailure, Purpose, SessionId};
 use provost_harness::{DeltaSink, Model, ModelRequest};
 use tokio_util::sync::CancellationToken;
 
 use super::TapeError;
 use super::conversation::digest;
-use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outcome};
+use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outcome, Place, place_of};
 
 /// A model that answers as [`RecordingModel`](super::RecordingModel) heard another one answer; it needs neither
 /// key nor network.
 ///
-/// Which answer is next follows from the session's number and from [`ModelRequest::answers_before`], so that a
-/// replay can be gone on with in another process. Failures and empty answers come as they came, each once in a
+/// Which answer is next follows from the session's number and from [`ModelRequest::answers_before`], for a summary from
+/// [`ModelRequest::summaries_before`], so that a replay can be gone on with in another process. Failures and empty answers come as they came, each once in a
 /// process; the answer that a session went on with comes as often as it is asked for. An answer that was recorded
 /// and yet asked for again never got into the log, and is left out.
 ///
@@ -29,10 +29,10 @@ use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outc
 pub struct ReplayModel {
     file: String,
     header: Header,
-    /// By session and answers before, in recorded order.
-    calls: HashMap<(u32, u32), Vec<Call>>,
-    /// How many of the calls at which place each session has had.
-    had: Mutex<HashMap<SessionId, (u32, usize)>>,
+    /// In recorded order.
+    calls: HashMap<Place, Vec<Call>>,
+    /// How many of the calls at which place each session has had, of each purpose.
+    had: Mutex<HashMap<(SessionId, Purpose), (u32, usize)>>,
 }
 
 impl ReplayModel {
@@ -56,7 +56,7 @@ impl ReplayModel {
             let call = serde_json::from_slice::<Call>(&line);
             let call =
                 call.map_err(|source| TapeError::Bad { file: file.clone(), line: lines.number, source })?;
-            calls.entry((call.session, call.answers_before)).or_default().push(call);
+            calls.entry(call.place()).or_default().push(call);
         }
         calls.values_mut().for_each(leave_out_lost);
         Ok(Self { file, header, calls, had: Mutex::default() })
@@ -88,12 +88,13 @@ impl ReplayModel {
 
     /// The call that comes now; it is had by that.
     fn next(&self, request: &ModelRequest<'_>) -> Result<&Call, ModelFailure> {
-        let (session, place) = (request.session, request.answers_before);
-        let calls = self.calls.get(&(session.agent, place)).map(Vec::as_slice).unwrap_or_default();
+        let place = place_of(request);
+        let (_, purpose, position) = place;
+        let calls = self.calls.get(&place).map(Vec::as_slice).unwrap_or_default();
         let mut had = self.had.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, count) = had.entry(session).or_default();
-        if *at != place {
-            (*at, *count) = (place, 0);
+        let (at, count) = had.entry((request.session, purpose)).or_default();
+        if *at != position {
+            (*at, *count) = (position, 0);
         }
         let again = || calls.last().filter(|call| call.outcome.is_final());
         let call = calls.get(*count).or_else(again).ok_or_else(|| self.missing(request, calls.len()))?;
@@ -165,8 +166,13 @@ fn leave_out_lost(calls: &mut Vec<Call>) {
 }
 
 fn wanted(request: &ModelRequest<'_>) -> String {
-    let number = u64::from(request.answers_before).saturating_add(1);
-    format!("answer {number} of session {}", request.session.agent)
+    let (agent, purpose, position) = place_of(request);
+    let number = u64::from(position).saturating_add(1);
+    match purpose {
+        Purpose::Turn => format!("answer {number} of session {agent}"),
+        Purpose::Summary => format!("summary {number} of session {agent}"),
+        Purpose::WrapUp => format!("last words of session {agent} after {position} answers"),
+    }
 }
 
 fn mismatch(what: &str) -> ModelFailure {

@@ -29,7 +29,7 @@ fn wrong_keys() {
             "model: a\n",
         ],
         expect![[r#"
-            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`
+            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `last_words`
             demo.yaml:3:5: there is no key `tols` here; did you mean `tools`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
             demo.yaml:3:15: there is no key `containing` here; write one of `turn`, `messages`, `contains`, `not_contains`, `system`, `offers`, `tool_result`
             demo.yaml:3:30: there is no key `name` here; write one of `tool`, `is_error`, `contains`, `not_contains`
@@ -57,6 +57,8 @@ fn wrong_values() {
             "answers: text\n",
             "answers: [text]\n",
             "window_tokens: 100\noutput_tokens_max: 100\nanswers: [{text: a}]\n",
+            "window_tokens: 100\noutput_tokens_max: 50\nanswers: [{text: a}]\n",
+            "window_tokens: 2\nanswers: [{text: a}]\n",
             "output_tokens_max: 0\nanswers: [{text: a}]\n",
         ],
         expect![[r#"
@@ -72,8 +74,10 @@ fn wrong_values() {
             demo.yaml:3:40: that is neither true nor false; write `true` or `false`
             demo.yaml:1:10: something else stands where a list belongs; docs/script.md describes the format
             demo.yaml:1:11: something else stands where a mapping belongs; docs/script.md describes the format
-            demo.yaml:2:20: an answer of 100 tokens doesn't fit a window of 100; make `output_tokens_max` at least 1 and less than `window_tokens`
-            demo.yaml:1:20: an answer of 0 tokens doesn't fit a window of 200000; make `output_tokens_max` at least 1 and less than `window_tokens`
+            demo.yaml:2:20: answers of 100 tokens leave no room in a window of 100; make `output_tokens_max` at least 1 and less than half of `window_tokens`
+            demo.yaml:2:20: answers of 50 tokens leave no room in a window of 100; make `output_tokens_max` at least 1 and less than half of `window_tokens`
+            demo.yaml:1:16: answers of 1 tokens leave no room in a window of 2; make `output_tokens_max` at least 1 and less than half of `window_tokens`
+            demo.yaml:1:20: answers of 0 tokens say nothing; make `output_tokens_max` at least 1 and less than half of `window_tokens`
         "#]],
     );
 }

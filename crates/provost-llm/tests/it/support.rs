@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use provost_engine::Answer;
 use provost_event::{
-    Access, Block, CallId, DeltaKind, Effort, Json, ModelFailure, RunId, SessionId, Timestamp, ToolSpec,
+    Access, Block, CallId, DeltaKind, Effort, Json, ModelFailure, Purpose, RunId, SessionId, Timestamp,
+    ToolSpec,
 };
 use provost_harness::{
     Clock, DeltaSink, ImageData, Message, Model, ModelRequest, Part, Role, SimulatedClock, SystemClock,
@@ -24,7 +25,9 @@ pub(crate) const MODEL: &str = "a-model";
 pub(crate) struct Conversation {
     pub(crate) session: SessionId,
     pub(crate) turn: u32,
+    pub(crate) purpose: Purpose,
     pub(crate) answers_before: u32,
+    pub(crate) summaries_before: u32,
     pub(crate) system: String,
     pub(crate) tools: Arc<[ToolSpec]>,
     pub(crate) messages: Vec<Arc<Message>>,
@@ -38,7 +41,9 @@ impl Conversation {
         let mut conversation = Self {
             session: SessionId::root(RunId::from_entropy(7)),
             turn: 1,
+            purpose: Purpose::Turn,
             answers_before: 0,
+            summaries_before: 0,
             system: "You are careful.".to_owned(),
             tools: vec![tool("search"), tool("shell")].into(),
             messages: Vec::new(),
@@ -54,9 +59,9 @@ impl Conversation {
         ModelRequest {
             session: self.session,
             turn: self.turn,
-            purpose: provost_event::Purpose::Turn,
-            summaries_before: 0,
+            purpose: self.purpose,
             answers_before: self.answers_before,
+            summaries_before: self.summaries_before,
             system: &self.system,
             tools: &self.tools,
             messages: &self.messages,

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use expect_test::expect;
-use provost_event::{Block, ErrorClass};
-use provost_harness::Model as _;
+use provost_event::{Block, ErrorClass, Purpose};
+use provost_harness::Model;
 use provost_llm::ReplayModel;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -69,8 +69,8 @@ async fn a_recording_is_a_header_and_a_line_for_each_call() {
     converse(&tapes.script(text), 0, 1, "ok").await;
     expect![[r#"
         {"provost_recording":1,"run":"000000000007","model":"demo","window_tokens":1000,"output_tokens_max":500,"images":true}
-        {"session":0,"answers_before":0,"turn":1,"messages":1,"digest":"af5686ef6b1cb7e6","outcome":{"failure":{"class":"overloaded","status":529,"message":"the provider is overloaded (scripted)","usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0}}}}
-        {"session":0,"answers_before":0,"turn":1,"messages":1,"digest":"af5686ef6b1cb7e6","outcome":{"answer":{"content":[{"text":"Hi."}],"usage":{"input_tokens":5,"output_tokens":1,"cache_read_tokens":0,"cache_write_tokens":0},"model":"scripted","stop":"end_turn"}}}
+        {"session":0,"answers_before":0,"turn":1,"purpose":"turn","summaries_before":0,"messages":1,"digest":"af5686ef6b1cb7e6","outcome":{"failure":{"class":"overloaded","status":529,"message":"the provider is overloaded (scripted)","usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0}}}}
+        {"session":0,"answers_before":0,"turn":1,"purpose":"turn","summaries_before":0,"messages":1,"digest":"af5686ef6b1cb7e6","outcome":{"answer":{"content":[{"text":"Hi."}],"usage":{"input_tokens":5,"output_tokens":1,"cache_read_tokens":0,"cache_write_tokens":0},"model":"scripted","stop":"end_turn"}}}
     "#]]
     .assert_eq(&tapes.text());
 }
@@ -276,4 +276,26 @@ async fn a_recording_outlives_unknown_fields_and_an_absent_window() {
     let replay = ReplayModel::open(tapes.file()).unwrap();
     assert_eq!(replay.window_tokens(), None);
     converse(&replay, 0, 1, "ok").await;
+}
+
+/// Summaries and last words are asked for between two answers, with the same number of answers before.
+#[tokio::test]
+async fn summaries_and_last_words_have_places_of_their_own() {
+    let tapes = Tapes::new();
+    let text = "answers: [{text: an answer}]\nsummaries: [{text: one}, {text: two}]\nlast_words: {text: bye}";
+    let said = async |model: &dyn Model| {
+        let mut said = Vec::new();
+        let order = [(Purpose::Summary, 0), (Purpose::Summary, 1), (Purpose::Turn, 2), (Purpose::WrapUp, 2)];
+        for (purpose, summaries_before) in order {
+            let conversation = Conversation { purpose, summaries_before, ..Conversation::new("go") };
+            said.push(hear(&conversation, model).await.1);
+        }
+        said
+    };
+    let recorded = said(&tapes.script(text)).await;
+    assert_eq!(recorded, ["one", "two", "an answer", "bye"]);
+    assert_eq!(said(&tapes.replay()).await, recorded);
+    let beyond = Conversation { purpose: Purpose::Summary, summaries_before: 2, ..Conversation::new("go") };
+    let failure = hear(&beyond, &tapes.replay()).await.2.unwrap_err();
+    assert!(failure.message.contains("has no summary 3 of session 0"), "{}", failure.message);
 }

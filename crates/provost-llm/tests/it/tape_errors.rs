@@ -180,7 +180,7 @@ async fn what_cant_be_replayed_says_why_and_where() {
         &tapes,
         expect![[r#"
             run.jsonl:3: that is no recorded call; remove the line, or record it again
-            missing field `answers_before` at line 1 column 241"#]],
+            missing field `answers_before` at line 1 column 279"#]],
     );
     fs::write(tapes.file(), format!("{whole}\n")).unwrap();
     check_open(

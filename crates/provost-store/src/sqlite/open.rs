@@ -12,7 +12,12 @@ use crate::folder;
 
 const ATTEMPT: &str = "open the store";
 /// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
+/// The oldest version that is brought up to date.
+const OLDEST_VERSION: i64 = 2;
+/// How a database gets there, each step with the version that it leads to: the tables, then what was changed of them.
+const STEPS: [(i64, &str); 2] =
+    [(OLDEST_VERSION, include_str!("schema.sql")), (SCHEMA_VERSION, include_str!("snapshots.sql"))];
 /// How long a statement waits for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's number for "synced at every commit".
@@ -99,9 +104,10 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), HomeError> {
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).attempt(ATTEMPT)?;
     // Another process may have been first.
-    if known_version(&transaction)? == 0 {
-        transaction.execute_batch(include_str!("schema.sql")).attempt(ATTEMPT)?;
-        transaction.pragma_update(None, "user_version", SCHEMA_VERSION).attempt(ATTEMPT)?;
+    let known = known_version(&transaction)?;
+    for (version, step) in STEPS.into_iter().filter(|(version, _)| *version > known) {
+        transaction.execute_batch(step).attempt(ATTEMPT)?;
+        transaction.pragma_update(None, "user_version", version).attempt(ATTEMPT)?;
     }
     transaction.commit().attempt(ATTEMPT)
 }
@@ -109,7 +115,7 @@ fn bring_up_to_date(connection: &mut Connection) -> Result<(), HomeError> {
 fn known_version(connection: &Connection) -> Result<i64, HomeError> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     match version.map_err(|error| storage(ATTEMPT, &error))? {
-        version @ (0 | SCHEMA_VERSION) => Ok(version),
+        version @ (0 | OLDEST_VERSION..=SCHEMA_VERSION) => Ok(version),
         newer if newer > SCHEMA_VERSION => Err(HomeError::Storage {
             attempt: ATTEMPT,
             message: format!("its version is {newer}; this Provost knows up to {SCHEMA_VERSION}"),
@@ -117,7 +123,7 @@ fn known_version(connection: &Connection) -> Result<i64, HomeError> {
         }),
         older => Err(HomeError::Storage {
             attempt: ATTEMPT,
-            message: format!("its version is {older}; this Provost needs {SCHEMA_VERSION}"),
+            message: format!("its version is {older}; this Provost needs at least {OLDEST_VERSION}"),
             hint: Some(
                 "`provost export` its runs with the Provost that made it, move it away, then `provost import` them",
             ),

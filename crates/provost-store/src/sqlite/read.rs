@@ -43,6 +43,10 @@ impl StoreReader for SqliteReader {
         self.id(actor)?.map_or(Ok(Seq::START), |id| head(&self.connection, id))
     }
 
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        self.id(actor)?.map_or(Ok(None), |id| newest_snapshot(&self.connection, (actor, id)))
+    }
+
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
         actors(&self.connection, run)
     }
@@ -66,6 +70,10 @@ impl StoreReader for SqliteStore {
 
     fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
         self.find(actor)?.map_or(Ok(Seq::START), |known| head(&self.connection, known.id))
+    }
+
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        self.find(actor)?.map_or(Ok(None), |known| newest_snapshot(&self.connection, (actor, known.id)))
     }
 
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
@@ -94,6 +102,24 @@ pub(super) fn head(connection: &Connection, id: i64) -> Result<Seq, HomeError> {
         .and_then(|mut statement| statement.query_row([id], |row| row.get::<_, Option<i64>>(0)))
         .map(|seq| seq.map_or(Seq::START, |seq| Seq(unsigned(seq))))
         .attempt("read the end of a log")
+}
+
+fn newest_snapshot(
+    connection: &Connection,
+    (actor, id): (ActorKey, i64),
+) -> Result<Option<Arc<Record>>, HomeError> {
+    // By its own index in any case: where there are no snapshots, the logs' would be searched to its beginning.
+    let sql = "SELECT seq, v, at, kind, body FROM entries INDEXED BY snapshots \
+               WHERE actor = ?1 AND kind = 'snapshot' ORDER BY seq DESC LIMIT 1";
+    let found = connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.query_row([id], |row| record(actor, row)).optional())
+        .attempt("look for a snapshot")?;
+    match found {
+        Some(Read::Record(record)) => Ok(Some(record)),
+        Some(Read::Unreadable(seq, message)) => Err(HomeError::Unreadable { actor, seq, message }),
+        None => Ok(None),
+    }
 }
 
 /// A row that SQLite gave, or what is wrong with what it says.

@@ -1,7 +1,7 @@
-//! A store of somebody else's: memory on a disk that fills up.
+//! A store of somebody else's: memory on a disk that fills up. It counts what is read.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use provost_event::{ActorKey, BlobId, EffectId, Record, RunId, Seq};
 use provost_harness::HomeError;
@@ -13,11 +13,12 @@ use provost_store::{Claims, MemoryStore, NewEntry, OpenEffect, SessionStore, Sto
 pub(crate) struct Failing {
     inner: MemoryStore,
     pub(crate) full: Arc<AtomicBool>,
+    pub(crate) records_read: Arc<AtomicUsize>,
 }
 
 impl Failing {
     pub(crate) fn new() -> Self {
-        Self { inner: MemoryStore::new(), full: Arc::default() }
+        Self { inner: MemoryStore::new(), full: Arc::default(), records_read: Arc::default() }
     }
 }
 
@@ -29,10 +30,15 @@ fn a_store_of_somebody_elses_is_a_store() {
 
 impl StoreReader for Failing {
     fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
-        self.inner.read(actor, after, max)
+        let records = self.inner.read(actor, after, max)?;
+        self.records_read.fetch_add(records.len(), Ordering::SeqCst);
+        Ok(records)
     }
     fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
         self.inner.head(actor)
+    }
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        self.inner.newest_snapshot(actor)
     }
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
         self.inner.actors(run)
@@ -47,7 +53,7 @@ impl StoreReader for Failing {
 
 impl SessionStore for Failing {
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
-        self.inner.reader()
+        Ok(Box::new(self.clone()))
     }
     fn claims(&self) -> Arc<dyn Claims> {
         self.inner.claims()

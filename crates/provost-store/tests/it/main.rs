@@ -7,7 +7,11 @@ mod failures;
 #[cfg(test)]
 mod homes;
 #[cfg(test)]
+mod killed;
+#[cfg(test)]
 mod model;
+#[cfg(test)]
+mod snapshots;
 #[cfg(test)]
 mod speed;
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use provost_engine::Effect;
 use provost_event::{
-    ActorKey, Block, EffectId, Entry, MicroDollars, Record, Seq, SessionId, Timestamp, UserMessage,
+    ActorKey, Block, EffectId, Entry, Json, MicroDollars, Record, Seq, SessionId, Snapshot, Timestamp,
+    UserMessage,
 };
 use provost_harness::HomeError;
 use provost_store::{MemoryStore, NewEntry, OpenEffect, SessionStore, SqliteStore, StoredRun};
@@ -96,9 +97,18 @@ fn transaction() -> impl Strategy<Value = Transaction> {
     parts.prop_map(|(writes, commits, reopens)| Transaction { writes, commits, reopens })
 }
 
+/// Which entries of all logs are snapshots.
+const fn is_snapshot(seq: u64) -> bool {
+    seq.is_multiple_of(3)
+}
+
 fn entry(actor: ActorKey, seq: u64) -> NewEntry {
     let content = vec![Block::Text(format!("entry {seq} of {actor}"))];
-    let entry = Entry::UserMessage(UserMessage { content, by: "ann".to_owned() });
+    let entry = if is_snapshot(seq) {
+        Entry::Snapshot(Snapshot { layout: 1, state: Json::empty_object() })
+    } else {
+        Entry::UserMessage(UserMessage { content, by: "ann".to_owned() })
+    };
     NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), entry }).unwrap()
 }
 
@@ -171,6 +181,8 @@ fn compare(model: &Model, store: &mut dyn SessionStore) {
         let read = store.read(key(actor), Seq(head / 2), usize::MAX).unwrap();
         let expected = (head / 2 + 1..=head).map(|seq| entry(key(actor), seq).record).collect::<Vec<_>>();
         assert_eq!(read, expected);
+        let snapshot = (1..=head).rev().find(|seq| is_snapshot(*seq));
+        assert_eq!(store.newest_snapshot(key(actor)).unwrap().map(|record| record.seq.0), snapshot);
         for dedup in 0..3 {
             let marked = store.has_post(key(actor), &dedup.to_string()).unwrap();
             assert_eq!(marked, model.posts.contains(&(actor, dedup)));

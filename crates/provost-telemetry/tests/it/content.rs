@@ -8,7 +8,8 @@ use provost_telemetry::{Content, Telemetry, TelemetryOptions};
 
 use crate::collector::{Collector, Manner};
 use crate::log::{
-    Log, answer, begin, called, charged, completed, observe, tool_finished, tool_started, whole_run,
+    Log, answer, aside, begin, called, charged, completed, long_run, observe, tool_finished, tool_started,
+    whole_run,
 };
 use crate::shown::tree;
 
@@ -45,6 +46,33 @@ fn nothing_that_was_said_is_sent_unless_asked_for() {
     for word in words {
         assert!(!sent.contains(word), "{word}");
     }
+}
+
+#[test]
+fn summaries_and_last_words_are_sent_where_asked_for_and_only_there() {
+    let call = Some(aside(4, "roofer-1"));
+    let said = || WrappedUp { text: "half is mended".to_owned(), call: call.clone(), problem: None };
+    let (_, closed) = sent(long_run(said()), |_| {});
+    for word in ["roofs and tiles", "cellars", "half is mended", "slippery"] {
+        assert!(!closed.contains(word), "{word}");
+    }
+    let (collector, _) = sent(long_run(said()), |options| options.content = Content::On);
+    let shown = tree(&collector.spans());
+    let lines = shown.lines().filter(|line| line.contains("messages=") || line.contains("compaction"));
+    expect![[r#"
+        ! 2500 provost.compaction provost.compaction.kind=summary provost.compaction.summary=roofs and tiles provost.compaction.tokens_after=300 provost.compaction.tokens_before=900
+        ! 3501 provost.compaction provost.compaction.kind=emergency provost.compaction.summary=roofs and tiles provost.compaction.tokens_after=300 provost.compaction.tokens_before=900
+        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"},{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
+        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"},{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
+        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"},{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
+        . gen_ai.output.messages=[{"finish_reason":"tool_calls","parts":[{"arguments":{"command":"nail the tiles"},"id":"c1","name":"shell","type":"tool_call"}],"role":"assistant"}]
+        . gen_ai.output.messages=[{"parts":[{"content":"half is mended","type":"text"}],"role":"assistant"}]
+    "#]].assert_eq(&lines.map(|line| format!("{}\n", line.trim_start())).collect::<String>());
+    let problem = Some("no connection".to_owned());
+    let failed = WrappedUp { text: String::new(), call, problem };
+    let (_, open) = sent(long_run(failed.clone()), |options| options.content = Content::On);
+    let (_, closed) = sent(long_run(failed), |_| {});
+    assert!(open.contains("no connection") && !closed.contains("no connection"));
 }
 
 #[test]

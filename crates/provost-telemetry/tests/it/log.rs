@@ -240,6 +240,54 @@ fn shortened() -> Compacted {
     }
 }
 
+/// A call whose answer is no part of the conversation, as it begins.
+pub(crate) fn called_aside(call: u32, purpose: Purpose) -> ModelCalled {
+    ModelCalled { turn: 2, purpose, ..called(call, 1) }
+}
+
+/// What it took.
+pub(crate) fn aside(call: u32, model: &str) -> AsideCall {
+    let usage = Usage { input_tokens: 500, output_tokens: 50, ..Usage::default() };
+    AsideCall { call, usage, cost: Some(MicroDollars(4_000)), model: model.to_owned() }
+}
+
+/// A run with a summary that serves, one that doesn't, and a rest at a limit with these last words.
+pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
+    let mut log = Log::default();
+    begin(&mut log);
+    let summed_up = Compacted {
+        through: Seq(4),
+        summary: "roofs and tiles".to_owned(),
+        call: Some(aside(1, "roofer-1-20260101")),
+        tokens_before: 900,
+        tokens_after: 300,
+        ..Compacted::new(CompactionKind::Summary)
+    };
+    let why = "it speaks of cellars".to_owned();
+    let usage = aside(2, "").usage;
+    let useless = Retry { call: 2, cause: RetryCause::UselessSummary { why }, delay_ms: 0, usage };
+    let turn = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
+    let limit = Exhausted { dimension: Dimension::Turns, used: 2, limit: 2 };
+    let outcome = Outcome::BudgetExhausted(limit);
+    log.root(1_100, tool_finished("c1", "shell", ToolStatus::Ok))
+        .root(2_000, called_aside(1, Purpose::Summary))
+        .run(2_500, charged(1, usage, 4_000))
+        .root(2_500, summed_up)
+        .root(3_000, called_aside(2, Purpose::Summary))
+        .root(3_500, useless)
+        .run(3_500, charged(2, usage, 4_000))
+        .root(3_501, shortened())
+        .root(4_000, called(3, 1))
+        .root(4_500, answer(3, StopReason::ToolUse, vec![call("c1", "shell")], turn))
+        .run(4_500, charged(3, turn, 2_500))
+        .root(5_000, StopRequested { outcome: outcome.clone() });
+    if let Some(call) = &wrapped.call {
+        log.root(5_001, called_aside(4, Purpose::WrapUp)).run(5_500, charged(4, call.usage, 4_000));
+    }
+    log.root(5_500, wrapped).root(5_501, Paused { outcome: outcome.clone() }).run(5_501, Paused { outcome });
+    log.take()
+}
+
 fn objections() -> StopVerdicts {
     let report =
         |name: &str, verdict| StopReport { name: name.to_owned(), verdict, duration_ms: 3, note: None };

@@ -8,7 +8,10 @@ use provost_event::*;
 use provost_telemetry::{Telemetry, TelemetryHealth, TelemetryOptions};
 
 use crate::collector::{Collector, Manner};
-use crate::log::{Log, begin, called, charged, completed, observe, root, tool_started, whole_run, work};
+use crate::log::{
+    Log, aside, begin, called, charged, completed, long_run, observe, root, run, tool_started, whole_run,
+    work,
+};
 use crate::shown::{attribute, metrics, tree};
 
 fn telemetry(collector: &Collector) -> Arc<Telemetry> {
@@ -99,6 +102,8 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
         provost.run 9000-9601
           . gen_ai.usage.input_tokens=10
           . gen_ai.usage.output_tokens=2
+          . provost.chain.depth=0
+          . provost.chain.id=k3x9m2p7q4ab
           . provost.cost_usd=0.000005
           . provost.outcome=completed
           . provost.run.id=k3x9m2p7q4ab
@@ -111,7 +116,9 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
             . gen_ai.request.model=roofer-1
             . gen_ai.usage.input_tokens=10
             . gen_ai.usage.output_tokens=2
-            . provost.cost_usd=0.0025
+            . provost.chain.depth=0
+            . provost.chain.id=k3x9m2p7q4ab
+            . provost.cost_usd=0.000005
             . provost.outcome=completed
             chat roofer-1 9010-9500 client
               . gen_ai.agent.id=k3x9m2p7q4ab.0
@@ -126,7 +133,10 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
               . gen_ai.usage.input_tokens=10
               . gen_ai.usage.output_tokens=2
               . provost.attempt=1
+              . provost.chain.depth=0
+              . provost.chain.id=k3x9m2p7q4ab
               . provost.cost_usd=0.000005
+              . provost.purpose=turn
               . provost.turn=1
     "#]]
     .assert_eq(&tree(&later));
@@ -164,6 +174,10 @@ fn a_call_that_ends_the_run_is_a_failed_span_with_its_bill() {
     let failed =
         spans.iter().filter(|span| span.status.as_ref().is_some_and(|status| status.code == 2)).count();
     assert_eq!(failed, 3);
+    // The bill comes after the agent's end, and is the agent's all the same.
+    let agent = spans.iter().find(|span| span.name == "invoke_agent root").expect("the agent");
+    assert_eq!(agent.end_time_unix_nano, 1_200_000_000);
+    assert_eq!(attribute(agent, "gen_ai.usage.input_tokens").as_deref(), Some("3"));
 }
 
 #[test]
@@ -175,17 +189,124 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
         goal: "hold the ladder".to_owned(),
         images: Vec::new(),
         policy,
-        depth: 0,
+        depth: 1,
         parent: Some(root()),
     };
+    let below = SessionId { run: run(), agent: 1 };
+    let deeper = SessionStarted { depth: 2, parent: Some(below), ..started.clone() };
     log.agent(1, 1_100, started)
+        .agent(2, 1_150, deeper)
+        .agent(2, 1_160, called(1, 1))
+        .agent(2, 1_170, tool_started("c1", "shell"))
+        .agent(2, 1_190, completed())
         .agent(1, 1_200, completed())
         .root(1_300, completed())
         .run(1_300, completed());
-    let names = tree(&traced(log.take()).spans());
-    let lines = names.lines().filter(|line| !line.trim_start().starts_with('.')).collect::<Vec<_>>();
-    assert_eq!(
-        lines,
-        ["provost.run 1000-1300", "  invoke_agent root 1001-1300", "    invoke_agent agent-1 1100-1200"]
-    );
+    let spans = traced(log.take()).spans();
+    let tree = tree(&spans);
+    let lines = tree.lines().filter(|line| !line.trim_start().starts_with('.') || line.contains(".chain."));
+    expect![[r#"
+        provost.run 1000-1300
+          . provost.chain.depth=0
+          . provost.chain.id=k3x9m2p7q4ab
+          invoke_agent root 1001-1300
+            . provost.chain.depth=0
+            . provost.chain.id=k3x9m2p7q4ab
+            invoke_agent agent-1 1100-1200
+              . provost.chain.depth=1
+              . provost.chain.id=k3x9m2p7q4ab
+              . provost.chain.parent=k3x9m2p7q4ab.0
+              invoke_agent agent-2 1150-1190
+                . provost.chain.depth=2
+                . provost.chain.id=k3x9m2p7q4ab
+                . provost.chain.parent=k3x9m2p7q4ab.1
+                chat roofer-1 1160-1190 client ERROR
+                  . provost.chain.depth=2
+                  . provost.chain.id=k3x9m2p7q4ab
+                  . provost.chain.parent=k3x9m2p7q4ab.1
+                execute_tool shell 1170-1190
+                  . provost.chain.depth=2
+                  . provost.chain.id=k3x9m2p7q4ab
+                  . provost.chain.parent=k3x9m2p7q4ab.1
+    "#]]
+    .assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
+}
+
+#[test]
+fn calls_beside_the_conversation_are_told_with_their_purpose_and_what_they_took() {
+    let call = Some(aside(4, "roofer-1-20260101"));
+    let said = WrappedUp { text: "half of it is mended".to_owned(), call, problem: None };
+    let collector = traced(long_run(said));
+    expect_file!["long_run.txt"].assert_eq(&tree(&collector.spans()));
+}
+
+#[test]
+fn nothing_is_left_open_when_last_words_fail() {
+    let problem = Some("no connection to the provider: nobody is there".to_owned());
+    for (model, call, error) in [("", true, "_OTHER"), ("roofer-1", true, "empty_answer"), ("", false, "")] {
+        let call = call.then(|| aside(4, model));
+        let calls = if call.is_some() { 4 } else { 3 };
+        let spans =
+            traced(long_run(WrappedUp { text: String::new(), call, problem: problem.clone() })).spans();
+        let chats = spans.iter().filter(|span| span.name == "chat roofer-1").collect::<Vec<_>>();
+        assert_eq!(chats.len(), calls);
+        let last = chats.iter().find(|span| attribute(span, "provost.purpose").as_deref() == Some("wrap_up"));
+        assert_eq!(last.and_then(|span| attribute(span, "error.type")).unwrap_or_default(), error);
+        let agent = spans.iter().find(|span| span.name == "invoke_agent root").expect("the agent");
+        let mut events = agent.events.iter();
+        let words =
+            events.find(|event| event.name == "provost.last_words").map(|event| event.attributes.len());
+        // Where there was no budget for them nobody was asked, and the run's span says which limit that was.
+        assert_eq!(words, (calls == 4).then_some(1));
+        for span in &spans {
+            assert_eq!(attribute(span, "provost.unfinished"), None, "{}", span.name);
+        }
+    }
+}
+
+#[test]
+fn an_agent_and_its_run_took_what_their_calls_took() {
+    for records in [whole_run(), long_run(WrappedUp { text: String::new(), call: None, problem: None })] {
+        let spans = traced(records).spans();
+        for key in ["provost.cost_usd", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"] {
+            let of = |name: &str| {
+                let spans = spans.iter().filter(|span| span.name.starts_with(name));
+                let values = spans.filter_map(|span| attribute(span, key)?.parse::<f64>().ok());
+                (values.sum::<f64>() * 1e6).round()
+            };
+            assert!(of("chat") > 0.0);
+            assert_eq!((of("invoke_agent"), of("provost.run")), (of("chat"), of("chat")), "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_run_s_log_may_be_told_ahead_of_its_agent_s() {
+    let said = WrappedUp { text: "half".to_owned(), call: Some(aside(4, "roofer-1")), problem: None };
+    for records in [whole_run(), long_run(said)] {
+        let expected = tree(&traced(records.clone()).spans());
+        let (of_run, of_agent) =
+            records.into_iter().partition::<Vec<_>, _>(|record| matches!(record.actor, ActorKey::Run(_)));
+        let ahead = tree(&traced(of_run.into_iter().chain(of_agent).collect()).spans());
+        assert_eq!(ahead, expected);
+    }
+}
+
+#[test]
+fn an_agent_s_beginning_may_be_told_before_its_run_s() {
+    let mut records = whole_run();
+    let expected = tree(&traced(records.clone()).spans());
+    records.swap(0, 1);
+    assert_eq!(tree(&traced(records).spans()), expected);
+    let mut log = Log::default();
+    begin(&mut log);
+    let cause = ResumeCause::Asked { by: "somebody".to_owned() };
+    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None };
+    log.take();
+    log.run(9_000, resumed).root(9_010, called(4, 1)).root(9_600, completed()).run(9_601, completed());
+    let mut records = log.take();
+    let expected = tree(&traced(records.clone()).spans());
+    assert!(expected.contains("\n  invoke_agent root"), "{expected}");
+    records.swap(0, 1);
+    assert_eq!(tree(&traced(records).spans()), expected);
 }

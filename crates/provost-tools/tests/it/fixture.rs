@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use expect_test::Expect;
 use provost_event::{ActorKey, BlobId, EffectId, Json, RunId, Seq, SessionId};
-use provost_harness::{Blobs, HomeError, ToolContext, ToolOutput};
+use provost_harness::{Blobs, HomeError, SessionLog, ToolContext, ToolOutput};
 use provost_tools::builtin;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,8 @@ impl Fixture {
             timeout: Duration::from_secs(600),
             cancel: CancellationToken::new(),
             blobs: self.blobs.clone(),
+            log: SessionLog::empty(),
+            output_bytes_max: provost_tools::OUTPUT_BYTES_MAX,
         }
     }
 

@@ -96,8 +96,10 @@ impl Sums {
         for key in home.actors(run).await? {
             agents.extend(opening(home, key).await?);
         }
-        let models = agents.iter().map(|agent| (agent.session().agent, agent.policy().model.clone()));
-        let mut budget = BudgetSums::new(models.collect());
+        for agent in &mut agents {
+            each(home, agent.session().into(), |record| agent.add(record)).await?;
+        }
+        let mut budget = BudgetSums::of(&agents);
         let mut actor = Actor::new(run.into());
         let mut at = Timestamp::default();
         let mut replayed = Ok(());
@@ -110,9 +112,6 @@ impl Sums {
         })
         .await?;
         replayed.with_context(|| format!("the log of run {run} can't be read"))?;
-        for agent in &mut agents {
-            each(home, agent.session().into(), |record| agent.add(record)).await?;
-        }
         match actor {
             Actor::Run(state) if state.policy().is_some() => Ok(Self { state: *state, at, budget, agents }),
             Actor::Run(_) | Actor::Session(_) => anyhow::bail!("the log of run {run} is empty"),

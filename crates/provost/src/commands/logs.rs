@@ -1,31 +1,95 @@
-//! `provost logs`: the log of a run, all its actors in the order of time.
+//! `provost logs`: the log of a run, all its actors in the order of time; one entry of it; or what the model sees of it.
 
+mod entry;
+mod seen;
+mod view;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use console::Style;
 use futures::StreamExt as _;
 use futures::stream::select_all;
-use provost_event::{ActorKey, Entry, Record, RunId, Seq};
+use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId};
 use provost_harness::Home as _;
 use provost_store::LocalHome;
 
+use self::seen::Seen;
 use super::find::find;
 use super::show::moment;
 use super::{home, print};
-use crate::cli::LogsArgs;
-use crate::exit::Exit;
-use crate::render::Sayer;
+use crate::cli::{LogsArgs, Whose};
+use crate::exit::{Exit, Refusal};
+use crate::render::{Sayer, terminal_width};
 
 const READ_MAX: usize = 1_000;
+/// A terminal with fewer columns has no room for a table.
+const NARROW: usize = 100;
+/// Columns of a day in front of a time.
+const DAY_WIDTH: usize = "2026-01-01 ".len();
+/// What stands before the further lines of an entry that has no room in one.
+const UNDER: &str = "    ";
 
 pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
     let home = home()?;
     let run = find(&home, &args.run).await?;
-    let mut printer = Printer { json: args.json, sayer: Sayer::default() };
-    let there = print_there(&home, run, &mut printer).await?;
+    let keys = home.actors(run).await?;
+    if let Some(number) = args.entry {
+        let key = key_of(run, args.agent.unwrap_or(Whose::Agent(0)), &keys)?;
+        entry::print_entry(&home, key, Seq(number), args.json).await?;
+        return Ok(Exit::Done);
+    }
+    if args.view {
+        let key = key_of(run, args.agent.unwrap_or(Whose::Agent(0)), &keys)?;
+        view::print_view(&home, key, args.json).await?;
+        return Ok(Exit::Done);
+    }
+    let only = args.agent.map(|whose| key_of(run, whose, &keys)).transpose()?;
+    let narrow = terminal_width().filter(|width| *width < NARROW);
+    let mut printer =
+        Printer { json: args.json, only, narrow, sayer: Sayer::default(), seen: HashMap::new() };
+    let there = print_there(&home, keys, &mut printer).await?;
     if args.follow && !there.rests {
         follow(&home, run, there.heads, &mut printer).await?;
     }
     Ok(Exit::Done)
+}
+
+/// The log that is meant.
+fn key_of(run: RunId, whose: Whose, keys: &[ActorKey]) -> Result<ActorKey, Refusal> {
+    let key = match whose {
+        Whose::Run => ActorKey::Run(run),
+        Whose::Agent(agent) => ActorKey::Session(SessionId { run, agent }),
+    };
+    if keys.contains(&key) {
+        return Ok(key);
+    }
+    let agents = keys.iter().filter_map(|key| match key {
+        ActorKey::Session(session) => Some(session.agent.to_string()),
+        ActorKey::Run(_) => None,
+    });
+    let agents = agents.collect::<Vec<_>>().join(", ");
+    let hint = if agents.is_empty() { "it has none yet".to_owned() } else { format!("it has {agents}") };
+    Err(Refusal::new(format!("run {run} has no agent {}", who(key)), hint))
+}
+
+/// Whose log an entry is in, in a word.
+fn who(key: ActorKey) -> String {
+    match key {
+        ActorKey::Run(_) => "run".to_owned(),
+        ActorKey::Session(session) => session.agent.to_string(),
+    }
+}
+
+/// Shows `see` all entries of a log; returns the last one's number.
+async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(Arc<Record>)) -> anyhow::Result<Seq> {
+    let mut head = Seq::START;
+    loop {
+        let records = home.read(key, head, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(head) };
+        head = last.seq;
+        records.into_iter().for_each(&mut see);
+    }
 }
 
 /// Up to where a log was printed.
@@ -37,20 +101,20 @@ struct There {
 }
 
 /// Prints what is there now.
-async fn print_there(home: &LocalHome, run: RunId, printer: &mut Printer) -> anyhow::Result<There> {
+async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printer) -> anyhow::Result<There> {
     let (mut all, mut heads, mut rests) = (Vec::new(), Vec::new(), false);
-    for actor in home.actors(run).await? {
-        let mut head = Seq::START;
-        loop {
-            let records = home.read(actor, head, READ_MAX).await?;
-            let Some(last) = records.last() else { break };
-            head = last.seq;
-            if actor == ActorKey::Run(run) {
-                rests = place(last) == 2;
+    for key in keys {
+        let mut seen = Seen::default();
+        let head = each(home, key, |record| {
+            seen.note(&record);
+            if matches!(key, ActorKey::Run(_)) {
+                rests = place(&record) == 2;
             }
-            all.extend(records);
-        }
-        heads.push((actor, head));
+            all.push(record);
+        })
+        .await?;
+        heads.push((key, head));
+        printer.seen.insert(key, seen);
     }
     all.sort_by_key(|record| (record.at, place(record), record.seq));
     all.iter().try_for_each(|record| printer.print(record))?;
@@ -95,19 +159,40 @@ async fn follow(
 
 struct Printer {
     json: bool,
+    /// The only log that is printed, if it isn't all.
+    only: Option<ActorKey>,
+    /// The columns there are, if they are few.
+    narrow: Option<usize>,
     sayer: Sayer,
+    /// What agents still see of what was there at the beginning.
+    seen: HashMap<ActorKey, Seen>,
 }
 
 impl Printer {
     fn print(&mut self, record: &Record) -> anyhow::Result<()> {
+        if self.only.is_some_and(|only| only != record.actor) {
+            return Ok(());
+        }
         if self.json {
             return print(&format!("{}\n", record.to_line()?));
         }
-        let who = match record.actor {
-            ActorKey::Run(_) => "run".to_owned(),
-            ActorKey::Session(session) => session.agent.to_string(),
-        };
-        let text = self.sayer.say(record).one_line();
-        print(&format!("{}  {who:<3}  {:<18}  {text}\n", moment(record.at), record.entry.kind()))
+        let said = self.sayer.say(record).one_line();
+        let line = line(record, &said, self.narrow);
+        let is_seen = self.seen.get(&record.actor).is_none_or(|seen| seen.form(record).is_seen());
+        let style = if is_seen { Style::new() } else { Style::new().dim() };
+        print(&format!("{}\n", style.apply_to(line)))
+    }
+}
+
+/// An entry in a line of a table; where there are but few columns, in one or more lines without the day.
+fn line(record: &Record, said: &str, narrow: Option<usize>) -> String {
+    let (at, who, seq, kind) = (moment(record.at), who(record.actor), record.seq, record.entry.kind());
+    match narrow {
+        None => format!("{at}  {who:<3} {seq:>5}  {kind:<18}  {said}"),
+        Some(columns) => {
+            let at = at.get(DAY_WIDTH..).unwrap_or(&at);
+            let options = textwrap::Options::new(columns.max(20)).subsequent_indent(UNDER);
+            textwrap::fill(&format!("{at} {who:<3} {seq:>4} {kind}: {said}"), options)
+        }
     }
 }

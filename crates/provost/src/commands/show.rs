@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Budget, Entry, HookMoment, Image, MicroDollars, Outcome, RunId, Seq, SessionId, StopHookVerdict,
-    StopReport, Timestamp, ToolStatus,
+    Budget, CompactionKind, Entry, HookMoment, Image, MicroDollars, Outcome, Retry, RetryCause, RunId, Seq,
+    SessionId, StopHookVerdict, StopReport, Timestamp, ToolStatus, WrappedUp,
 };
 use provost_harness::{Clock as _, Home as _, RunQuery, RunSummary, SystemClock, read_actor};
 use provost_store::LocalHome;
@@ -21,7 +21,8 @@ use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::questions::{Question, of_summary};
 use crate::render::{
-    Room, amount, call_in_full, duration, hanging, one_line, pictures, safe, terminal_width, visible,
+    Room, amount, call_in_full, compactions_in_words, duration, hanging, one_line, outcome_in_words,
+    pictures, safe, terminal_width, visible,
 };
 
 const READ_MAX: usize = 1_000;
@@ -62,6 +63,17 @@ struct Facts {
     unknown_tool_calls: u32,
     retries: u32,
     compactions: u32,
+    compactions_by_kind: Compactions,
+    /// Why the agent couldn't be asked for last words at the limit it rests at; absent where it was, or rests at none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_last_words: Option<String>,
+}
+
+#[derive(Default, Serialize)]
+struct Compactions {
+    trim: u32,
+    summary: u32,
+    emergency: u32,
 }
 
 /// A step of the agent's plan, as the tool `update_plan` remembers it.
@@ -110,12 +122,35 @@ impl Facts {
                 self.failed_tool_calls += u32::from(finished.status.is_error());
                 self.unknown_tool_calls += u32::from(finished.status == ToolStatus::Unknown);
             }
+            // A summary that can't be had isn't asked for again.
+            Entry::Retry(Retry { cause: RetryCause::UselessSummary { .. }, .. }) => {}
             Entry::Retry(_) => self.retries += 1,
-            Entry::Compacted(_) => self.compactions += 1,
+            Entry::Compacted(compacted) => self.compacted(compacted.how),
+            Entry::WrappedUp(wrapped) => self.no_last_words = why_none(wrapped),
+            Entry::Resumed(_) => self.no_last_words = None,
             Entry::StopVerdicts(verdicts) => self.stop_hooks.clone_from(&verdicts.reports),
             _ => {}
         }
     }
+}
+
+impl Facts {
+    const fn compacted(&mut self, how: CompactionKind) {
+        self.compactions += 1;
+        let kinds = &mut self.compactions_by_kind;
+        match how {
+            CompactionKind::Trim => kinds.trim += 1,
+            CompactionKind::Summary => kinds.summary += 1,
+            CompactionKind::Emergency => kinds.emergency += 1,
+        }
+    }
+}
+
+/// Why an agent couldn't be asked for last words. That it has none to say, or that none fit the very limit it is about,
+/// is no news.
+fn why_none(wrapped: &WrappedUp) -> Option<String> {
+    let has_failed = wrapped.call.as_ref().is_some_and(|call| call.model.is_empty());
+    wrapped.problem.clone().filter(|_| has_failed)
 }
 
 fn page(summary: &RunSummary, state: &RunState, facts: &Facts) -> String {
@@ -127,7 +162,7 @@ fn page(summary: &RunSummary, state: &RunState, facts: &Facts) -> String {
     row("run", &summary.run.to_string());
     row("status", status(&summary.status));
     if let Some(outcome) = state.outcome() {
-        row("outcome", &outcome.to_string());
+        row("outcome", &outcome_in_words(outcome));
     }
     row("goal", &hanging(&summary.goal, "            "));
     if !facts.goal_images.is_empty() {
@@ -145,6 +180,9 @@ fn page(summary: &RunSummary, state: &RunState, facts: &Facts) -> String {
     out.push_str(&plan(&facts.plan));
     if !facts.last_text.is_empty() {
         let _ = write!(out, "\nlast words\n  {}\n", hanging(facts.last_text.trim(), "  "));
+    }
+    if let Some(problem) = &facts.no_last_words {
+        let _ = write!(out, "\nno last words at the limit: {}\n", one_line(problem, REASON_WIDTH));
     }
     out
 }
@@ -191,11 +229,12 @@ fn calls(facts: &Facts) -> String {
         (facts.failed_tool_calls, "failed"),
         (facts.unknown_tool_calls, "with unknown effect"),
         (facts.retries, "model calls made again"),
-        (facts.compactions, "compactions"),
     ];
     parts.extend(
         counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
     );
+    let Compactions { trim, summary, emergency } = facts.compactions_by_kind;
+    parts.extend(compactions_in_words(trim, summary, emergency));
     parts.join(", ")
 }
 

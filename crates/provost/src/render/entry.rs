@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Compacted, CompactionKind, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose,
-    Record, ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason,
-    StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
-    UserMessage, WrappedUp,
+    CallId, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose, Record, ResumeCause,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport,
+    StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
 use super::arguments;
+use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
-use super::words::{amount, duration, one_line, pictures, plural, tokens};
+use super::words::{amount, duration, one_line, pictures, plural};
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
@@ -48,7 +48,7 @@ impl Sayer {
             Entry::TurnEnded(entry) => turn_ended(entry),
             Entry::Compacted(entry) => compacted(entry),
             Entry::WrappedUp(entry) => wrapped_up(entry),
-            Entry::Snapshot(_) => Saying::detail("what the log comes to up to here"),
+            Entry::Snapshot(entry) => snapshot(entry),
             Entry::StopVerdicts(entry) => stop_verdicts(entry),
             Entry::BudgetReserved(entry) => budget_reserved(entry),
             Entry::BudgetCharged(entry) => budget_charged(entry),
@@ -197,34 +197,18 @@ fn retry(entry: &Retry) -> Saying {
         RetryCause::Compacted => "the request was too long".to_owned(),
         RetryCause::UselessSummary { why } => format!("no summary to be had: {}", one_line(why, WIDTH_MAX)),
     };
-    let wait = match entry.delay_ms {
-        0 => "at once".to_owned(),
-        ms => format!("in {}", duration(ms)),
+    let then = match (&entry.cause, entry.delay_ms) {
+        // What it is shortened by is said next.
+        (RetryCause::UselessSummary { .. }, _) => String::new(),
+        (RetryCause::Compacted, _) => "; again when it is shorter".to_owned(),
+        (_, 0) => "; again at once".to_owned(),
+        (_, ms) => format!("; again in {}", duration(ms)),
     };
-    Saying::kept(Tag::Retry, format!("{cause}; again {wait}"))
+    Saying::kept(Tag::Retry, format!("{cause}{then}"))
 }
 
 fn turn_ended(entry: &TurnEnded) -> Saying {
     Saying::detail(format!("turn {}, {}", entry.turn, plural(entry.tool_calls.into(), "tool call")))
-}
-
-fn compacted(entry: &Compacted) -> Saying {
-    let (before, after) = (tokens(entry.tokens_before), tokens(entry.tokens_after));
-    let how = match entry.how {
-        CompactionKind::Trim => "old results became a line each".to_owned(),
-        CompactionKind::Summary => format!("the agent summed up what came before entry {}", entry.through),
-        CompactionKind::Emergency => "shortened by rule".to_owned(),
-    };
-    Saying::kept(Tag::Provost, format!("{how}: the conversation went from about {before} to {after} tokens"))
-}
-
-fn wrapped_up(entry: &WrappedUp) -> Saying {
-    match &entry.problem {
-        Some(problem) => {
-            Saying::kept(Tag::Provost, format!("no last words: {}", one_line(problem, WIDTH_MAX)))
-        }
-        None => Saying::kept(Tag::Agent, entry.text.clone()),
-    }
 }
 
 fn stop_verdicts(entry: &StopVerdicts) -> Saying {
@@ -293,7 +277,7 @@ fn budget_charged(entry: &BudgetCharged) -> Saying {
 }
 
 fn budget_exhausted(entry: &BudgetExhausted) -> Saying {
-    Saying::kept(Tag::Budget, entry.exhausted.to_string())
+    Saying::kept(Tag::Budget, exhausted_in_words(&entry.exhausted))
 }
 
 fn stop_requested(entry: &StopRequested) -> Saying {
@@ -301,11 +285,11 @@ fn stop_requested(entry: &StopRequested) -> Saying {
     if let Outcome::Completed { .. } = entry.outcome {
         return Saying::detail(entry.outcome.to_string());
     }
-    Saying::passing(Tag::Provost, format!("stopping: {}", entry.outcome))
+    Saying::passing(Tag::Provost, format!("stopping: {}", outcome_in_words(&entry.outcome)))
 }
 
 fn paused(entry: &Paused) -> Saying {
-    Saying::detail(entry.outcome.to_string())
+    Saying::detail(outcome_in_words(&entry.outcome))
 }
 
 fn resumed(actor: ActorKey, entry: &Resumed) -> Saying {

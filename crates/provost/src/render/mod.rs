@@ -4,6 +4,7 @@
 //! elsewhere, `json.rs` for programs. Whatever comes from models and tools goes through `safe.rs`.
 
 mod arguments;
+mod context;
 mod entry;
 mod gate;
 mod json;
@@ -27,12 +28,13 @@ use crate::cli::ShownArgs;
 use crate::questions::Question;
 
 pub(crate) use arguments::call as call_in_words;
+pub(crate) use context::{compaction_in_words, compactions_in_words, freed, outcome_in_words};
 pub(crate) use entry::Sayer;
 pub(crate) use question::{Extent, Room, answer_in_words, call_in_full, time_left, visible};
 pub(crate) use safe::safe;
 pub(crate) use summary::summary;
 pub(crate) use table::{Cells, Table, terminal_width};
-pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, plural, tokens};
+pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, plural, size, tokens};
 
 /// Shows a run while it goes.
 pub(crate) trait View: Send + Sync {

@@ -4,6 +4,7 @@ use provost_engine::RunState;
 use provost_event::{Dimension, Exhausted, Outcome, RunId};
 
 use super::arguments;
+use super::context::outcome_in_words;
 use super::words::{duration, plural, tokens};
 use crate::questions::Question;
 
@@ -11,7 +12,7 @@ use crate::questions::Question;
 pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome, open: &[Question]) -> String {
     let ledger = state.ledger();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
-    let mut parts = vec![outcome.to_string(), plural(ledger.turns().into(), "turn")];
+    let mut parts = vec![outcome_in_words(outcome), plural(ledger.turns().into(), "turn")];
     parts.push(format!("{} tokens", tokens(ledger.tokens)));
     parts.push(if priced { ledger.cost.to_string() } else { "price unknown".to_owned() });
     parts.push(duration(state.active_ms()));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use provost_engine::RunState;
-use provost_event::{Block, CallId, DeltaKind, Entry, MicroDollars, Record, RunPolicy};
+use provost_event::{Block, CallId, DeltaKind, Entry, MicroDollars, Purpose, Record, RunPolicy};
 
 use super::arguments;
 use super::gate::waits_for;
@@ -17,6 +17,8 @@ enum Doing {
     Starting,
     Thinking,
     Writing,
+    SummingUp,
+    LastWords,
     Tools(Vec<Running>),
     Waiting(Instant),
     AskingHooks(&'static str),
@@ -78,7 +80,12 @@ impl Tracker {
             Entry::RunStarted(entry) => self.given(&entry.policy),
             Entry::ModelCalled(entry) => {
                 self.turn = entry.turn;
-                self.now(Doing::Thinking);
+                match entry.purpose {
+                    Purpose::Turn => self.now(Doing::Thinking),
+                    Purpose::Summary => self.now(Doing::SummingUp),
+                    // This is what the stop waits for.
+                    Purpose::WrapUp => self.doing = Doing::LastWords,
+                }
             }
             Entry::AssistantMessage(entry) => {
                 let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
@@ -101,7 +108,8 @@ impl Tracker {
                 self.cost = self.cost.map(|cost| cost + entry.cost.unwrap_or_default());
             }
             Entry::Resumed(entry) => self.turns_max = entry.turns_max.unwrap_or(self.turns_max),
-            Entry::StopRequested(_) => self.doing = Doing::Stopping,
+            Entry::StopRequested(_) | Entry::WrappedUp(_) => self.doing = Doing::Stopping,
+            Entry::Compacted(_) => self.gated(Doing::Starting),
             Entry::StopVerdicts(_) => self.now(Doing::Starting),
             Entry::HooksAsked(entry) => self.gated(Doing::AskingHooks(waits_for(&entry.about))),
             Entry::ApprovalRequested(_) => self.gated(Doing::AskingSomebody),
@@ -111,8 +119,6 @@ impl Tracker {
             | Entry::UserMessage(_)
             | Entry::SystemItem(_)
             | Entry::TurnEnded(_)
-            | Entry::Compacted(_)
-            | Entry::WrappedUp(_)
             | Entry::Snapshot(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetExhausted(_)
@@ -123,6 +129,9 @@ impl Tracker {
 
     /// Takes in that an answer has begun.
     pub(super) fn hear(&mut self, kind: DeltaKind) {
+        if matches!(self.doing, Doing::SummingUp | Doing::LastWords) {
+            return;
+        }
         self.now(match kind {
             DeltaKind::Text => Doing::Writing,
             DeltaKind::Thinking => Doing::Thinking,
@@ -183,6 +192,8 @@ impl Tracker {
             Doing::Starting => "working".to_owned(),
             Doing::Thinking => "thinking".to_owned(),
             Doing::Writing => "writing".to_owned(),
+            Doing::SummingUp => "summing up".to_owned(),
+            Doing::LastWords => "saying how far it is".to_owned(),
             Doing::Tools(all) => running(all),
             Doing::Waiting(until) => {
                 format!("waiting {}", whole_seconds(ms(until.saturating_duration_since(Instant::now()))))

@@ -233,6 +233,11 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
+    /// Whether `key` was given anywhere.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        self.given.contains_key(key)
+    }
+
     /// Where `key` was given.
     pub(crate) fn source(&self, key: &str) -> Source {
         self.given.get(key).map_or(Source::Default, |given| given.source.clone())

@@ -10,7 +10,11 @@ use super::{Named, Settings, Trace};
 /// The tables in the order in which people read them, each with a sentence.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("agent", "Who works."),
-    ("budget", "What a run may spend at most, over all its interruptions and resumes. At a limit it rests."),
+    (
+        "budget",
+        "What a run may spend at most, over all its interruptions and resumes. At a limit it rests, once the agent has \
+         said how far it has come. That is within the limit too: the last part of each is kept for it.",
+    ),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
     (
         "permissions",
@@ -42,8 +46,8 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.limits.turns_max = small(n) },
         otherwise: Otherwise::Is("40"),
         example: "40",
-        words: "Turns an agent may take: model calls, each with the tool calls it asks for. When they are used up \
-                it rests.",
+        words: "Turns an agent may take: model calls, each with the tool calls it asks for. When they are used up it says \
+                how far it has come, which is no turn, and rests.",
         flag: Some("--max-turns"),
         ..agent("max_turns")
     },
@@ -58,7 +62,7 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.output_tokens_max = Some(small(n)) },
         otherwise: Otherwise::Unset("what the model allows"),
         example: "8192",
-        words: "Tokens one answer may have.",
+        words: "Tokens one answer may have; never more than half of the model's window.",
         ..agent("output_tokens_max")
     },
     Setting {
@@ -114,7 +118,8 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.budget.wall_time_ms = Some(ms)),
         otherwise: Otherwise::Unset("no limit"),
         example: r#""2h""#,
-        words: "Time worked on it; time between interruption and resume doesn't count.",
+        words: "Time worked on it; time between interruption and resume doesn't count. The last tenth of it, at most a minute, \
+                is kept for the agent's last words: work ends before.",
         flag: Some("--wall-time"),
         ..budget("wall_time")
     },

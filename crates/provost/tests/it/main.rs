@@ -33,6 +33,8 @@ mod explain;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod long_runs;
+#[cfg(test)]
 mod model_server;
 #[cfg(test)]
 mod models_check;

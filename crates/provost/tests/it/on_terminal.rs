@@ -56,6 +56,12 @@ pub(crate) fn on_terminal(scene: &Scene, args: &[&str], steps: &[(&str, &str)]) 
 
 /// The same for any program; it finds `provost` by the variable `PROVOST`.
 pub(crate) fn program_on_terminal(scene: &Scene, words: &[&str], steps: &[(&str, &str)]) -> Done {
+    let done = raw_on_terminal(scene, words, steps);
+    Done { stdout: console::strip_ansi_codes(&done.stdout).into_owned(), ..done }
+}
+
+/// The same with escape sequences.
+pub(crate) fn raw_on_terminal(scene: &Scene, words: &[&str], steps: &[(&str, &str)]) -> Done {
     let like = scene.command(&[]);
     let mut typist = Command::new("python3");
     typist.args(["-c", TYPIST, &steps.len().to_string()]);
@@ -64,6 +70,6 @@ pub(crate) fn program_on_terminal(scene: &Scene, words: &[&str], steps: &[(&str,
     typist.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
     typist.env("TERM", "xterm").env("PROVOST", like.get_program());
     let mut done = done(&typist.output().unwrap());
-    done.stdout = console::strip_ansi_codes(&done.stdout.replace('\r', "")).into_owned();
+    done.stdout = done.stdout.replace('\r', "");
     done
 }

@@ -175,3 +175,47 @@ fn a_key_may_be_in_a_file() {
     let listed = json(&scene.provost(&["models", "anthropic", "--json"]).stdout);
     assert_eq!(listed["providers"][0]["key"], "there");
 }
+
+/// What stands before every conversation can't be left out: a window must have room for more.
+#[test]
+fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
+    let told = |user: &str, project: &str| {
+        let scene = Scene::new();
+        scene.write("home/.config/provost/config.toml", user);
+        scene.write("work/provost.toml", project);
+        let check = scene.provost(&["check"]);
+        let ran = scene.provost(&["run", "x"]);
+        assert_eq!((check.status, ran.status), (2, 2), "{check:?} {ran:?}");
+        let problem = |text: &str| {
+            let line = text.lines().find(|line| line.starts_with("error: ")).expect("an error").to_owned();
+            // How much prompt and tools take is theirs to say.
+            let is_count = |word: &str| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+            let words = scene.stable(&line).replace(&scene.path("home").display().to_string(), "HOME");
+            let words = words.split(' ').map(|word| if is_count(word) { "N" } else { word });
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let (check, ran) = (problem(&check.stdout), problem(&ran.stderr));
+        assert_eq!(check, ran);
+        check + "\n"
+    };
+    let ollama = "[agent]\nmodel = \"ollama/small\"\n";
+    let tables = [
+        told("[models.\"ollama/small\"]\nwindow_tokens = 4_000\n", ollama),
+        told(
+            "[models.\"ollama/small\"]\nwindow_tokens = 8_192\n",
+            &format!("{ollama}output_tokens_max = 4_096\n"),
+        ),
+    ];
+    expect![[r#"
+        error: /FOLDER/home/.config/provost/config.toml:2:1: models."ollama/small".window_tokens: ollama/small has a window of N tokens, N of them beside an answer; system prompt and tools take about N tokens of each request; it takes a window of at least N
+        error: provost.toml:3:1: agent.output_tokens_max: ollama/small has a window of N tokens, N of them beside an answer; system prompt and tools take about N tokens of each request; e.g. output_tokens_max = N
+    "#]].assert_eq(&tables.concat());
+    let scene = Scene::scripted("window_tokens: 3000\nanswers: [{text: a}]\n");
+    let check = scene.provost(&["check"]);
+    assert_eq!(check.status, 2);
+    let line = check.stdout.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
+    assert!(line.starts_with("error: provost.toml:2:1: agent.model: script:"), "{line}");
+    assert!(line.contains("; it takes a window of at least "), "{line}");
+    let scene = Scene::scripted("window_tokens: 8000\nanswers: [{text: a}]\n");
+    assert_eq!(scene.provost(&["check"]).status, 0);
+}

@@ -167,44 +167,44 @@ fn a_log_is_a_line_an_entry() {
     };
     let lines = of("run") + &of("0");
     expect![[r#"
-        run  run_started         RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work · Repair it
-        run  budget_charged      call 1: 1 000 tokens in, 20 out, $0.00
-        run  budget_charged      call 2: 0 tokens in, 0 out, $0.00
-        run  budget_charged      call 3: 1 100 tokens in, 20 out, $0.00
-        run  budget_charged      call 4: 1 200 tokens in, 20 out, $0.00
-        run  budget_charged      call 5: 1 300 tokens in, 20 out, $0.00
-        run  budget_charged      call 6: 1 400 tokens in, 20 out, $0.00
-        run  ended               completed (verdict PASS)
-        0    session_started     script:/FOLDER/work/agent.yaml with 7 tools
-        0    model_called        turn 1, call 1
-        0    assistant_message   I'll look around.
-        0    tool_started        list_dir
-        0    tool_started        read_file missing.rs
-        0    tool_finished       list_dir (TIME)
-        0    tool_finished       read_file missing.rs (TIME) · `missing.rs` doesn't exist
-        0    turn_ended          turn 1, 2 tool calls
-        0    model_called        turn 2, call 2
-        0    retry               rate limited (429): slow down; again in TIME
-        0    model_called        turn 2, call 3, attempt 2
-        0    assistant_message   asks for 1 tool
-        0    tool_started        update_plan 1/2 repair
-        0    tool_finished       update_plan 1/2 repair (TIME)
-        0    turn_ended          turn 2, 1 tool call
-        0    model_called        turn 3, call 4
-        0    assistant_message   asks for 1 tool
-        0    tool_started        shell echo out; exit 3
-        0    tool_finished       shell echo out; exit 3 (TIME) · exit status 3
-        0    turn_ended          turn 3, 1 tool call
-        0    model_called        turn 4, call 5
-        0    assistant_message   I think I am done. …
-        0    stop_verdicts       stop hooks say no: second look (TIME) · second look: warning: unused
-        0    system_item         sent back to work with the stop hooks' reasons
-        0    turn_ended          turn 4, 0 tool calls
-        0    model_called        turn 5, call 6
-        0    assistant_message   Really done. …
-        0    stop_verdicts       stop hooks agree: second look (TIME)
-        0    turn_ended          turn 5, 0 tool calls
-        0    ended               completed (verdict PASS)
+        run     1  run_started         RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work · Repair it
+        run     3  budget_charged      call 1: 1 000 tokens in, 20 out, $0.00
+        run     5  budget_charged      call 2: 0 tokens in, 0 out, $0.00
+        run     7  budget_charged      call 3: 1 100 tokens in, 20 out, $0.00
+        run     9  budget_charged      call 4: 1 200 tokens in, 20 out, $0.00
+        run    11  budget_charged      call 5: 1 300 tokens in, 20 out, $0.00
+        run    13  budget_charged      call 6: 1 400 tokens in, 20 out, $0.00
+        run    14  ended               completed (verdict PASS)
+        0       1  session_started     script:/FOLDER/work/agent.yaml with 8 tools
+        0       2  model_called        turn 1, call 1
+        0       3  assistant_message   I'll look around.
+        0       4  tool_started        list_dir
+        0       5  tool_started        read_file missing.rs
+        0       6  tool_finished       list_dir (TIME)
+        0       7  tool_finished       read_file missing.rs (TIME) · `missing.rs` doesn't exist
+        0       8  turn_ended          turn 1, 2 tool calls
+        0       9  model_called        turn 2, call 2
+        0      10  retry               rate limited (429): slow down; again in TIME
+        0      11  model_called        turn 2, call 3, attempt 2
+        0      12  assistant_message   asks for 1 tool
+        0      13  tool_started        update_plan 1/2 repair
+        0      14  tool_finished       update_plan 1/2 repair (TIME)
+        0      15  turn_ended          turn 2, 1 tool call
+        0      16  model_called        turn 3, call 4
+        0      17  assistant_message   asks for 1 tool
+        0      18  tool_started        shell echo out; exit 3
+        0      19  tool_finished       shell echo out; exit 3 (TIME) · exit status 3
+        0      20  turn_ended          turn 3, 1 tool call
+        0      21  model_called        turn 4, call 5
+        0      22  assistant_message   I think I am done. …
+        0      23  stop_verdicts       stop hooks say no: second look (TIME) · second look: warning: unused
+        0      24  system_item         sent back to work with the stop hooks' reasons
+        0      25  turn_ended          turn 4, 0 tool calls
+        0      26  model_called        turn 5, call 6
+        0      27  assistant_message   Really done. …
+        0      28  stop_verdicts       stop hooks agree: second look (TIME)
+        0      29  turn_ended          turn 5, 0 tool calls
+        0      30  ended               completed (verdict PASS)
     "#]]
     .assert_eq(&scene.stable(&lines));
 }

@@ -18,7 +18,10 @@ impl SessionState {
             HookSubject::Request { call } => self.told.request = *call,
             HookSubject::Compacted => self.told.compaction_untold = false,
             HookSubject::Prompt { .. } => self.told.goal = self.told.goal || is_goal,
-            HookSubject::Compaction => self.phase = Phase::Compacting(head),
+            HookSubject::Compaction => {
+                self.compactions.is_last_question = self.must_shorten();
+                self.phase = Phase::Compacting(head);
+            }
             HookSubject::TurnEnd { .. } => self.phase = Phase::Wishing(head),
             HookSubject::Call { call } | HookSubject::Approval { call } => {
                 self.stage(call, Stage::Asking(head));
@@ -62,7 +65,9 @@ impl SessionState {
             HookSubject::Result { call, .. } => self.stage(&call, Stage::Done),
             HookSubject::Compaction if counts => {
                 self.compactions.leave = match self.heard(&decided.reports) {
-                    Heard::Deny { hook, reason } => Leave::Refused { hook, reason },
+                    Heard::Deny { hook, reason } => {
+                        Leave::Refused { hook, reason, is_last: self.compactions.is_last_question }
+                    }
                     Heard::Pause { .. } | Heard::Abort { .. } => Leave::Unasked,
                     Heard::Free | Heard::Allow | Heard::Ask(_) => Leave::Given,
                 };

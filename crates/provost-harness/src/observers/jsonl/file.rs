@@ -10,7 +10,7 @@ const HELD_BYTES_MAX: usize = 64 * 1024;
 /// Why lines couldn't be written.
 #[derive(Debug, thiserror::Error)]
 #[error("can't write the trace {path}: {lines} lines are dropped", path = path.display())]
-pub(super) struct TraceError {
+pub(super) struct FileError {
     path: PathBuf,
     lines: usize,
     #[source]
@@ -32,7 +32,7 @@ impl LineFile {
     }
 
     /// Puts `line` behind the others; writes them when enough have come together.
-    pub(super) fn add(&mut self, line: &str) -> Result<(), TraceError> {
+    pub(super) fn add(&mut self, line: &str) -> Result<(), FileError> {
         self.held.extend_from_slice(line.as_bytes());
         self.held.push(b'\n');
         self.lines += 1;
@@ -40,7 +40,7 @@ impl LineFile {
     }
 
     /// Writes what is held back, or drops it where that can't be done.
-    pub(super) fn flush(&mut self) -> Result<(), TraceError> {
+    pub(super) fn flush(&mut self) -> Result<(), FileError> {
         if self.held.is_empty() {
             return Ok(());
         }
@@ -52,7 +52,7 @@ impl LineFile {
         self.held.clear();
         // One very long line isn't kept room for.
         self.held.shrink_to(2 * HELD_BYTES_MAX);
-        written.map_err(|source| TraceError { path: self.path.clone(), lines, source })
+        written.map_err(|source| FileError { path: self.path.clone(), lines, source })
     }
 
     fn write(&mut self) -> io::Result<()> {

@@ -1,6 +1,8 @@
 //! One agent's part: the sums of its session's log, and what they come to.
 
-use provost_event::{AgentPolicy, Entry, HookMoment, HookPolicy, Permission, Record, Seq, SessionId};
+use provost_event::{
+    AgentPolicy, Entry, HookMoment, HookPolicy, Permission, Purpose, Record, Seq, SessionId,
+};
 use serde::Serialize;
 
 use super::approvals::ApprovalSums;
@@ -19,6 +21,8 @@ pub(super) struct AgentSums {
     head: Seq,
     policy: AgentPolicy,
     calls: Calls,
+    /// Model calls that weren't for a turn.
+    asides: Vec<u32>,
     counters: CounterSums,
     stop_hooks: StopHookSums,
     hooks: HookSums,
@@ -74,6 +78,7 @@ impl AgentSums {
             session,
             head: Seq::START,
             calls: Calls::new(&policy),
+            asides: Vec::new(),
             counters: CounterSums::new(policy.limits),
             stop_hooks: StopHookSums::new(&policy),
             hooks: HookSums::new(&policy),
@@ -91,6 +96,11 @@ impl AgentSums {
         self.session
     }
 
+    /// Model calls for summaries and last words.
+    pub(super) fn asides(&self) -> &[u32] {
+        &self.asides
+    }
+
     pub(super) fn add(&mut self, record: &Record) {
         let entry = &record.entry;
         self.head = record.seq;
@@ -99,6 +109,7 @@ impl AgentSums {
         self.hooks.add(record.seq, entry, &self.policy.hooks);
         self.approvals.add((record.seq, record.at), entry);
         match entry {
+            Entry::ModelCalled(called) if called.purpose != Purpose::Turn => self.asides.push(called.call),
             Entry::StopVerdicts(verdicts) => self.stop_hooks.add(verdicts),
             Entry::PermissionDecided(decided) => self.rules.ruled(decided),
             Entry::ApprovalResolved(resolved) => self.rules.resolved(resolved),

@@ -1,6 +1,6 @@
 //! How the budget of a run fared, told by the run's own log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::RunState;
 use provost_event::{
@@ -8,8 +8,12 @@ use provost_event::{
     Price,
 };
 
+use super::agent::AgentSums;
 use super::limits::{Count, Limit, Reserved, Unit};
 use super::say::Standing;
+
+/// What a limit keeps back for last words, besides what the conversation takes.
+const LAST_WORDS_TOKENS: u64 = 512;
 
 /// The sums of a run's log.
 #[derive(Default)]
@@ -18,6 +22,8 @@ pub(super) struct BudgetSums {
     budget: Budget,
     /// What each agent thinks with.
     models: BTreeMap<u32, ModelPolicy>,
+    /// Calls for summaries and last words, whose answers are short anyway.
+    asides: BTreeSet<(u32, u32)>,
     tokens: Account,
     money: Account,
     wall_time: Count,
@@ -52,8 +58,12 @@ impl Account {
 }
 
 impl BudgetSums {
-    pub(super) fn new(models: BTreeMap<u32, ModelPolicy>) -> Self {
-        Self { models, ..Self::default() }
+    /// Before the run's log; the agents' are summed up.
+    pub(super) fn of(agents: &[AgentSums]) -> Self {
+        let models = agents.iter().map(|agent| (agent.session().agent, agent.policy().model.clone()));
+        let asides =
+            agents.iter().flat_map(|agent| agent.asides().iter().map(|call| (agent.session().agent, *call)));
+        Self { models: models.collect(), asides: asides.collect(), ..Self::default() }
     }
 
     pub(super) fn add(&mut self, entry: &Entry) {
@@ -87,11 +97,9 @@ impl BudgetSums {
     fn reserved(&mut self, entry: &BudgetReserved) {
         let agent = entry.session.agent;
         let wanted = self.models.get(&agent).map_or(u32::MAX, |model| model.output_tokens_max);
-        let output = u64::from(entry.output_tokens_max);
-        if entry.output_tokens_max < wanted {
-            let input = entry.tokens.saturating_sub(output);
-            let taken = self.tokens.used.saturating_add(self.tokens.reserved).saturating_add(input);
-            let by_tokens = self.budget.tokens.is_some_and(|limit| limit.saturating_sub(taken) == output);
+        let is_turn = !self.asides.contains(&(agent, entry.call));
+        if is_turn && entry.output_tokens_max < wanted {
+            let by_tokens = self.is_lowered_by_tokens(entry);
             let account = if by_tokens { &mut self.tokens } else { &mut self.money };
             account.sums.lowered += 1;
         }
@@ -100,6 +108,20 @@ impl BudgetSums {
         self.tokens.reserve(entry.tokens);
         self.money.reserve(entry.cost.0);
         self.open.insert((agent, entry.call), (entry.tokens, entry.cost));
+    }
+
+    /// Whether it was the limit of tokens that lowered an answer's cap: to what it leaves, or to half of what it leaves
+    /// besides last words. Where only one limit is set it was that.
+    fn is_lowered_by_tokens(&self, entry: &BudgetReserved) -> bool {
+        let Some(limit) = self.budget.tokens else { return false };
+        if self.budget.money.is_none() || self.price(entry.session.agent).is_none() {
+            return true;
+        }
+        let output = u64::from(entry.output_tokens_max);
+        let input = entry.tokens.saturating_sub(output);
+        let taken = self.tokens.used.saturating_add(self.tokens.reserved).saturating_add(input);
+        let left = limit.saturating_sub(taken);
+        left == output || left.saturating_sub(input).saturating_sub(LAST_WORDS_TOKENS) / 2 == output
     }
 
     fn charged(&mut self, entry: &BudgetCharged) {

@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use provost_event::{
-    AgentPolicy, AssistantMessage, Block, Dimension, Entry, ErrorClass, HookMoment, ItemKind, Limits,
-    Outcome, PauseReason, ResumeCause, Resumed, RetryCause, StopHookVerdict, StopReason, StopReport,
-    StopVerdicts, ToolFinished, ToolStatus,
+    AgentPolicy, AssistantMessage, Block, CompactionKind, Dimension, Entry, ErrorClass, HookMoment, ItemKind,
+    Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed, RetryCause, StopHookVerdict,
+    StopReason, StopReport, StopVerdicts, ToolFinished, ToolStatus,
 };
 
 use super::calls::Calls;
@@ -69,11 +69,11 @@ impl CounterSums {
 
     pub(super) fn add(&mut self, entry: &Entry, calls: &Calls) {
         match entry {
-            Entry::ModelCalled(called) => {
-                self.turns.reaches(called.turn);
-                self.turns.asked();
-                self.attempts.reaches(called.attempt);
+            Entry::ModelCalled(called) => self.called(called),
+            Entry::Compacted(compacted) if compacted.how == CompactionKind::Summary => {
+                self.now.failed_attempts = 0;
             }
+            Entry::WrappedUp(_) => self.now.failed_attempts = 0,
             Entry::AssistantMessage(answer) => self.answered(answer),
             Entry::Retry(retry) => self.retried(&retry.cause),
             Entry::SystemItem(item) => self.told(item.item),
@@ -85,6 +85,17 @@ impl CounterSums {
             Entry::Ended(ended) => self.rests(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed),
             _ => {}
+        }
+    }
+
+    /// Only a turn's call is one more turn, and only last words aren't tried again.
+    fn called(&mut self, called: &ModelCalled) {
+        if called.purpose == Purpose::Turn {
+            self.turns.reaches(called.turn);
+            self.turns.asked();
+        }
+        if called.purpose != Purpose::WrapUp {
+            self.attempts.reaches(called.attempt);
         }
     }
 
@@ -114,7 +125,13 @@ impl CounterSums {
                 self.empty_answers.asked();
                 self.empty_answers.reaches(self.now.empty_answers);
             }
-            RetryCause::UselessSummary { .. } => self.now.failed_attempts = 0,
+            RetryCause::UselessSummary { why } => {
+                let attempts = self.now.failed_attempts + 1;
+                if attempts >= self.limits.attempts_max && is_last_of(attempts, why) {
+                    self.attempts.asked_and(true);
+                }
+                self.now.failed_attempts = 0;
+            }
             RetryCause::Interrupted | RetryCause::Compacted => {}
         }
     }
@@ -190,7 +207,7 @@ impl CounterSums {
     /// A model call has failed for good: which of two limits it was, the message tells where both were reached.
     fn failed(&mut self, class: ErrorClass, message: &str) {
         let attempts = self.now.failed_attempts + 1;
-        let tried = message.contains(&format!("(after {attempts} attempts)"));
+        let tried = is_last_of(attempts, message);
         if class == ErrorClass::Nonsense && self.now.empty_answers >= self.limits.empty_answers_max && !tried
         {
             self.empty_answers.asked_and(true);
@@ -241,4 +258,9 @@ impl CounterSums {
             of(self.stop_blocks, "stop_blocks", set.stop_blocks_max, no_block),
         ]
     }
+}
+
+/// Whether a failure's message says that it was tried so often.
+fn is_last_of(attempts: u32, message: &str) -> bool {
+    message.contains(&format!("(after {attempts} attempts)"))
 }

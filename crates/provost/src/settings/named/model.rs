@@ -48,7 +48,9 @@ pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
         kind: Kind::Count { min: 1_000, max: TOKENS_MAX, put: |table, n| table.window_tokens = Some(n) },
         otherwise: Otherwise::Unset("as built in, else unknown"),
         example: "128_000",
-        words: "Tokens that fit a request and its answer.",
+        words: "Tokens that fit a request and its answer. A conversation is kept within it: at 70 % of what an answer leaves \
+                of it old results become a line each, at 85 % the model sums up, and a rule shortens what is still too \
+                long. Where it isn't known, that is done when the provider says that a request is too long.",
         ..field("window_tokens")
     },
     Setting {
@@ -57,9 +59,9 @@ pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
             max: 1_000_000,
             put: |table, n| table.output_tokens_max = u32::try_from(n).ok(),
         },
-        otherwise: Otherwise::Unset("as built in, else 8192"),
+        otherwise: Otherwise::Unset("as built in, else 8192, at most a quarter of the window"),
         example: "16_384",
-        words: "Tokens that an answer may have.",
+        words: "Tokens that an answer may have; never more than half of the window.",
         ..field("output_tokens_max")
     },
     Setting {

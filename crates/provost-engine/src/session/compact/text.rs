@@ -1,0 +1,121 @@
+//! What stands for the part of a conversation that is left out, and what the model is asked for it.
+
+use crate::session::SessionState;
+use crate::tokens::tokens_of;
+
+/// Parts of the room in hundredths that the parts of a summary may take: what people said, one of them, the state of
+/// tools, the files that were written, and an earlier summary in one by rule.
+const SAID: u64 = 12;
+const SAID_ONCE: u64 = 6;
+const MEMORIES: u64 = 25;
+const WRITTEN: u64 = 6;
+const WORDS: u64 = 12;
+
+/// What stands before the model's own words in a summary.
+const WORDS_BEGIN: &str = "\nWhat has happened, in your own words:\n";
+
+/// The model's own words in `summary`.
+fn words_of(summary: &str) -> &str {
+    summary.rsplit_once(WORDS_BEGIN).map_or("", |(_, words)| words)
+}
+
+impl SessionState {
+    /// What the model is asked when it shall sum up.
+    pub(in crate::session) fn summary_question(&self) -> String {
+        "Your conversation is about to be shortened: its older part will be left out, and what you answer now will \
+         stand for it. The goal, what people said, your plan and the newest turns stay as they are. Call no tool. \
+         Write down, briefly and exactly, whatever you will need to go on: decisions and their reasons, what is \
+         done and what is still open, files that matter with what you know of them, commands that work, what failed \
+         and why, names and values that you can't look up again."
+            .to_owned()
+    }
+
+    /// What stands for everything up to `through`, in the model's `words`.
+    pub(super) fn summary_text(&self, through: provost_event::Seq, words: &str) -> String {
+        // Whoever repeats an earlier summary mustn't seem to begin a new one in the middle.
+        let words = words.replace(WORDS_BEGIN.trim(), "");
+        format!("{}{WORDS_BEGIN}{}", self.kept_text(through), words.trim())
+    }
+
+    /// What stands for everything up to `through`, by rule.
+    pub(super) fn rule_text(&self, through: provost_event::Seq) -> String {
+        let mut text = self.kept_text(through);
+        let words = shortened(words_of(&self.compactions.summary), self.part(WORDS));
+        if !words.is_empty() {
+            text.push_str(WORDS_BEGIN);
+            text.push_str(&words);
+        }
+        text
+    }
+
+    /// What stays of everything up to `through` whoever sums it up: the goal, what people said, the state of tools,
+    /// and the files that were written.
+    fn kept_text(&self, through: provost_event::Seq) -> String {
+        let (turns, calls) = (self.counters.turns_ended, self.counters.tool_calls);
+        let look = if self.tool("recall").is_some() { " `recall` shows what was left out." } else { "" };
+        let mut text = format!(
+            "The older part of this conversation, up to entry {through} of its log, is left out here ({turns} turns \
+             and {calls} tool calls so far; files and results of that work are as they were left).{look}\n\n\
+             The goal, as it was given:\n{}\n",
+            self.goal
+        );
+        let said = self.said.iter().map(|words| shortened(words, self.part(SAID_ONCE)));
+        let said = newest(said.collect(), self.part(SAID), "[… earlier words are left out …]");
+        if !said.is_empty() {
+            text.push_str("\nSaid since then:\n");
+            said.iter().for_each(|said| text.push_str(&format!("{said}\n")));
+        }
+        let mut left = self.part(MEMORIES);
+        for (tool, memory) in &self.memories {
+            let memory = shortened(memory.text(), left);
+            left = left.saturating_sub(tokens_of(&memory));
+            text.push_str(&format!("\nState of `{tool}`: {memory}\n"));
+        }
+        let written = newest(self.written.iter().cloned().collect(), self.part(WRITTEN), "…");
+        if !written.is_empty() {
+            text.push_str(&format!("\nFiles written: {}\n", written.join(", ")));
+        }
+        text.push_str(&images_note(self.context.images_through(through)));
+        text
+    }
+}
+
+/// The last ones of `texts` that have at most so many tokens together, with `mark` in place of those before.
+fn newest(texts: Vec<String>, tokens_max: u64, mark: &str) -> Vec<String> {
+    let mut left = tokens_max;
+    let mut found = Vec::new();
+    for text in texts.into_iter().rev() {
+        let Some(rest) = left.checked_sub(tokens_of(&text).saturating_add(1)) else {
+            found.push(mark.to_owned());
+            break;
+        };
+        left = rest;
+        found.push(text);
+    }
+    found.reverse();
+    found
+}
+
+/// The beginning of `text` that has at most so many tokens, with a mark behind it where that isn't all.
+fn shortened(text: &str, tokens_max: u64) -> String {
+    let mut begin = text;
+    loop {
+        let tokens = tokens_of(begin);
+        if tokens <= tokens_max {
+            break;
+        }
+        let bytes = u128::try_from(begin.len()).unwrap_or(u128::MAX);
+        let bytes = bytes * u128::from(tokens_max) / u128::from(tokens);
+        let bytes = usize::try_from(bytes).unwrap_or_default();
+        begin = begin.get(..begin.floor_char_boundary(bytes)).unwrap_or_default();
+    }
+    if begin.len() == text.len() { text.to_owned() } else { format!("{begin} […]") }
+}
+
+/// What is said of `count` pictures that are left out.
+fn images_note(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => format!("\nPictures left out with it: {count}. Those in files can be read again.\n"),
+    }
+}

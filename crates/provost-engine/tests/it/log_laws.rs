@@ -1,0 +1,134 @@
+//! The laws of a session's log, checked entry by entry.
+
+use std::collections::{HashMap, HashSet};
+
+use provost_event::{
+    AgentPolicy, AsideCall, Block, CallId, Compacted, CompactionKind, Entry, ModelCalled, Purpose, Record,
+};
+
+/// What the entries up to now say that the laws look at.
+#[derive(Debug, Default)]
+pub(crate) struct LogLaws {
+    asked: Vec<CallId>,
+    finished: Vec<CallId>,
+    started: HashSet<CallId>,
+    turns_max: u32,
+    /// Somebody's answer, or a hook's, may have changed the order of results, and let it rest amid calls.
+    amid_calls: bool,
+    has_ended: bool,
+    /// Tokens that a request may have, if the model's window is known.
+    room: Option<u64>,
+    purposes: HashMap<u32, Purpose>,
+    /// Nothing has been said and no model called since the last emergency compaction.
+    is_just_shortened: bool,
+}
+
+impl LogLaws {
+    /// Takes in the next entry; `request_tokens` is what the session estimated its last request at.
+    pub(crate) fn see(&mut self, record: &Record, request_tokens: u64) {
+        assert!(!self.has_ended, "something after the end");
+        match &record.entry {
+            Entry::SessionStarted(started) => {
+                self.turns_max = started.policy.limits.turns_max;
+                self.room = room(&started.policy);
+            }
+            Entry::Resumed(resumed) => {
+                self.turns_max = self.turns_max.max(resumed.turns_max.unwrap_or(0));
+            }
+            Entry::AssistantMessage(answer) => {
+                self.results_are_complete("an answer");
+                assert_eq!(
+                    self.purposes.get(&answer.call),
+                    Some(&Purpose::Turn),
+                    "an aside in the conversation"
+                );
+                self.asked.extend(answer.content.iter().filter_map(|block| match block {
+                    Block::ToolCall(call) => Some(call.id.clone()),
+                    _ => None,
+                }));
+            }
+            Entry::ToolStarted(start) => {
+                assert!(self.started.insert(start.call.clone()) || start.again, "started twice unsaid");
+            }
+            Entry::ToolFinished(end) => self.finished(&end.call),
+            Entry::ModelCalled(called) => self.called(called, request_tokens),
+            Entry::Compacted(compacted) => self.compacted(compacted),
+            Entry::WrappedUp(wrapped) => self.is_aside(wrapped.call.as_ref(), Purpose::WrapUp),
+            Entry::UserMessage(_) | Entry::SystemItem(_) => self.is_just_shortened = false,
+            Entry::ApprovalRequested(_) | Entry::HooksDecided(_) => self.amid_calls = true,
+            Entry::Ended(_) => {
+                self.results_are_complete("an end");
+                self.has_ended = true;
+            }
+            Entry::Paused(_) if self.asked.len() != self.finished.len() => {
+                assert!(self.amid_calls, "a rest before all calls have a result");
+            }
+            _ => {}
+        }
+    }
+
+    fn results_are_complete(&self, before: &str) {
+        assert_eq!(self.asked.len(), self.finished.len(), "{before} before all calls have a result");
+    }
+
+    fn finished(&mut self, call: &CallId) {
+        assert!(!self.finished.contains(call), "one result each");
+        assert!(self.asked.contains(call), "a result of no call");
+        if !self.amid_calls {
+            assert_eq!(self.asked.get(self.finished.len()), Some(call), "results in the order of the calls");
+        }
+        self.finished.push(call.clone());
+    }
+
+    fn called(&mut self, called: &ModelCalled, request_tokens: u64) {
+        if called.purpose != Purpose::WrapUp {
+            self.results_are_complete("a model call");
+        }
+        // Last words open no turn.
+        assert!(called.turn <= self.turns_max, "turn {} of {}", called.turn, self.turns_max);
+        if let Some(room) = self.room {
+            // The question for an aside comes besides.
+            let most = if called.purpose == Purpose::Turn { room * 95 / 100 } else { room };
+            assert!(
+                request_tokens <= most,
+                "{request_tokens} tokens for {:?}, room for {most}",
+                called.purpose
+            );
+        }
+        assert!(self.purposes.insert(called.call, called.purpose).is_none(), "two calls of one number");
+        self.is_just_shortened = false;
+    }
+
+    fn compacted(&mut self, compacted: &Compacted) {
+        let (before, after) = (compacted.tokens_before, compacted.tokens_after);
+        assert!(after < before, "{before} → {after} tokens by {:?}", compacted.how);
+        match compacted.how {
+            CompactionKind::Trim => {}
+            CompactionKind::Summary => {
+                self.is_aside(compacted.call.as_ref(), Purpose::Summary);
+                assert!(after * 100 <= before * 95, "a summary frees something");
+            }
+            CompactionKind::Emergency => {
+                assert!(!self.is_just_shortened, "two by rule with nothing new in between");
+                self.is_just_shortened = true;
+                assert!(
+                    self.room.is_none_or(|room| after * 100 <= room * 95),
+                    "{after} tokens of {:?}",
+                    self.room
+                );
+            }
+        }
+    }
+
+    fn is_aside(&self, call: Option<&AsideCall>, purpose: Purpose) {
+        let found = call.map(|call| self.purposes.get(&call.call));
+        assert!(found.is_none_or(|found| found == Some(&purpose)), "an aside call of another purpose");
+    }
+}
+
+/// Tokens that a request may have: the window less the answer's cap, which is at most half of it.
+pub(crate) fn room(policy: &AgentPolicy) -> Option<u64> {
+    let model = &policy.model;
+    let window = model.window_tokens?;
+    Some(window - u64::from(model.output_tokens_max).min(window / 2))
+}

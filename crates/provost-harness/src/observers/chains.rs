@@ -1,0 +1,31 @@
+//! Where the agents of a run stand.
+
+use std::collections::HashMap;
+
+use provost_event::{ActorKey, ChainContext, Entry, Record, SessionId};
+
+/// The agents whose beginning was told.
+#[derive(Debug, Default)]
+pub(super) struct Chains(HashMap<SessionId, ChainContext>);
+
+impl Chains {
+    /// Takes in what `record` says of it.
+    pub(super) fn learn(&mut self, record: &Record) {
+        if let (ActorKey::Session(session), Entry::SessionStarted(started)) = (record.actor, &record.entry) {
+            self.0.insert(session, ChainContext::of(session, started));
+        }
+    }
+
+    /// The place of `actor`. An agent other than the root whose beginning wasn't told counts as the root's.
+    pub(super) fn of(&self, actor: ActorKey) -> ChainContext {
+        let run = actor.run();
+        let place = ChainContext::root(run);
+        match actor {
+            ActorKey::Session(session) => self.0.get(&session).copied().unwrap_or_else(|| {
+                let root = SessionId::root(run);
+                if session == root { place } else { ChainContext { parent: Some(root), depth: 1, ..place } }
+            }),
+            ActorKey::Run(_) => place,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Names for what begins and ends in a run, and which of them an event belongs to.
+
+use std::collections::HashMap;
+
+use provost_event::{ActorKey, Entry, RunId, SessionId};
+
+use crate::{Observed, ObservedBody};
+
+/// How far the agents of a run have come.
+#[derive(Debug)]
+pub(super) struct Spans {
+    run: RunId,
+    agents: HashMap<SessionId, Agent>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Agent {
+    turn: u32,
+    call: u32,
+}
+
+impl Spans {
+    pub(super) fn new(run: RunId) -> Self {
+        Self { run, agents: HashMap::new() }
+    }
+
+    /// The span that `event` belongs to, and the one that this belongs to. A span is named by its parent's name, a
+    /// slash, and its own; runs and agents have names of their own.
+    pub(super) fn place(&mut self, event: &Observed) -> (String, Option<String>) {
+        let ActorKey::Session(session) = event.actor else { return (self.run.to_string(), None) };
+        let agent = self.agent(session, &event.body);
+        let turn = format!("{session}/turn-{}", agent.turn);
+        let (span, parent_span) = match part(event) {
+            Part::Agent => {
+                let above = event.chain.parent.map(|parent| parent.to_string());
+                (session.to_string(), above.unwrap_or_else(|| self.run.to_string()))
+            }
+            Part::Turn => (turn, session.to_string()),
+            Part::Call => (format!("{turn}/llm-{}", agent.call), turn),
+            Part::Tool(call) => (format!("{turn}/tool-{call}"), turn),
+        };
+        (span, Some(parent_span))
+    }
+
+    /// How far `session` has come once this has happened to it.
+    fn agent(&mut self, session: SessionId, body: &ObservedBody) -> Agent {
+        let agent = self.agents.entry(session).or_default();
+        if let ObservedBody::Entry(record) = body
+            && let Entry::ModelCalled(called) = &record.entry
+        {
+            *agent = Agent { turn: called.turn, call: called.call };
+        }
+        *agent
+    }
+}
+
+/// What an event is about.
+enum Part {
+    Agent,
+    Turn,
+    Call,
+    Tool(String),
+}
+
+fn part(event: &Observed) -> Part {
+    use crate::ObservedKind as Kind;
+    let entry = match &event.body {
+        ObservedBody::Delta(_) => return Part::Call,
+        ObservedBody::Entry(record) => &record.entry,
+    };
+    match (event.kind, entry) {
+        (_, Entry::ToolStarted(started)) => Part::Tool(started.call.to_string()),
+        (_, Entry::ToolFinished(finished)) => Part::Tool(finished.call.to_string()),
+        (_, Entry::PermissionDecided(decided)) => Part::Tool(decided.call.to_string()),
+        (_, Entry::ApprovalRequested(asked)) => Part::Tool(asked.call.to_string()),
+        (Kind::LlmStart | Kind::LlmEnd, _) => Part::Call,
+        (Kind::SessionStart | Kind::SessionEnd, _) => Part::Agent,
+        _ => Part::Turn,
+    }
+}

@@ -1,0 +1,267 @@
+//! What a tool may read of its session's log: what the model was shown of it or said itself, and nothing else.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use provost_event::{
+    ActorKey, AssistantMessage, Block, EffectId, Entry, Image, Record, Seq, ToolCall, ToolFinished,
+};
+use tokio::sync::OnceCell;
+
+use crate::{Home, HomeError};
+
+/// Entries looked at in one go, shown or not: what is held in memory at a time.
+const STRETCH_ENTRIES: u64 = 128;
+
+/// The conversation of one session, from its goal to the model call that led to the tool call which reads it. Cheap to
+/// clone.
+///
+/// It has what [`Transcript`](crate::Transcript) has, as it was at first, but for reasoning: goal, words, answers with
+/// their calls, results, reminders, summaries. What hooks, permissions and limits put into the log isn't in it, nor
+/// what came after that model call: the model may yet be kept from seeing it.
+#[derive(Clone, Default)]
+pub struct SessionLog(Option<Arc<Source>>);
+
+struct Source {
+    home: Arc<dyn Home>,
+    call: EffectId,
+    end: OnceCell<Seq>,
+}
+
+/// A piece of a log.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    /// Its first entry; what is older stands before it.
+    pub from: Seq,
+    /// What the model was shown or said in it, in order.
+    pub shown: Vec<Shown>,
+}
+
+impl Stretch {
+    /// Whether nothing stands before it.
+    #[must_use]
+    pub const fn is_first(&self) -> bool {
+        self.from.0 <= 1
+    }
+}
+
+impl SessionLog {
+    /// A log without entries.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self(None)
+    }
+
+    /// The log of the session whose tool call has the effect `call`. Nothing is read yet.
+    #[must_use]
+    pub fn of(home: Arc<dyn Home>, call: EffectId) -> Self {
+        Self(Some(Arc::new(Source { home, call, end: OnceCell::new() })))
+    }
+
+    /// The newest entries before `until`: 128 of them, shown or not, or as many as there are. An `until` behind what
+    /// the model has been shown is taken for its end.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub async fn before(&self, until: Seq) -> Result<Stretch, HomeError> {
+        let Some(source) = &self.0 else { return Ok(Stretch { from: Seq::START, shown: Vec::new() }) };
+        let end = *source.end.get_or_try_init(|| source.find_end()).await?;
+        let until = until.min(end);
+        let from = start_before(until);
+        let records = source.records(from, until).await?;
+        Ok(Stretch { from, shown: records.into_iter().filter_map(Shown::of).collect() })
+    }
+}
+
+impl fmt::Debug for SessionLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SessionLog").field(&self.0.as_ref().map(|source| source.call)).finish()
+    }
+}
+
+/// The first entry of the stretch that ends before `until`.
+fn start_before(until: Seq) -> Seq {
+    Seq(until.0.saturating_sub(STRETCH_ENTRIES).max(1))
+}
+
+impl Source {
+    /// The model call that the tool call is part of the answer to.
+    async fn find_end(&self) -> Result<Seq, HomeError> {
+        let mut until = self.call.seq;
+        while until.0 > 1 {
+            let from = start_before(until);
+            let records = self.records(from, until).await?;
+            let is_model_call = |record: &&Arc<Record>| matches!(record.entry, Entry::ModelCalled(_));
+            if let Some(called) = records.iter().rfind(is_model_call) {
+                return Ok(called.seq);
+            }
+            until = from;
+        }
+        Ok(Seq::START)
+    }
+
+    /// The records from `from` to before `until`. A home may give fewer at a time than it is asked for.
+    async fn records(&self, from: Seq, until: Seq) -> Result<Vec<Arc<Record>>, HomeError> {
+        let key: ActorKey = self.call.actor;
+        let mut records = Vec::new();
+        let mut next = from;
+        while next < until {
+            let missing = usize::try_from(until.0.saturating_sub(next.0)).unwrap_or(usize::MAX);
+            let more = self.home.read(key, Seq(next.0.saturating_sub(1)), missing).await?;
+            let Some(last) = more.last() else { break };
+            next = last.seq.next();
+            records.extend(more);
+        }
+        Ok(records)
+    }
+}
+
+/// An entry that the model was shown, or that has what it said.
+#[derive(Debug, Clone)]
+pub struct Shown(Arc<Record>);
+
+/// One thing said in an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said<'a> {
+    /// The tool that it is a call or a result of, if it is one.
+    pub tool: Option<&'a str>,
+    /// The words; of a call, the arguments as the model wrote them.
+    pub text: Cow<'a, str>,
+}
+
+impl Shown {
+    fn of(record: Arc<Record>) -> Option<Self> {
+        let is_shown = match &record.entry {
+            Entry::SessionStarted(_)
+            | Entry::UserMessage(_)
+            | Entry::SystemItem(_)
+            | Entry::AssistantMessage(_)
+            | Entry::ToolFinished(_) => true,
+            Entry::Compacted(compacted) => !compacted.through.is_start(),
+            Entry::RunStarted(_)
+            | Entry::ModelCalled(_)
+            | Entry::Retry(_)
+            | Entry::HooksAsked(_)
+            | Entry::HooksDecided(_)
+            | Entry::PermissionDecided(_)
+            | Entry::ApprovalRequested(_)
+            | Entry::ApprovalResolved(_)
+            | Entry::ToolStarted(_)
+            | Entry::TurnEnded(_)
+            | Entry::WrappedUp(_)
+            | Entry::Snapshot(_)
+            | Entry::StopVerdicts(_)
+            | Entry::BudgetReserved(_)
+            | Entry::BudgetCharged(_)
+            | Entry::BudgetExhausted(_)
+            | Entry::StopRequested(_)
+            | Entry::Paused(_)
+            | Entry::Resumed(_)
+            | Entry::Ended(_) => false,
+        };
+        is_shown.then_some(Self(record))
+    }
+
+    /// The entry's number.
+    #[must_use]
+    pub fn entry(&self) -> Seq {
+        self.0.seq
+    }
+
+    /// Who said it, in words for the model.
+    #[must_use]
+    pub fn who(&self) -> String {
+        match &self.0.entry {
+            Entry::SessionStarted(_) => "the goal".to_owned(),
+            Entry::UserMessage(message) => format!("said by {}", message.by),
+            Entry::SystemItem(_) => "a reminder".to_owned(),
+            Entry::AssistantMessage(_) => "said by you".to_owned(),
+            Entry::ToolFinished(finished) if finished.status.is_error() => {
+                format!("failed call of `{}`", finished.tool)
+            }
+            Entry::ToolFinished(finished) => format!("result of `{}`", finished.tool),
+            Entry::Compacted(compacted) => format!("a summary up to entry {}", compacted.through),
+            _ => String::new(),
+        }
+    }
+
+    /// What is said in it, in order.
+    #[must_use]
+    pub fn said(&self) -> Vec<Said<'_>> {
+        match &self.0.entry {
+            Entry::SessionStarted(started) => vec![words(&started.goal)],
+            Entry::UserMessage(message) => message.content.iter().filter_map(said_in).collect(),
+            Entry::SystemItem(item) => vec![words(&item.body)],
+            Entry::AssistantMessage(AssistantMessage { content, .. }) => {
+                content.iter().filter_map(said_in).collect()
+            }
+            Entry::ToolFinished(finished) => {
+                vec![Said { tool: Some(&finished.tool), text: Cow::Borrowed(&finished.output) }]
+            }
+            Entry::Compacted(compacted) => vec![words(&compacted.summary)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// All that is said in it, as one text. A result is as it was, byte for byte.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
+        let texts = self.said().into_iter().map(|said| match said.tool {
+            Some(tool) if !is_result => format!("{}{}", call_mark(tool), said.text),
+            _ => said.text.into_owned(),
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Where in [`Shown::text`] each of [`Shown::said`] begins, in bytes.
+    pub(crate) fn places(&self) -> Vec<usize> {
+        let is_result = matches!(self.0.entry, Entry::ToolFinished(_));
+        let mut at = 0_usize;
+        let place = |said: Said<'_>| {
+            let mark = said.tool.filter(|_| !is_result).map_or(0, |tool| call_mark(tool).len());
+            let begin = at.saturating_add(mark);
+            at = begin.saturating_add(said.text.len()).saturating_add(1);
+            begin
+        };
+        self.said().into_iter().map(place).collect()
+    }
+
+    /// Its pictures, in order.
+    #[must_use]
+    pub fn images(&self) -> Vec<&Image> {
+        self.0.entry.images()
+    }
+
+    /// The result in it, if it is one.
+    pub(crate) fn result(&self) -> Option<&ToolFinished> {
+        match &self.0.entry {
+            Entry::ToolFinished(finished) => Some(finished),
+            _ => None,
+        }
+    }
+}
+
+/// What stands before a call's arguments.
+fn call_mark(tool: &str) -> String {
+    format!("[call of `{tool}`] ")
+}
+
+fn words(text: &str) -> Said<'_> {
+    Said { tool: None, text: Cow::Borrowed(text) }
+}
+
+fn said_in(block: &Block) -> Option<Said<'_>> {
+    match block {
+        Block::Text(text) => Some(words(text)),
+        Block::ToolCall(ToolCall { name, input, malformed, .. }) => {
+            let text = Cow::Borrowed(malformed.as_deref().unwrap_or_else(|| input.text()));
+            Some(Said { tool: Some(name), text })
+        }
+        Block::Image(_) | Block::Thinking { .. } | Block::Opaque { .. } => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! A home reduced to one session: its log, its open effects, and what it has asked of its budget last.
+
+use std::collections::VecDeque;
+
+use provost_engine::{Actor, EffectRequest, Event, Now, ReserveRequest, RunEvent, SessionEvent};
+use provost_event::{ActorKey, Entry, Outcome, Record, RunPolicy, Seq, Timestamp};
+
+use super::long_stage::{RUN, SESSION};
+
+pub(crate) struct Desk {
+    run: Actor,
+    session: Actor,
+    /// The session's log.
+    pub(crate) log: Vec<Record>,
+    /// The last wish for budget.
+    pub(crate) wished: Option<ReserveRequest>,
+    open: VecDeque<EffectRequest>,
+    now_ms: u64,
+}
+
+impl Desk {
+    pub(crate) fn start(goal: String, policy: RunPolicy) -> Self {
+        let mut desk = Self {
+            run: Actor::new(RUN.into()),
+            session: Actor::new(SESSION.into()),
+            log: Vec::new(),
+            wished: None,
+            open: VecDeque::new(),
+            now_ms: 1_000_000,
+        };
+        desk.to_run(RunEvent::Start { goal, images: Vec::new(), policy: Box::new(policy) });
+        desk
+    }
+
+    pub(crate) fn to_run(&mut self, event: RunEvent) {
+        self.post(RUN.into(), event.into());
+    }
+
+    pub(crate) fn to_session(&mut self, event: SessionEvent) {
+        self.post(SESSION.into(), event.into());
+    }
+
+    fn post(&mut self, to: ActorKey, event: Event) {
+        let mut posts = VecDeque::from([(to, event)]);
+        while let Some((to, event)) = posts.pop_front() {
+            if let Event::Run(RunEvent::Reserve(wish)) = &event {
+                self.wished = Some(*wish);
+            }
+            self.now_ms += 1;
+            let now = Now { at: Timestamp(self.now_ms), entropy: self.now_ms };
+            let is_session = matches!(to, ActorKey::Session(_));
+            let actor = if is_session { &mut self.session } else { &mut self.run };
+            let step = actor.decide(event, now);
+            if is_session {
+                self.open.retain(|open| !step.closed.contains(&open.seq));
+                self.open.extend(step.effects);
+                for entry in step.entries {
+                    let seq = Seq(self.log.len() as u64 + 1);
+                    self.log.push(Record { actor: to, seq, at: now.at, entry });
+                }
+            }
+            posts.extend(step.messages.into_iter().map(|message| (message.to, message.event)));
+        }
+    }
+
+    /// The effect that was opened first.
+    pub(crate) fn next(&mut self) -> Option<EffectRequest> {
+        self.open.pop_front()
+    }
+
+    /// How it rests or ended, if it does.
+    pub(crate) fn outcome(&self) -> Option<&Outcome> {
+        match &self.log.last()?.entry {
+            Entry::Paused(paused) => Some(&paused.outcome),
+            Entry::Ended(ended) => Some(&ended.outcome),
+            _ => None,
+        }
+    }
+
+    /// What came last, an entry a line, for whoever reads of a failure.
+    pub(crate) fn story(&self) -> String {
+        let line = |record: &Record| match &record.entry {
+            Entry::ModelCalled(called) => format!("{} model called: {:?}", record.seq, called.purpose),
+            Entry::Retry(retry) => format!("{} retry: {:?}", record.seq, retry.cause),
+            Entry::Compacted(made) => format!(
+                "{} compacted: {:?}, {} tokens to {}, through {}, lines through {}, cut through {}",
+                record.seq,
+                made.how,
+                made.tokens_before,
+                made.tokens_after,
+                made.through,
+                made.lines_through,
+                made.cut_through
+            ),
+            entry => format!("{} {}", record.seq, entry.kind()),
+        };
+        let newest = self.log.iter().skip(self.log.len().saturating_sub(40));
+        newest.map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The log as it would be kept.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.log.iter().map(|record| record.to_line().unwrap()).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! A long job on a real home: the tools, the policy, and what is read of it afterwards.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provost_event::{
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy,
+    SessionId, ToolSpec,
+};
+use provost_harness::{
+    AgentHarness, HarnessDeps, Home, Model, Models, Tool, ToolContext, ToolOutput, Toolbox,
+};
+
+use super::long_job::{Look, REMEMBERED};
+use super::long_texts::output;
+
+pub(crate) const RUN: RunId = RunId::from_entropy(4_711);
+pub(crate) const SESSION: SessionId = SessionId::root(RUN);
+/// The name of the model.
+pub(crate) const MODEL_NAME: &str = "test/harbour";
+/// Tokens that an answer may have.
+pub(crate) const OUTPUT_TOKENS_MAX: u32 = 2_000;
+
+/// Shows, writes, or keeps a plan, by its name.
+struct Worker(ToolSpec);
+
+#[async_trait]
+impl Tool for Worker {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, input: &Json, _: &ToolContext) -> ToolOutput {
+        match self.0.name.as_str() {
+            "look" => match input.read::<Look>() {
+                Ok(look) => ToolOutput::ok(output(look.n)),
+                Err(error) => ToolOutput::rejected(error.to_string()),
+            },
+            "update_plan" => ToolOutput { memory: Some(input.clone()), ..ToolOutput::ok(REMEMBERED) },
+            _ => ToolOutput::ok(REMEMBERED),
+        }
+    }
+}
+
+/// The tools of a long job.
+pub(crate) fn toolbox() -> Toolbox {
+    let writes = Access::Writes { path_field: "path".to_owned() };
+    let worker = |name, description, access| Worker(spec(name, description, access));
+    Toolbox::new()
+        .with(worker("look", "Looks at one thing; `n` says at which.", Access::Reads))
+        .with(worker("write", "Writes `text` to the file at `path`.", writes))
+        .with(worker("update_plan", "Replaces the plan by `items`.", Access::Reads))
+}
+
+fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: Json::empty_object(),
+        access,
+        idempotent: true,
+        timeout_ms: 60_000,
+        output_bytes_max: 32 << 10,
+    }
+}
+
+/// A run that nothing limits but its model's window, if that is known.
+pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy {
+    RunPolicy {
+        observers: Vec::new(),
+        budget: Budget::default(),
+        allow_unpriced: false,
+        agent: AgentPolicy {
+            model: ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },
+            system_prompt: "You guard a harbour with many gates. Work alone and keep to the plan.".to_owned(),
+            tools: toolbox().specs(),
+            workspace: workspace.to_owned(),
+            limits: Limits { turns_max: u32::MAX, ..Limits::default() },
+            stop_hooks: Vec::new(),
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
+            pace: Pace::Free,
+        },
+    }
+}
+
+/// What a harness over `home` with that model needs.
+pub(crate) fn deps(home: Arc<dyn Home>, model: Arc<dyn Model>) -> HarnessDeps {
+    HarnessDeps::new(home, Models::new().with(MODEL_NAME, model), toolbox())
+}
+
+/// A harness over `home` with that model.
+pub(crate) fn harness(home: Arc<dyn Home>, model: Arc<dyn Model>) -> AgentHarness {
+    AgentHarness::new(deps(home, model))
+}

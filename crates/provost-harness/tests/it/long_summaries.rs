@@ -1,0 +1,170 @@
+//! Summaries that fail, say nothing, or free nothing, and providers that say that a request is too long.
+
+use provost_engine::Answer;
+use provost_event::{
+    Block, CallId, CompactionKind, Entry, ErrorClass, Json, ModelFailure, Outcome, Purpose, RetryCause,
+    StopReason, ToolCall, Usage,
+};
+
+use super::long_job::Job;
+use super::long_provider::{Counting, Interference, MODEL};
+use super::long_trial::{Ran, Trial};
+
+const WINDOW: u64 = 16_000;
+/// What a call takes that gives nothing.
+const USAGE: Usage =
+    Usage { input_tokens: 700, output_tokens: 7, cache_read_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 };
+
+/// A job in which what the model says is most of the conversation, so that only a summary frees something.
+fn trial() -> Trial {
+    Trial {
+        bound: |policy| policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = 200),
+        ..Trial::new(Job::of(70).talking(500), Counting::fair(WINDOW))
+    }
+}
+
+/// The job with this said to every request for a summary.
+async fn ran_with(says: impl Fn() -> Result<Answer, ModelFailure> + Send + Sync + 'static) -> Ran {
+    let interference: Interference =
+        Box::new(move |_, request| (request.purpose == Purpose::Summary).then(&says));
+    Trial { interference: Some(interference), ..trial() }.run().await
+}
+
+fn answer(content: Vec<Block>, stop: StopReason) -> Result<Answer, ModelFailure> {
+    Ok(Answer { content, usage: USAGE, model: MODEL.to_owned(), stop })
+}
+
+fn text(text: &str) -> Vec<Block> {
+    vec![Block::Text(text.to_owned())]
+}
+
+#[tokio::test]
+async fn a_good_summary_stands_for_what_it_sums_up() {
+    let ran = trial().run().await;
+    ran.went_well();
+    assert!(ran.compactions(CompactionKind::Summary) >= 2, "{}", ran.seen.figures());
+    assert_eq!(ran.compactions(CompactionKind::Emergency), 0);
+    assert_eq!(ran.useless(), [""; 0]);
+}
+
+/// The rule has done what the summary was to do.
+#[track_caller]
+fn went_on_by_rule(ran: &Ran, what: &str) {
+    println!("{what}: {:?}", ran.useless());
+    ran.went_well();
+    assert_eq!(ran.compactions(CompactionKind::Summary), 0, "{what}");
+    assert!(ran.compactions(CompactionKind::Emergency) >= 1, "{what}");
+    assert_eq!(ran.seen.refused, 0, "{what}");
+}
+
+#[tokio::test]
+async fn a_summary_call_that_fails_is_done_without() {
+    for class in [
+        ErrorClass::Transport,
+        ErrorClass::Cut,
+        ErrorClass::Stalled,
+        ErrorClass::RateLimited,
+        ErrorClass::Overloaded,
+        ErrorClass::Server,
+        ErrorClass::Nonsense,
+        ErrorClass::InvalidRequest,
+        ErrorClass::Unauthorized,
+        ErrorClass::Forbidden,
+        ErrorClass::NotFound,
+        ErrorClass::ContextTooLong,
+        ErrorClass::Refusal,
+        ErrorClass::Aborted,
+    ] {
+        let ran = ran_with(move || {
+            let failure = ModelFailure::new(class, "no summary today");
+            Err(ModelFailure { retry_after_ms: Some(1), usage: USAGE, ..failure })
+        });
+        went_on_by_rule(&ran.await, class.words());
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_is_none_is_done_without() {
+    let call = Block::ToolCall(ToolCall {
+        id: CallId("s1".into()),
+        name: "look".to_owned(),
+        input: Json::empty_object(),
+        malformed: None,
+    });
+    let cases = [
+        ("empty", Vec::new(), StopReason::EndTurn),
+        ("blank", text(" \n "), StopReason::EndTurn),
+        ("a tool call", vec![call.clone()], StopReason::ToolUse),
+        ("words and a tool call", [text("So far: "), vec![call]].concat(), StopReason::ToolUse),
+        ("cut off", text("So far: all of the"), StopReason::OutputCap),
+        ("declined", text("I won't."), StopReason::Refusal),
+        ("as long as all of it", text(&"word after word ".repeat(6_000)), StopReason::EndTurn),
+    ];
+    for (what, content, stop) in cases {
+        let ran = ran_with(move || answer(content.clone(), stop)).await;
+        went_on_by_rule(&ran, what);
+        assert!(!ran.useless().is_empty(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_now_and_then_is_asked_for_again_later() {
+    let failing = std::sync::atomic::AtomicU32::new(0);
+    let ran = ran_with_some(move || {
+        let nth = failing.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        (nth == 0).then(|| answer(Vec::new(), StopReason::EndTurn))
+    });
+    let ran = ran.await;
+    ran.went_well();
+    assert_eq!(ran.useless().len(), 1);
+    assert!(ran.compactions(CompactionKind::Summary) >= 1 && ran.compactions(CompactionKind::Emergency) >= 1);
+}
+
+async fn ran_with_some(
+    says: impl Fn() -> Option<Result<Answer, ModelFailure>> + Send + Sync + 'static,
+) -> Ran {
+    let interference: Interference =
+        Box::new(move |_, request| if request.purpose == Purpose::Summary { says() } else { None });
+    Trial { interference: Some(interference), ..trial() }.run().await
+}
+
+/// The job with the first so many requests for its answer 15 refused as too long.
+async fn refused_as_too_long(times: u32) -> Ran {
+    let left = std::sync::atomic::AtomicU32::new(times);
+    let interference: Interference = Box::new(move |_, request| {
+        let is_it = request.purpose == Purpose::Turn && request.answers_before == 15;
+        let refuses = is_it
+            && left
+                .try_update(
+                    std::sync::atomic::Ordering::Relaxed,
+                    std::sync::atomic::Ordering::Relaxed,
+                    |left| left.checked_sub(1),
+                )
+                .is_ok();
+        refuses.then(|| Err(ModelFailure { usage: USAGE, ..ModelFailure::new(ErrorClass::ContextTooLong, "too long") }))
+    });
+    Trial { interference: Some(interference), ..trial() }.run().await
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_as_too_long_is_made_once_more_shortened() {
+    let ran = refused_as_too_long(1).await;
+    ran.went_well();
+    let overflows = ran.entries().filter(|entry| {
+        matches!(entry, Entry::Retry(retry) if retry.cause == RetryCause::Compacted)
+    });
+    assert_eq!(overflows.count(), 1);
+    assert_eq!(ran.compactions(CompactionKind::Emergency), 1);
+    let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 15)).count();
+    assert_eq!(asked, 2);
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_as_too_long_twice_fails() {
+    let ran = refused_as_too_long(2).await;
+    ran.kept_the_laws();
+    let is_too_long = matches!(ran.outcome, Outcome::Failed { class: ErrorClass::ContextTooLong, .. });
+    assert!(is_too_long, "{:?}", ran.outcome);
+    let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 15)).count();
+    assert_eq!(asked, 2);
+}

@@ -1,0 +1,118 @@
+//! A whole run with a provider, and what can be read of it afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use provost_engine::Actor;
+use provost_event::{CompactionKind, Entry, Outcome, Record, RetryCause, RunPolicy, Seq};
+use provost_harness::{Home, SystemClock, read_actor};
+use provost_store::{LocalHome, MemoryStore};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::long_job::{GOAL, Job};
+use super::long_provider::{Counting, Interference, Provider, Seen};
+use super::long_stage::{RUN, SESSION, harness, policy};
+
+pub(crate) const DONE: Outcome = Outcome::Completed { verdict: None };
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A run to be made.
+pub(crate) struct Trial {
+    pub(crate) job: Job,
+    pub(crate) counting: Counting,
+    /// The window that the policy knows.
+    pub(crate) known: Option<u64>,
+    pub(crate) interference: Option<Interference>,
+    /// What else is to be in the policy.
+    pub(crate) bound: fn(&mut RunPolicy),
+}
+
+/// A run that is over.
+pub(crate) struct Ran {
+    pub(crate) outcome: Outcome,
+    pub(crate) seen: Seen,
+    pub(crate) log: Vec<Arc<Record>>,
+    /// Tokens that the run was charged.
+    pub(crate) charged: u64,
+}
+
+impl Trial {
+    pub(crate) fn new(job: Job, counting: Counting) -> Self {
+        Self { job, counting, known: Some(counting.window), interference: None, bound: |_| {} }
+    }
+
+    pub(crate) async fn run(self) -> Ran {
+        let tokenizer = tiktoken_rs::cl100k_base().unwrap();
+        let mut provider = Provider::new(self.job, self.counting, tokenizer);
+        if let Some(interference) = self.interference {
+            provider = provider.interfered(interference);
+        }
+        let provider = Arc::new(provider);
+        let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap());
+        let mut policy = policy(self.known, &std::env::temp_dir());
+        (self.bound)(&mut policy);
+        let mut run = harness(home.clone(), provider.clone()).start(RUN, GOAL, policy).await.unwrap();
+        let ends = timeout(DEADLINE, run.run(&CancellationToken::new())).await;
+        let outcome = ends.expect("it ends").unwrap();
+        let seen = std::mem::take(&mut *provider.seen.lock().unwrap());
+        Ran { outcome, seen, log: read_log(&*home).await, charged: charged(&*home).await }
+    }
+}
+
+impl Ran {
+    /// It got to its end, every law was kept, and every token is paid.
+    #[track_caller]
+    pub(crate) fn went_well(&self) {
+        assert_eq!(self.outcome, DONE, "{}", self.seen.figures());
+        self.kept_the_laws();
+    }
+
+    /// Every law was kept, and every token is paid.
+    #[track_caller]
+    pub(crate) fn kept_the_laws(&self) {
+        assert_eq!(self.seen.faults, [""; 0]);
+        assert_eq!(self.charged, self.seen.reported.total());
+    }
+
+    pub(crate) fn compactions(&self, how: CompactionKind) -> usize {
+        let is = |entry: &&Entry| matches!(entry, Entry::Compacted(made) if made.how == how);
+        self.entries().filter(is).count()
+    }
+
+    /// Why summaries couldn't be taken.
+    pub(crate) fn useless(&self) -> Vec<&str> {
+        let why = self.entries().filter_map(|entry| match entry {
+            Entry::Retry(retry) => match &retry.cause {
+                RetryCause::UselessSummary { why } => Some(why.as_str()),
+                _ => None,
+            },
+            _ => None,
+        });
+        why.collect()
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.log.iter().map(|record| &record.entry)
+    }
+}
+
+pub(crate) async fn read_log(home: &dyn Home) -> Vec<Arc<Record>> {
+    let mut log = Vec::<Arc<Record>>::new();
+    loop {
+        let head = log.last().map_or(Seq::START, |last| last.seq);
+        let more = home.read(SESSION.into(), head, 1_000).await.unwrap();
+        if more.is_empty() {
+            return log;
+        }
+        log.extend(more);
+    }
+}
+
+/// Tokens that the run was charged.
+pub(crate) async fn charged(home: &dyn Home) -> u64 {
+    match read_actor(home, RUN.into()).await.unwrap() {
+        Actor::Run(run) => run.ledger().tokens,
+        Actor::Session(_) => panic!("it is a run"),
+    }
+}

@@ -1,0 +1,222 @@
+//! Runs with something to recall: a model that decides by what it sees, and a tool with long results.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use provost_engine::Answer;
+use provost_event::{
+    Access, AgentPolicy, Block, Budget, CallId, EffectId, Entry, Json, Limits, ModelFailure, ModelPolicy,
+    Outcome, Pace, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall,
+    ToolFinished, ToolSpec, Usage,
+};
+use provost_harness::{
+    AgentHarness, DeltaSink, HarnessDeps, Home, Model, ModelRequest, Models, Part, Recall, SessionLog,
+    SystemClock, Tool, ToolContext, ToolOutput, Toolbox,
+};
+use provost_store::{LocalHome, MemoryStore};
+use provost_tools::ReadFile;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// What a model sees of a request that matters here.
+pub(crate) struct Seen {
+    pub(crate) answers_before: u32,
+    /// All results, the oldest first, with their tools.
+    pub(crate) results: Vec<(String, String)>,
+}
+
+impl Seen {
+    pub(crate) fn last(&self) -> &str {
+        self.results.last().map_or("", |(_, output)| output)
+    }
+}
+
+/// Calls what a function of the conversation says; without a call it is done.
+pub(crate) struct Deciding<F>(pub(crate) F);
+
+#[async_trait]
+impl<F> Model for Deciding<F>
+where
+    F: Fn(&Seen) -> Vec<(&'static str, Value)> + Send + Sync,
+{
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        _: &dyn DeltaSink,
+        _: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        let results = parts.filter_map(|part| match part {
+            Part::ToolResult { tool, output, .. } => Some((tool.clone(), output.clone())),
+            _ => None,
+        });
+        let seen = Seen { answers_before: request.answers_before, results: results.collect() };
+        let calls = (self.0)(&seen).into_iter().zip(1..).map(|((name, input), place)| {
+            Block::ToolCall(ToolCall {
+                id: CallId::from(format!("call_{}_{place}", request.answers_before).as_str()),
+                name: name.to_owned(),
+                input: Json::of(&input).unwrap(),
+                malformed: None,
+            })
+        });
+        let mut content = calls.collect::<Vec<_>>();
+        let stop = if content.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        if content.is_empty() {
+            content.push(Block::Text("done".into()));
+        }
+        Ok(Answer { content, usage: Usage::default(), model: "deciding".into(), stop })
+    }
+}
+
+/// A tool whose results have as many bytes as it is told, and tell which is which.
+pub(crate) struct Fetch(ToolSpec);
+
+impl Fetch {
+    pub(crate) fn new() -> Self {
+        Self(ToolSpec {
+            name: "fetch".into(),
+            description: String::new(),
+            input_schema: Json::empty_object(),
+            access: Access::Reads,
+            idempotent: true,
+            timeout_ms: 10_000,
+            output_bytes_max: 64 * 1024,
+        })
+    }
+
+    pub(crate) fn result(n: u64, bytes: usize) -> String {
+        let lines = (0..).map(|line| format!("page {n}, line {line}: an Otter; ünïcode 🦦\n"));
+        let mut text = String::new();
+        for line in lines {
+            if text.len() >= bytes {
+                return text;
+            }
+            text.push_str(&line);
+        }
+        text
+    }
+}
+
+#[async_trait]
+impl Tool for Fetch {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, input: &Json, _: &ToolContext) -> ToolOutput {
+        let input: Value = input.read().unwrap();
+        let bytes = usize::try_from(input["bytes"].as_u64().unwrap()).unwrap();
+        ToolOutput::ok(Self::result(input["n"].as_u64().unwrap(), bytes))
+    }
+}
+
+pub(crate) fn fetch(n: u64, bytes: usize) -> Vec<(&'static str, Value)> {
+    vec![("fetch", json!({ "n": n, "bytes": bytes }))]
+}
+
+/// A store, and a model with a small window.
+pub(crate) struct Stage {
+    pub(crate) store: MemoryStore,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) tools: Toolbox,
+    pub(crate) pace: Pace,
+    workspace: tempfile::TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new<F>(decide: F) -> Self
+    where
+        F: Fn(&Seen) -> Vec<(&'static str, Value)> + Send + Sync + 'static,
+    {
+        Self {
+            store: MemoryStore::new(),
+            model: Arc::new(Deciding(decide)),
+            tools: Toolbox::new().with(Fetch::new()).with(Recall::new()).with(ReadFile::new()),
+            pace: Pace::Free,
+            workspace: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A home and a harness as another process has them.
+    pub(crate) fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
+        let home = Arc::new(LocalHome::new(self.store.clone(), Arc::new(SystemClock)).unwrap());
+        let models = Models::new().with("deciding", self.model.clone());
+        (AgentHarness::new(HarnessDeps::new(home.clone(), models, self.tools.clone())), home)
+    }
+
+    pub(crate) fn policy(&self) -> RunPolicy {
+        RunPolicy {
+            observers: Vec::new(),
+            budget: Budget::default(),
+            allow_unpriced: false,
+            agent: AgentPolicy {
+                model: ModelPolicy {
+                    window_tokens: Some(8_000),
+                    images: true,
+                    ..ModelPolicy::new("deciding", 1_000)
+                },
+                system_prompt: "a walrus prompts".into(),
+                tools: self.tools.specs(),
+                workspace: self.workspace.path().to_owned(),
+                limits: Limits::default(),
+                stop_hooks: Vec::new(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
+                pace: self.pace,
+            },
+        }
+    }
+
+    pub(crate) async fn run(&self, run: RunId, goal: &str) -> Arc<LocalHome> {
+        let (harness, home) = self.harness();
+        let mut harness = harness.start(run, goal, self.policy()).await.unwrap();
+        let outcome = harness.run(&CancellationToken::new()).await.unwrap();
+        assert_eq!(outcome, Outcome::Completed { verdict: None });
+        home
+    }
+}
+
+pub(crate) async fn log(home: &dyn Home, run: RunId) -> Vec<Arc<Record>> {
+    home.read(SessionId::root(run).into(), Seq::START, 100_000).await.unwrap()
+}
+
+/// The results of `tool`, with their entries.
+pub(crate) fn results(log: &[Arc<Record>], tool: &str) -> Vec<(Seq, ToolFinished)> {
+    let result = |record: &Arc<Record>| match &record.entry {
+        Entry::ToolFinished(finished) if finished.tool == tool => Some((record.seq, finished.clone())),
+        _ => None,
+    };
+    log.iter().filter_map(result).collect()
+}
+
+/// What a call of `recall` sees whose own entry would be `at`.
+pub(crate) fn context(home: &Arc<LocalHome>, run: RunId, at: u64) -> ToolContext {
+    let effect = EffectId { actor: SessionId::root(run).into(), seq: Seq(at) };
+    ToolContext {
+        effect,
+        workspace: std::env::temp_dir().into(),
+        memory: None,
+        timeout: std::time::Duration::from_secs(30),
+        cancel: CancellationToken::new(),
+        blobs: home.clone(),
+        log: SessionLog::of(home.clone(), effect),
+        output_bytes_max: Recall::new().spec().output_bytes_max,
+    }
+}
+
+pub(crate) async fn recall(context: &ToolContext, input: Value) -> ToolOutput {
+    Recall::new().call(&Json::of(&input).unwrap(), context).await
+}
+
+/// The number behind `mark`.
+pub(crate) fn number_after(text: &str, mark: &str) -> Option<u64> {
+    let (_, rest) = text.rsplit_once(mark)?;
+    let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+/// The part of an entry that a page of it shows.
+pub(crate) fn body(page: &str) -> &str {
+    let (_, rest) = page.split_once(":\n").expect("a first line");
+    rest.rsplit_once("\n[").expect("a last line").0
+}

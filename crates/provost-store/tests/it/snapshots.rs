@@ -1,0 +1,344 @@
+//! Snapshots: how an actor stands is what its whole log comes to, however it was read back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::future::join_all;
+use provost_engine::{Actor, Event, Now, RunEvent, SessionEvent};
+use provost_event::{
+    ActorKey, Budget, Entry, ErrorClass, Json, ModelFailure, Record, Seq, SessionId, Snapshot, Timestamp,
+};
+use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SystemClock, Toolbox, read_actor};
+use provost_store::{
+    LocalHome, MemoryStore, NewEntry, SessionStore, SqliteStore, StoreReader as _, export_run, import_run,
+};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::failing::Failing;
+use crate::support::{Hands, policy, run, soon, start};
+
+/// Entries between two snapshots.
+const EVERY: u64 = 1_000;
+
+const OLD_LOGS: [&str; 6] = [
+    include_str!("../../../provost-event/formats/v1/eventful-run.jsonl"),
+    include_str!("../../../provost-event/formats/v2/eventful-run.jsonl"),
+    include_str!("../../../provost-event/formats/v2/pictured-run.jsonl"),
+    include_str!("../../../provost-event/formats/v3/eventful-run.jsonl"),
+    include_str!("../../../provost-event/formats/v3/gated-run.jsonl"),
+    include_str!("../../../provost-event/formats/v3/pictured-run.jsonl"),
+];
+
+pub(crate) fn root() -> ActorKey {
+    SessionId::root(run(1)).into()
+}
+
+fn home(store: impl SessionStore) -> LocalHome {
+    LocalHome::new(store, Arc::new(SystemClock)).unwrap()
+}
+
+/// All of it, field by field: equality leaves out what a decision doesn't need.
+fn all_of(actor: &Actor) -> String {
+    format!("{actor:?}")
+}
+
+fn replayed<'a>(key: ActorKey, records: impl IntoIterator<Item = &'a Record>) -> Actor {
+    let mut actor = Actor::new(key);
+    records.into_iter().for_each(|record| actor.replay(record).unwrap());
+    actor
+}
+
+async fn log(home: &dyn Home, key: ActorKey) -> Vec<Arc<Record>> {
+    let mut all = Vec::new();
+    loop {
+        let after = all.last().map_or(Seq::START, |record: &Arc<Record>| record.seq);
+        let records = home.read(key, after, 1_000).await.unwrap();
+        if records.is_empty() {
+            return all;
+        }
+        all.extend(records);
+    }
+}
+
+async fn folded(home: &dyn Home, key: ActorKey) -> Actor {
+    replayed(key, log(home, key).await.iter().map(|record| &**record))
+}
+
+/// Checks that `key` stands as its whole log has it.
+pub(crate) async fn check(home: &dyn Home, key: ActorKey) -> Seq {
+    let (read, folded) = (read_actor(home, key).await.unwrap(), folded(home, key).await);
+    assert_eq!(all_of(&read), all_of(&folded), "{key}");
+    folded.head()
+}
+
+/// Checks that each snapshot in the log of `key` is what the log comes to there. Returns how many there are.
+pub(crate) async fn check_snapshots(home: &dyn Home, key: ActorKey) -> usize {
+    let (mut actor, mut snapshots) = (Actor::new(key), 0);
+    let log = log(home, key).await;
+    for record in &log {
+        actor.replay(record).unwrap();
+        if let Entry::Snapshot(_) = &record.entry {
+            let restored = Actor::restore(&log[0], record).expect("a snapshot can be used");
+            assert_eq!(all_of(&restored), all_of(&actor), "{key} at {}", record.seq);
+            snapshots += 1;
+        }
+    }
+    snapshots
+}
+
+/// A run whose root heard so many messages while its model was thinking, and which then was paused.
+async fn talked_to(home: &LocalHome, messages: u64) {
+    let (hands, mut calls) = Hands::new();
+    let guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    home.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
+    let call = soon(calls.recv()).await.unwrap();
+    let say = |number: u64| RunEvent::Say { text: format!("word {number}"), by: "ann".to_owned() };
+    join_all((0..messages).map(|number| home.post(run(1).into(), say(number).into(), None))).await;
+    home.post(run(1).into(), RunEvent::Pause { by: "ann".to_owned() }.into(), None).await.unwrap();
+    let failure = ModelFailure::new(ErrorClass::Aborted, "cancelled");
+    let seq = call.id.seq;
+    call.answer(SessionEvent::ModelFailed { seq, failure }.into());
+    let mut records = home.subscribe(run(1).into(), Seq::START);
+    let rests = async { while !matches!(records.next().await.unwrap().unwrap().entry, Entry::Paused(_)) {} };
+    soon(rests).await;
+    guard.release().await;
+}
+
+/// The snapshot that `actor` would take now, as the entry that follows in its log.
+fn snapshot_of(key: ActorKey, actor: &Actor) -> Record {
+    let state = match actor {
+        Actor::Run(state) => Json::of(state),
+        Actor::Session(state) => Json::of(state),
+    };
+    let entry = Entry::Snapshot(Snapshot { layout: layout(), state: state.unwrap() });
+    Record { actor: key, seq: actor.head().next(), at: Timestamp(1), entry }
+}
+
+/// The layout of the snapshots that are taken at present.
+fn layout() -> u32 {
+    static LAYOUT: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    *LAYOUT.get_or_init(|| {
+        let mut actors = BTreeMap::new();
+        let mut waiting = vec![(run(1).into(), Event::from(start(policy(Budget::default(), 10))))];
+        for _ in 0..=2 * EVERY {
+            while let Some((key, event)) = waiting.pop() {
+                let actor = actors.entry(key).or_insert_with(|| Actor::new(key));
+                let step = actor.decide(event, Now { at: Timestamp(1), entropy: 0 });
+                if let Some(Entry::Snapshot(snapshot)) = step.entries.last() {
+                    return snapshot.layout;
+                }
+                waiting.extend(step.messages.into_iter().map(|message| (message.to, message.event)));
+            }
+            let say = RunEvent::Say { text: "on".to_owned(), by: "ann".to_owned() };
+            waiting.push((run(1).into(), say.into()));
+        }
+        panic!("no snapshot is ever taken")
+    })
+}
+
+#[test]
+fn a_snapshot_at_any_point_of_an_eventful_log_gives_all_of_the_state_back() {
+    let mut points = 0;
+    for text in OLD_LOGS {
+        let mut logs = BTreeMap::<ActorKey, Vec<Record>>::new();
+        for record in text.lines().map(|line| Record::from_line(line).unwrap()) {
+            logs.entry(record.actor).or_default().push(record);
+        }
+        for (key, log) in &logs {
+            let mut actor = Actor::new(*key);
+            for record in log {
+                actor.replay(record).unwrap();
+                let snapshot = snapshot_of(*key, &actor);
+                let restored = Actor::restore(&log[0], &snapshot);
+                let mut whole = actor.clone();
+                if whole.replay(&snapshot).is_ok() {
+                    let restored = restored.expect("it can be used");
+                    assert_eq!(all_of(&restored), all_of(&whole), "{key} behind entry {}", record.seq);
+                    points += 1;
+                }
+            }
+        }
+    }
+    assert!(points > 200, "{points} points");
+}
+
+#[tokio::test]
+async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
+    let store = Failing::new();
+    talked_to(&home(store.clone()), 4 * EVERY).await;
+    let again = Arc::new(home(store.clone()));
+    assert!(check(&*again, root()).await > Seq(4 * EVERY));
+    let read = || store.records_read.swap(0, std::sync::atomic::Ordering::SeqCst) as u64;
+    read();
+    read_actor(&*again, root()).await.unwrap();
+    let bound = EVERY + 10;
+    let of_one = read();
+    assert!(of_one <= bound, "{of_one} records for reading one actor");
+    let deps = HarnessDeps::new(again.clone(), Models::new(), Toolbox::new());
+    let harness = AgentHarness::new(deps).open(run(1)).await.unwrap();
+    let opening = read();
+    // The face reads both of its actors and looks whether anything came since; the home reads the run's.
+    assert!(opening <= 2 * bound, "{opening} records for opening");
+    harness.cancel("ann").await.unwrap();
+    let cancelled = read();
+    assert!(cancelled <= bound, "{cancelled} records for going on");
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_no_good_is_passed_over_for_the_whole_log() {
+    let messages = 20;
+    let genuine = home(MemoryStore::new());
+    talked_to(&genuine, messages).await;
+    let session = log(&genuine, root()).await;
+    let before = replayed(root(), session[..session.len() - 1].iter().map(|record| &**record));
+    let whole = replayed(root(), session.iter().map(|record| &**record));
+    let run_state = snapshot_of(run(1).into(), &folded(&genuine, run(1).into()).await);
+    let good = snapshot_of(root(), &whole);
+    let Entry::Snapshot(taken) = &good.entry else { unreachable!() };
+    let with = |layout, text: &str| {
+        Entry::Snapshot(Snapshot { layout, state: Json::parse(text.to_owned()).unwrap() })
+    };
+    let text = taken.state.text();
+    let ended = text.replacen("\"kind\":\"paused\"", "\"kind\":\"cancelled\",\"by\":\"ann\"", 1);
+    assert_ne!(ended, text, "there is an outcome in it");
+    let cases = [
+        ("another layout", with(taken.layout + 1, text)),
+        ("nothing", with(taken.layout, "null")),
+        ("other fields", with(taken.layout, r#"{"nonsense":true}"#)),
+        ("a text", with(taken.layout, r#""{""#)),
+        ("taken earlier", snapshot_of(root(), &before).entry),
+        ("of a run", run_state.entry),
+        ("one that has ended", with(taken.layout, &ended)),
+    ];
+    for (name, entry) in cases {
+        let mut store = MemoryStore::new();
+        talked_to(&home(store.clone()), messages).await;
+        let seq = store.head(root()).unwrap();
+        let bad = Record { entry, ..good.clone() };
+        store.begin().unwrap();
+        store.append(root(), seq, &[NewEntry::new(bad).unwrap()]).unwrap();
+        store.commit().unwrap();
+        let home = home(store.clone());
+        assert_eq!(home.newest_snapshot(root()).await.unwrap().map(|record| record.seq), Some(seq.next()));
+        check_named(&home, name).await;
+        let say = SessionEvent::Say { text: "go on".to_owned(), by: "ann".to_owned() };
+        let posted = home.post(root(), say.into(), None).await;
+        assert_eq!(posted.map(|posted| posted.head).ok(), Some(Seq(seq.0 + 2)), "{name}");
+        check_named(&home, name).await;
+    }
+}
+
+async fn check_named(home: &LocalHome, name: &str) {
+    let (read, folded) = (read_actor(home, root()).await.unwrap(), folded(home, root()).await);
+    assert_eq!(all_of(&read), all_of(&folded), "{name}");
+}
+
+async fn export(home: &LocalHome) -> String {
+    let mut file = Vec::new();
+    export_run(home, run(1), &mut file).await.unwrap();
+    String::from_utf8(file).unwrap()
+}
+
+#[tokio::test]
+async fn an_imported_run_has_its_snapshots_and_uses_them() {
+    let original = home(MemoryStore::new());
+    talked_to(&original, 2 * EVERY).await;
+    let text = export(&original).await;
+    let store = Failing::new();
+    let copy = home(store.clone());
+    import_run(&copy, &mut text.as_bytes()).await.unwrap();
+    assert_eq!(export(&copy).await, text);
+    assert_eq!(check_snapshots(&copy, root()).await, 2);
+    assert!(check(&copy, root()).await > Seq(2 * EVERY));
+    store.records_read.store(0, std::sync::atomic::Ordering::SeqCst);
+    read_actor(&copy, root()).await.unwrap();
+    assert!(store.records_read.load(std::sync::atomic::Ordering::SeqCst) < 100);
+}
+
+#[tokio::test]
+async fn an_imported_snapshot_that_lies_about_its_log_is_emptied() {
+    let original = home(MemoryStore::new());
+    talked_to(&original, EVERY).await;
+    let text = export(&original).await;
+    let lie = |line: &str| line.replacen("\"turns_max\":10", "\"turns_max\":99", 1);
+    let is_snapshot = |line: &&str| line.contains("\"type\":\"snapshot\"");
+    assert_eq!(text.lines().filter(is_snapshot).filter(|line| lie(line) != *line).count(), 1);
+    let changed = |line| if is_snapshot(&line) { lie(line) } else { line.to_owned() };
+    let changed = text.lines().map(|line| changed(line) + "\n").collect::<String>();
+    let copy = home(MemoryStore::new());
+    import_run(&copy, &mut changed.as_bytes()).await.unwrap();
+    let honest = read_actor(&original, root()).await.unwrap();
+    assert!(read_actor(&copy, root()).await.unwrap() == honest, "the log is what counts");
+    let kept = copy.newest_snapshot(root()).await.unwrap().expect("it keeps its place");
+    let Entry::Snapshot(kept) = &kept.entry else { panic!("{kept:?}") };
+    assert_eq!(kept.state.text(), "{}");
+    check(&copy, root()).await;
+}
+
+#[tokio::test]
+async fn a_log_from_before_there_were_snapshots_opens_and_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    // Up to where its agent was at work.
+    let lines = OLD_LOGS[1].lines().filter(|line| !line.contains("\"type\":\"ended\""));
+    let text = lines.map(|line| format!("{line}\n")).collect::<String>();
+    let id = import_run(&home(SqliteStore::open(&path).unwrap()), &mut text.as_bytes()).await.unwrap();
+    let home = home(SqliteStore::open(&path).unwrap());
+    let key = ActorKey::from(SessionId::root(id));
+    assert_eq!(home.newest_snapshot(key).await.unwrap(), None);
+    let before = check(&home, key).await;
+    let (hands, _calls) = Hands::new();
+    let _guard = home.serve(id, hands, CancellationToken::new()).await.unwrap();
+    assert!(check(&home, key).await > before, "it goes on");
+}
+
+/// Makes a database what it was before snapshots could be found.
+fn as_version_2(path: &Path) {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.execute_batch("DROP INDEX snapshots; PRAGMA user_version = 2").unwrap();
+}
+
+#[tokio::test]
+async fn a_database_from_before_there_were_snapshots_is_brought_up_to_date() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    talked_to(&home(SqliteStore::open(&path).unwrap()), EVERY).await;
+    as_version_2(&path);
+    let opening = (0..4).map(|_| {
+        let path = path.clone();
+        std::thread::spawn(move || SqliteStore::open(path).map(drop))
+    });
+    opening.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+    let home = home(SqliteStore::open(&path).unwrap());
+    assert!(home.newest_snapshot(root()).await.unwrap().is_some(), "what is there already is found");
+    assert!(check(&home, root()).await > Seq(EVERY));
+}
+
+#[tokio::test]
+async fn a_long_log_without_snapshots_gets_one_with_its_next_entry() {
+    let store = MemoryStore::new();
+    let first = home(store.clone());
+    talked_to(&first, 3 * EVERY).await;
+    let text = export(&first).await;
+    let mut seqs = BTreeMap::<String, u64>::new();
+    let without = text.lines().filter(|line| !line.contains("\"type\":\"snapshot\"")).map(|line| {
+        let mut value = serde_json::from_str::<serde_json::Value>(line).unwrap();
+        let seq = seqs.entry(value["actor"].to_string()).or_default();
+        *seq += 1;
+        value["seq"] = (*seq).into();
+        format!("{value}\n")
+    });
+    let without = without.collect::<String>();
+    let home = home(MemoryStore::new());
+    import_run(&home, &mut without.as_bytes()).await.unwrap();
+    assert_eq!(home.newest_snapshot(root()).await.unwrap(), None);
+    let (hands, _calls) = Hands::new();
+    let _guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
+    let resume = RunEvent::Resume { by: "ann".to_owned(), budget: Budget::default(), turns_max: None };
+    home.post(run(1).into(), resume.into(), None).await.unwrap();
+    assert!(home.newest_snapshot(root()).await.unwrap().is_some(), "it has one from here on");
+    check(&home, root()).await;
+}

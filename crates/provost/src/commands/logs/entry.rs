@@ -1,0 +1,148 @@
+//! One entry of a log in full, as it was when it was made.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_event::{
+    ActorKey, AssistantMessage, Block, Compacted, Entry, Record, Seq, SystemItem, ToolFinished, ToolStatus,
+    UserMessage, WrappedUp,
+};
+use provost_harness::{Blobs as _, Home as _};
+use provost_store::LocalHome;
+use serde_json::Value;
+
+use super::seen::{Form, Seen};
+use super::{READ_MAX, each, who};
+use crate::commands::print;
+use crate::commands::show::moment;
+use crate::exit::Refusal;
+use crate::render::{compaction_in_words, duration, freed, pictures, safe};
+
+/// Prints the entry `seq` of the log of `key`.
+pub(super) async fn print_entry(home: &LocalHome, key: ActorKey, seq: Seq, json: bool) -> anyhow::Result<()> {
+    let record = home.read(key, Seq(seq.0.saturating_sub(1)), 1).await?;
+    let Some(record) = record.into_iter().find(|record| record.seq == seq) else {
+        return Err(missing(home, key, seq).await?.into());
+    };
+    if json {
+        return print(&format!("{}\n", record.to_line()?));
+    }
+    let form = form_now(home, &record).await?;
+    let whole = whole(home, &record).await?;
+    print(&safe(&page(&record, form, whole.as_deref())?))
+}
+
+async fn missing(home: &LocalHome, key: ActorKey, seq: Seq) -> anyhow::Result<Refusal> {
+    let head = each(home, key, |_| ()).await?;
+    let whose = match key {
+        ActorKey::Run(run) => format!("the log of run {run} itself"),
+        ActorKey::Session(session) => format!("the log of agent {} of run {}", session.agent, session.run),
+    };
+    let hint = format!("`provost logs {}` lists the entries with their numbers", key.run());
+    Ok(Refusal::new(format!("{whose} has no entry {seq}: its last is {head}"), hint))
+}
+
+/// How its agent sees it now.
+async fn form_now(home: &LocalHome, record: &Record) -> anyhow::Result<Form> {
+    let (mut seen, mut after) = (Seen::default(), record.seq);
+    loop {
+        let records: Vec<Arc<Record>> = home.read(record.actor, after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(seen.form(record)) };
+        after = last.seq;
+        records.iter().for_each(|record| seen.note(record));
+    }
+}
+
+/// All of an output of which the entry has only a part.
+async fn whole(home: &LocalHome, record: &Record) -> anyhow::Result<Option<String>> {
+    let Entry::ToolFinished(ToolFinished { whole: Some(id), .. }) = &record.entry else { return Ok(None) };
+    let body = home.get_blob(id).await?;
+    Ok(body.map(|body| String::from_utf8_lossy(&body).into_owned()))
+}
+
+fn page(record: &Record, form: Form, whole: Option<&str>) -> anyhow::Result<String> {
+    let whose = match record.actor {
+        ActorKey::Run(_) => "the run itself".to_owned(),
+        ActorKey::Session(_) => format!("agent {}", who(record.actor)),
+    };
+    let mut out =
+        format!("entry {} of {whose} · {} · {}\n", record.seq, record.entry.kind(), moment(record.at));
+    // Writing to a String can't fail, here and below.
+    if let Some(words) = form.in_words(&record.entry) {
+        let _ = writeln!(out, "{words}");
+    }
+    out.push('\n');
+    out.push_str(body(&record.entry, whole)?.trim_end());
+    out.push('\n');
+    Ok(out)
+}
+
+/// What it says: texts as they are, anything else as it is kept.
+fn body(entry: &Entry, whole: Option<&str>) -> anyhow::Result<String> {
+    Ok(match entry {
+        Entry::UserMessage(UserMessage { content, by }) => format!("{by}:\n{}", blocks(content)),
+        Entry::AssistantMessage(AssistantMessage { content, .. }) => blocks(content),
+        Entry::SystemItem(SystemItem { body, .. }) => body.clone(),
+        Entry::ToolFinished(finished) => finished_in_full(finished, whole),
+        Entry::Compacted(compacted) => compacted_in_full(compacted),
+        Entry::WrappedUp(WrappedUp { text, problem, .. }) => match problem {
+            Some(problem) => format!("no last words: {problem}"),
+            None => text.clone(),
+        },
+        other => pretty(&other.body().context("can't show the entry")?)?,
+    })
+}
+
+fn finished_in_full(finished: &ToolFinished, whole: Option<&str>) -> String {
+    let ToolFinished { tool, status, output, images, duration_ms, .. } = finished;
+    let took = duration(*duration_ms);
+    let ended = match status {
+        ToolStatus::Ok => took,
+        ToolStatus::Error => format!("failed, {took}"),
+        ToolStatus::Rejected => "not run".to_owned(),
+        ToolStatus::Denied => "denied".to_owned(),
+        ToolStatus::TimedOut => format!("timed out, {took}"),
+        ToolStatus::Cancelled => format!("cancelled, {took}"),
+        ToolStatus::Unknown => "interrupted".to_owned(),
+    };
+    let note = match (&finished.whole, whole) {
+        (Some(_), Some(_)) => "; all of the output, of which the agent saw beginning and end",
+        (Some(_), None) => "; as the agent saw it: the whole output isn't kept",
+        (None, _) => "",
+    };
+    let images = if images.is_empty() { String::new() } else { format!("\n{}", pictures(images)) };
+    format!("{tool} ({ended}{note})\n\n{}{images}", whole.unwrap_or(output))
+}
+
+fn compacted_in_full(compacted: &Compacted) -> String {
+    let about = format!("{}, {}", compaction_in_words(compacted), freed(compacted));
+    if compacted.summary.is_empty() {
+        return about;
+    }
+    format!("{about}\nwhat stands for it:\n\n{}", compacted.summary)
+}
+
+fn blocks(content: &[Block]) -> String {
+    content.iter().map(block_in_words).collect::<Vec<_>>().join("\n\n")
+}
+
+/// A block of a message, arguments as they were written.
+pub(super) fn block_in_words(block: &Block) -> String {
+    match block {
+        Block::Text(text) => text.trim_end().to_owned(),
+        Block::Image(image) => pictures([image]),
+        Block::Thinking { text, .. } if text.trim().is_empty() => "(thought, not shown)".to_owned(),
+        Block::Thinking { text, .. } => format!("(thought)\n{}", text.trim_end()),
+        Block::Opaque { wire, .. } => format!("(for {wire} only)"),
+        Block::ToolCall(call) => match &call.malformed {
+            Some(malformed) => format!("→ {} with arguments that are no JSON: {malformed}", call.name),
+            None => format!("→ {} {}", call.name, call.input.text()),
+        },
+    }
+}
+
+fn pretty(json: &str) -> anyhow::Result<String> {
+    let value = serde_json::from_str::<Value>(json).context("can't show what the entry says")?;
+    Ok(format!("{value:#}"))
+}

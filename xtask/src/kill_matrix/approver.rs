@@ -1,0 +1,47 @@
+//! Somebody in another process who answers when consent is asked for: yes, but to what is forbidden.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use provost_engine::{Actor, PendingApproval, SessionEvent};
+use provost_event::{ApprovalAnswer, ApprovalScope};
+use provost_harness::{Home as _, SystemClock, read_actor};
+use provost_store::{LocalHome, SqliteStore};
+use tokio::runtime::Runtime;
+
+use super::files::Files;
+use super::scenario::ROOT;
+
+pub(super) struct Approver {
+    runtime: Runtime,
+    home: LocalHome,
+}
+
+impl Approver {
+    pub(super) fn new(files: &Files) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let home = LocalHome::new(SqliteStore::open(files.database())?, Arc::new(SystemClock))?;
+        Ok(Self { runtime, home })
+    }
+
+    /// The oldest question that waits for an answer.
+    pub(super) fn question(&self) -> Result<Option<PendingApproval>> {
+        match self.runtime.block_on(read_actor(&self.home, ROOT.into()))? {
+            Actor::Session(state) => Ok(state.approvals().next().cloned()),
+            Actor::Run(_) => Ok(None),
+        }
+    }
+
+    /// Answers, and then takes it back, which must not count.
+    pub(super) fn answer(&self, question: &PendingApproval) -> Result<()> {
+        let yes = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
+        let no = ApprovalAnswer::Deny { reason: "not that one".to_owned() };
+        let is_forbidden = question.input.text().contains("forbidden");
+        let answers = if is_forbidden { [no, yes] } else { [yes, no] };
+        for answer in answers {
+            let event = SessionEvent::Resolve { asked: question.asked, answer, by: "ann".to_owned() };
+            self.runtime.block_on(self.home.post(ROOT.into(), event.into(), None))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! One cell of the matrix: a run that is killed at one point or two, resumed each time, and looked at.
+
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::CHILD;
+use super::approver::Approver;
+use super::fault::{Of, Point, Side};
+use super::files::{Files, Rest};
+use super::scenario::{Answers, Scenario, waits_for_consent};
+
+/// Whatever doesn't rest by then hangs.
+const REST_WITHIN: Duration = Duration::from_secs(20);
+/// How often a process is looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Processes that one run may take.
+const PROCESSES_MAX: usize = 12;
+
+/// How a run went.
+#[derive(Default)]
+pub(super) struct Course {
+    /// How each process left it that saw it rest.
+    pub(super) rests: Vec<Rest>,
+    /// Times that a process was killed.
+    pub(super) kills: usize,
+    /// Whether it didn't come to rest.
+    pub(super) hangs: bool,
+}
+
+/// Has processes work on the run in `files` until it rests for good; each may be killed at its one of `points`.
+pub(super) fn play(scenario: &Scenario, files: &Files, points: &[Option<Point>]) -> Result<Course> {
+    let approver = match scenario.answers {
+        Answers::Nobody => None,
+        Answers::AtOnce | Answers::AtRest => Some(Approver::new(files)?),
+    };
+    let at_once = approver.as_ref().filter(|_| scenario.answers == Answers::AtOnce);
+    let mut points = points.iter().copied();
+    let mut course = Course::default();
+    for _ in 0..PROCESSES_MAX {
+        files.forget_rest();
+        let point = points.next().flatten();
+        let mut process = Process { child: start(scenario, files.folder(), point)?, point, answered: 0 };
+        let Some(status) = process.wait(at_once)? else { break };
+        match (files.read_rest()?, status.code()) {
+            (Some(rest), Some(0)) => {
+                let waits = waits_for_consent(&rest.outcome);
+                course.rests.push(Rest { answers: process.answered, ..rest });
+                match &approver {
+                    Some(approver) if waits => answer_all(approver)?,
+                    _ => return Ok(course),
+                }
+            }
+            _ if was_killed(status) => {
+                course.kills += 1;
+                at_once.map_or(Ok(()), answer_all)?;
+            }
+            _ => bail!("a process ended with {status}; see {}", stderr(files.folder()).display()),
+        }
+    }
+    course.hangs = true;
+    Ok(course)
+}
+
+#[cfg(unix)]
+fn was_killed(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.signal() == Some(9)
+}
+
+#[cfg(not(unix))]
+fn was_killed(status: ExitStatus) -> bool {
+    !status.success()
+}
+
+fn answer_all(approver: &Approver) -> Result<()> {
+    while let Some(question) = approver.question()? {
+        approver.answer(&question)?;
+    }
+    Ok(())
+}
+
+fn stderr(folder: &Path) -> std::path::PathBuf {
+    folder.join("stderr.txt")
+}
+
+fn start(scenario: &Scenario, folder: &Path, point: Option<Point>) -> Result<Child> {
+    let program = std::env::current_exe()?;
+    let stderr = std::fs::OpenOptions::new().create(true).append(true).open(stderr(folder))?;
+    let point = point.map_or_else(|| "nowhere".to_owned(), |point| point.to_string());
+    let mut command = Command::new(&program);
+    command.args([CHILD, scenario.name]).arg(folder).arg(point);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    command.spawn().with_context(|| format!("can't start {}", program.display()))
+}
+
+struct Process {
+    child: Child,
+    point: Option<Point>,
+    /// Questions answered while it worked.
+    answered: usize,
+}
+
+impl Process {
+    /// Waits for its end, with somebody who answers meanwhile. `None` if it hangs; it is gone then too.
+    fn wait(&mut self, approver: Option<&Approver>) -> Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + REST_WITHIN;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() > deadline {
+                self.child.kill()?;
+                self.child.wait()?;
+                return Ok(None);
+            }
+            if let Some(approver) = approver {
+                self.answer(approver)?;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn answer(&mut self, approver: &Approver) -> Result<()> {
+        let Some(question) = approver.question()? else { return Ok(()) };
+        self.answered += 1;
+        let here = |side| self.point == Some(Point { side, of: Of::Answer, number: self.answered });
+        if here(Side::Before) {
+            self.child.kill()?;
+        }
+        approver.answer(&question)?;
+        if here(Side::After) {
+            self.child.kill()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! What is left of a run: its logs as the store has them, and its files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use provost_event::{ActorKey, Entry, Record, Seq};
+use provost_store::{OpenEffect, SessionStore as _, SqliteStore, StoreReader as _, StoredRun};
+
+use super::files::{Files, Rest, lines};
+use super::scenario::{ROOT, RUN};
+
+/// What is left of a run that rests.
+pub(super) struct Evidence {
+    pub(super) logs: BTreeMap<ActorKey, Vec<Arc<Record>>>,
+    /// What the store lists.
+    pub(super) row: Option<StoredRun>,
+    pub(super) open: Vec<OpenEffect>,
+    pub(super) rest: Rest,
+    pub(super) kills: usize,
+    pub(super) files: Files,
+}
+
+impl Evidence {
+    pub(super) fn collect(files: &Files, rest: Rest, kills: usize) -> Result<Self> {
+        let mut store = SqliteStore::open(files.database())?;
+        let mut logs = BTreeMap::new();
+        for actor in store.actors(RUN)? {
+            let mut log: Vec<Arc<Record>> = Vec::new();
+            loop {
+                let after = log.last().map_or(Seq::START, |record| record.seq);
+                let more = store.read(actor, after, 1_000)?;
+                if more.is_empty() {
+                    break;
+                }
+                log.extend(more);
+            }
+            logs.insert(actor, log);
+        }
+        let row = store.runs(10)?.into_iter().find(|row| row.run == RUN);
+        let open = store.open_effects(RUN)?;
+        Ok(Self { logs, row, open, rest, kills, files: files.clone() })
+    }
+
+    pub(super) fn session(&self) -> impl Iterator<Item = (Seq, &Entry)> {
+        self.log(ROOT.into())
+    }
+
+    pub(super) fn run(&self) -> impl Iterator<Item = (Seq, &Entry)> {
+        self.log(RUN.into())
+    }
+
+    fn log(&self, actor: ActorKey) -> impl Iterator<Item = (Seq, &Entry)> {
+        self.logs.get(&actor).into_iter().flatten().map(|record| (record.seq, &record.entry))
+    }
+
+    /// Lines of `file`, each with how often it is there.
+    pub(super) fn counted(&self, file: &std::path::Path) -> BTreeMap<String, usize> {
+        let mut counted = BTreeMap::new();
+        for line in lines(file) {
+            *counted.entry(line).or_default() += 1;
+        }
+        counted
+    }
+}

@@ -1,0 +1,119 @@
+//! Where a process kills itself, and how it does.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, Result, bail};
+
+/// A place at which a process is killed with -9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Point {
+    pub(super) side: Side,
+    pub(super) of: Of,
+    /// Which of them within the process, from 1.
+    pub(super) number: usize,
+}
+
+/// On which side of what happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// A transaction of the store.
+    Commit,
+    /// A tool's effect.
+    Effect,
+    /// Somebody's answer to a question; it is this process's parent who kills it there.
+    Answer,
+}
+
+impl Of {
+    const ALL: [(Self, &str); 3] =
+        [(Self::Commit, "commit"), (Self::Effect, "effect"), (Self::Answer, "answer")];
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = if self.side == Side::Before { "before" } else { "after" };
+        let of = Of::ALL.iter().find(|(of, _)| *of == self.of).map_or("", |(_, name)| name);
+        write!(f, "{side}-{of}-{}", self.number)
+    }
+}
+
+impl FromStr for Point {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || format!("`{text}` is no place such as before-commit-3");
+        let (side, rest) = text.split_once('-').with_context(wrong)?;
+        let (of, number) = rest.split_once('-').with_context(wrong)?;
+        let side = match side {
+            "before" => Side::Before,
+            "after" => Side::After,
+            _ => bail!(wrong()),
+        };
+        let (of, _) = Of::ALL.iter().find(|(_, name)| *name == of).with_context(wrong)?;
+        Ok(Self { side, of: *of, number: number.parse().with_context(wrong)? })
+    }
+}
+
+/// Counts what happens in this process, and kills it at its point.
+pub(super) struct Fault {
+    point: Option<Point>,
+    commits: AtomicUsize,
+    effects: AtomicUsize,
+}
+
+impl Fault {
+    pub(super) const fn at(point: Option<Point>) -> Self {
+        Self { point, commits: AtomicUsize::new(0), effects: AtomicUsize::new(0) }
+    }
+
+    /// Effects so far.
+    pub(super) fn effects(&self) -> usize {
+        self.effects.load(Ordering::SeqCst)
+    }
+
+    /// Has a transaction happen, if it comes to that.
+    pub(super) fn commit<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.around(Of::Commit, &self.commits, act)
+    }
+
+    /// Has a tool's effect happen, if it comes to that.
+    pub(super) fn effect<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.around(Of::Effect, &self.effects, act)
+    }
+
+    fn around<T>(&self, of: Of, counter: &AtomicUsize, act: impl FnOnce() -> T) -> T {
+        let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        let here = |side| self.point == Some(Point { side, of, number });
+        if here(Side::Before) {
+            die();
+        }
+        let done = act();
+        if here(Side::After) {
+            die();
+        }
+        done
+    }
+}
+
+/// Ends this process as `kill -9` does.
+fn die() -> ! {
+    #[cfg(unix)]
+    {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        // Whatever thread the signal is given to: this one does nothing more.
+        loop {
+            std::thread::park();
+        }
+    }
+    #[cfg(not(unix))]
+    std::process::abort()
+}

@@ -1,0 +1,122 @@
+//! The files of one run: what a process leaves behind for whoever looks at it from outside.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use provost_event::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// How a process saw the run come to rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Rest {
+    pub(super) outcome: Outcome,
+    /// What the agent said last.
+    pub(super) text: String,
+    /// The kinds of entries in each transaction of this process.
+    pub(super) commits: Vec<Vec<String>>,
+    /// Its tools' effects.
+    pub(super) effects: usize,
+    /// Questions that somebody else answered while it worked.
+    #[serde(default)]
+    pub(super) answers: usize,
+}
+
+/// The files of one run, all in one folder.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    /// Those in `folder`, which is made if it isn't there.
+    ///
+    /// # Errors
+    /// When it can't be.
+    pub(super) fn new(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder.join("work"))?;
+        Ok(Self { folder: folder.canonicalize()? })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.folder.join("state").join("provost.db")
+    }
+
+    /// Where the agent works.
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.folder.join("work")
+    }
+
+    /// A line for each effect of a tool.
+    pub(super) fn effects(&self) -> PathBuf {
+        self.folder.join("effects.txt")
+    }
+
+    /// A line for each time that a hook was asked: its moment.
+    pub(super) fn hooks(&self) -> PathBuf {
+        self.folder.join("hooks.txt")
+    }
+
+    /// A line for each record that somebody was shown.
+    pub(super) fn shown(&self) -> PathBuf {
+        self.folder.join("shown.jsonl")
+    }
+
+    /// A line for each request that was wrong.
+    pub(super) fn complaints(&self) -> PathBuf {
+        self.folder.join("complaints.txt")
+    }
+
+    /// Is there once the model had its trouble with an answer.
+    pub(super) fn trouble(&self, answer: u32) -> PathBuf {
+        self.folder.join(format!("trouble-{answer}"))
+    }
+
+    fn rest(&self) -> PathBuf {
+        self.folder.join("rest.json")
+    }
+
+    pub(super) fn complain(&self, what: &str) {
+        // Nobody could be told that this can't be written; the run's text would tell.
+        let _ = append(&self.complaints(), what);
+    }
+
+    pub(super) fn forget_rest(&self) {
+        let _ = fs::remove_file(self.rest());
+    }
+
+    pub(super) fn keep_rest(&self, rest: &Rest) -> Result<()> {
+        Ok(fs::write(self.rest(), serde_json::to_vec(rest)?)?)
+    }
+
+    /// What a process wrote that saw the run come to rest.
+    pub(super) fn read_rest(&self) -> Result<Option<Rest>> {
+        match fs::read(self.rest()) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).context("rest.json")?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Adds a line to a file, at once.
+pub(super) fn append(path: &Path, line: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())
+}
+
+/// The lines of a file; none where it isn't there.
+pub(super) fn lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Whether this is the first time, also among processes.
+pub(super) fn once(path: &Path) -> bool {
+    OpenOptions::new().create_new(true).write(true).open(path).is_ok()
+}

@@ -1,0 +1,83 @@
+//! What must be true of a run that rests, however often it was killed before. Looked at from outside.
+
+mod asked;
+mod budget;
+mod calls;
+mod logs;
+
+use super::evidence::Evidence;
+use super::files::Rest;
+use super::scenario::{Same, Scenario};
+
+/// A law that is broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Breach {
+    pub(super) kind: Kind,
+    pub(super) what: String,
+}
+
+/// In which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Something that was there, or should have happened, isn't.
+    Lost,
+    /// Something happened twice that may happen once.
+    Doubled,
+    /// Something else isn't as it should be.
+    Wrong,
+}
+
+/// What is broken, as it is found.
+#[derive(Default)]
+pub(super) struct Breaches(Vec<Breach>);
+
+impl Breaches {
+    fn lost(&mut self, what: impl Into<String>) {
+        self.0.push(Breach { kind: Kind::Lost, what: what.into() });
+    }
+
+    fn doubled(&mut self, what: impl Into<String>) {
+        self.0.push(Breach { kind: Kind::Doubled, what: what.into() });
+    }
+
+    fn wrong(&mut self, what: impl Into<String>) {
+        self.0.push(Breach { kind: Kind::Wrong, what: what.into() });
+    }
+
+    /// What there must be exactly one of.
+    fn one(&mut self, times: usize, what: impl FnOnce() -> String) {
+        match times {
+            0 => self.lost(format!("no {}", what())),
+            1 => {}
+            more => self.doubled(format!("{more} times: {}", what())),
+        }
+    }
+}
+
+/// Everything that is broken. `undisturbed` is how the same run rests that nobody kills.
+pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -> Vec<Breach> {
+    let mut found = Breaches::default();
+    logs::check(seen, &mut found);
+    calls::check(seen, &mut found);
+    asked::check(seen, &mut found);
+    budget::check(seen, &mut found);
+    rests_alike(scenario, &seen.rest, undisturbed, &mut found);
+    for complaint in super::files::lines(&seen.files.complaints()) {
+        found.wrong(format!("the model was asked wrongly: {complaint}"));
+    }
+    found.0
+}
+
+fn rests_alike(scenario: &Scenario, rest: &Rest, undisturbed: &Rest, found: &mut Breaches) {
+    let (outcome, expected) = (&rest.outcome, &undisturbed.outcome);
+    let is_same = match scenario.same {
+        Same::Exactly => (outcome, &rest.text) == (expected, &undisturbed.text),
+        Same::Kind => outcome.word() == expected.word(),
+    };
+    if !is_same {
+        found.wrong(format!(
+            "it rests as `{outcome}` with {:?}, and undisturbed as `{expected}` with {:?}",
+            rest.text, undisturbed.text
+        ));
+    }
+}

@@ -1,0 +1,67 @@
+//! Hooks and people: each question has one answer, and nobody says anything that wasn't heard.
+
+use std::collections::BTreeMap;
+
+use provost_event::{Entry, HookDecision, Seq, StopHookVerdict};
+
+use super::super::evidence::Evidence;
+use super::super::scenario::STOP_HOOK;
+use super::Breaches;
+
+/// Hooks of one moment that may be under way at a time: as many as a scenario's answer has calls.
+const SIDE_BY_SIDE: usize = 4;
+
+pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
+    let mut hooks = BTreeMap::<Seq, usize>::new();
+    let mut people = BTreeMap::<Seq, usize>::new();
+    let mut heard = BTreeMap::<String, usize>::new();
+    for (seq, entry) in seen.session() {
+        match entry {
+            Entry::HooksAsked(_) => drop(hooks.insert(seq, 0)),
+            Entry::HooksDecided(decided) => {
+                *hooks.entry(decided.asked).or_default() += 1;
+                for report in &decided.reports {
+                    *heard.entry(report.moment.name().to_owned()).or_default() += 1;
+                    if let HookDecision::Failed(why) = &report.decision {
+                        found.wrong(format!("hook {} gave no answer: {why}", report.hook));
+                    }
+                }
+            }
+            Entry::StopVerdicts(verdicts) => {
+                for report in &verdicts.reports {
+                    let moment = if report.name == STOP_HOOK { STOP_HOOK } else { "stop" };
+                    *heard.entry(moment.to_owned()).or_default() += 1;
+                    if let StopHookVerdict::Error(why) = &report.verdict {
+                        found.wrong(format!("stop hook {} gave no answer: {why}", report.name));
+                    }
+                }
+            }
+            Entry::ApprovalRequested(_) => drop(people.insert(seq, 0)),
+            Entry::ApprovalResolved(resolved) => *people.entry(resolved.asked).or_default() += 1,
+            _ => {}
+        }
+    }
+    for (seq, times) in hooks {
+        found.one(times, || format!("answer of hooks to entry {seq}"));
+    }
+    for (seq, times) in people {
+        found.one(times, || format!("consent or refusal to entry {seq}"));
+    }
+    were_asked(seen, &heard, found);
+}
+
+/// Each answer in the log was given, and no hook was asked more often than it was interrupted.
+fn were_asked(seen: &Evidence, heard: &BTreeMap<String, usize>, found: &mut Breaches) {
+    let asked = seen.counted(&seen.files.hooks());
+    for (moment, times) in heard {
+        if asked.get(moment).copied().unwrap_or_default() < *times {
+            found.lost(format!("the log has {times} answers of {moment} hooks, who were asked less often"));
+        }
+    }
+    for (moment, times) in asked {
+        let most = heard.get(&moment).copied().unwrap_or_default() + seen.kills * SIDE_BY_SIDE;
+        if times > most {
+            found.doubled(format!("{moment} hooks were asked {times} times, at most {most} are due"));
+        }
+    }
+}

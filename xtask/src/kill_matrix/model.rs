@@ -1,0 +1,163 @@
+//! A model that answers by what it is asked for and how far the conversation is: the same after every restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_engine::Answer;
+use provost_event::{Block, CallId, ErrorClass, Json, ModelFailure, Purpose, StopReason, ToolCall, Usage};
+use provost_harness::{DeltaSink, Message, Model, ModelRequest, Part, Role};
+use tokio_util::sync::CancellationToken;
+
+use super::files::{Files, once};
+use super::scenario::{GOAL, LAST_WORDS, Say, Scenario, Summaries, filler};
+
+/// Bytes that this model counts as a token.
+const BYTES_PER_TOKEN: usize = 4;
+/// What it counts for each part of a message besides.
+const PART_TOKENS: usize = 4;
+
+/// The model of one scenario.
+pub(super) struct Play {
+    pub(super) scenario: &'static Scenario,
+    pub(super) files: Files,
+    /// What a request may have, if the policy knows.
+    pub(super) window_tokens: Option<u64>,
+}
+
+#[async_trait]
+impl Model for Play {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        _deltas: &dyn DeltaSink,
+        _cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let input_tokens = count(request.messages);
+        let complaints = complaints(request.messages);
+        complaints.iter().for_each(|complaint| self.files.complain(complaint));
+        if self.scenario.accepts_tokens.is_some_and(|most| input_tokens > most) {
+            return Err(ModelFailure::new(ErrorClass::ContextTooLong, "the request is too long"));
+        }
+        if self.window_tokens.is_some_and(|most| input_tokens > most) {
+            self.files.complain(&format!("a request of {input_tokens} tokens is longer than the window"));
+        }
+        tokio::time::sleep(Duration::from_millis(self.scenario.answer_ms)).await;
+        let (content, stop) = match request.purpose {
+            Purpose::Turn => self.turn(request.answers_before)?,
+            Purpose::Summary => self.summary(request.summaries_before)?,
+            Purpose::WrapUp => (vec![Block::Text(LAST_WORDS.to_owned())], StopReason::EndTurn),
+        };
+        let output_tokens = content.iter().map(tokens_of_block).sum();
+        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+        Ok(Answer { content, usage, model: "the model of the matrix".to_owned(), stop })
+    }
+}
+
+type Said = Result<(Vec<Block>, StopReason), ModelFailure>;
+
+impl Play {
+    fn turn(&self, answers_before: u32) -> Said {
+        let is_first = || once(&self.files.trouble(answers_before));
+        match (self.scenario.turn)(answers_before) {
+            Say::FailsOnce(_) if is_first() => {
+                let failure = ModelFailure::new(ErrorClass::Overloaded, "too many ask");
+                let usage = Usage { input_tokens: 7, ..Usage::default() };
+                Err(ModelFailure { retry_after_ms: Some(3), usage, ..failure })
+            }
+            Say::EmptyOnce(_) if is_first() => Ok((Vec::new(), StopReason::EndTurn)),
+            Say::FailsOnce(then) | Say::EmptyOnce(then) => Ok(said(*then, answers_before)),
+            plain => Ok(said(plain, answers_before)),
+        }
+    }
+
+    fn summary(&self, before: u32) -> Said {
+        let text = |text: String| Ok((vec![Block::Text(text)], StopReason::EndTurn));
+        match self.scenario.summaries {
+            Summaries::Good => {
+                text(format!("Summary {before}: all notes so far are kept in the file of notes."))
+            }
+            Summaries::Failing => Err(ModelFailure::new(ErrorClass::InvalidRequest, "no summaries here")),
+            Summaries::Useless => text(filler("useless", 60_000)),
+            Summaries::CallingTools => {
+                let input = Json::empty_object();
+                let call = ToolCall { id: "lost".into(), name: "note".to_owned(), input, malformed: None };
+                Ok((vec![Block::ToolCall(call)], StopReason::ToolUse))
+            }
+        }
+    }
+}
+
+/// An answer without trouble.
+fn said(say: Say, answers_before: u32) -> (Vec<Block>, StopReason) {
+    match say {
+        Say::Text(text) => (vec![Block::Text(text)], StopReason::EndTurn),
+        Say::Cut(text) => (vec![Block::Text(text)], StopReason::OutputCap),
+        Say::Calls(text, calls) => {
+            let calls = calls.into_iter().enumerate().map(|(place, (tool, input))| {
+                let id = CallId(format!("call-{answers_before}-{place}").into());
+                let input = Json::of(&input).unwrap_or_else(|_| Json::empty_object());
+                Block::ToolCall(ToolCall { id, name: tool.to_owned(), input, malformed: None })
+            });
+            (std::iter::once(Block::Text(text)).chain(calls).collect(), StopReason::ToolUse)
+        }
+        Say::FailsOnce(then) | Say::EmptyOnce(then) => said(*then, answers_before),
+    }
+}
+
+/// What a request comes to by this model's count.
+fn count(messages: &[Arc<Message>]) -> u64 {
+    messages.iter().flat_map(|message| &message.parts).map(tokens_of_part).sum()
+}
+
+fn tokens_of_part(part: &Part) -> u64 {
+    match part {
+        Part::Block(block) => tokens_of_block(block),
+        Part::ToolResult { output, .. } => tokens(output.len()),
+        Part::Image(_) => 1_600,
+    }
+}
+
+fn tokens_of_block(block: &Block) -> u64 {
+    match block {
+        Block::Text(text) => tokens(text.len()),
+        Block::ToolCall(call) => tokens(call.name.len() + call.input.text().len()),
+        Block::Thinking { text, .. } => tokens(text.len()),
+        Block::Opaque { json, .. } => tokens(json.text().len()),
+        Block::Image(_) => 1_600,
+    }
+}
+
+fn tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes / BYTES_PER_TOKEN + PART_TOKENS).unwrap_or(u64::MAX)
+}
+
+/// What no provider would take, or no agent could work with.
+fn complaints(messages: &[Arc<Message>]) -> Vec<String> {
+    let mut found = Vec::new();
+    let texts = messages.iter().flat_map(|message| &message.parts);
+    if !texts.into_iter().any(|part| matches!(part, Part::Block(Block::Text(text)) if text.contains(GOAL))) {
+        found.push("a request without the goal".to_owned());
+    }
+    let mut open: Vec<&CallId> = Vec::new();
+    for message in messages {
+        if message.role == Role::Assistant && !open.is_empty() {
+            found.push(format!("an answer while calls have no result: {open:?}"));
+            open.clear();
+        }
+        for part in &message.parts {
+            match part {
+                Part::Block(Block::ToolCall(call)) => open.push(&call.id),
+                Part::ToolResult { call, .. } => match open.iter().position(|known| *known == call) {
+                    Some(place) => drop(open.remove(place)),
+                    None => found.push(format!("a result of {call} without its call")),
+                },
+                Part::Block(_) | Part::Image(_) => {}
+            }
+        }
+    }
+    if !open.is_empty() {
+        found.push(format!("calls without a result at the end: {open:?}"));
+    }
+    found
+}

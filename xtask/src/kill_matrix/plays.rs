@@ -1,0 +1,115 @@
+//! Plays the cells of a scenario's matrix, two at a time, and looks at what is left of each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::cell::{Course, play};
+use super::evidence::Evidence;
+use super::files::{Files, Rest};
+use super::laws::{Breach, Kind, broken};
+use super::points::{Cell, cells};
+use super::scenario::Scenario;
+use super::table::Row;
+
+/// Runs at a time.
+const AT_A_TIME: usize = 2;
+/// Broken laws of a run that are told one by one.
+const TOLD_MAX: usize = 5;
+
+/// Kills runs of `scenario` at every `every`th of its points, and tells of those that break a law.
+///
+/// # Errors
+/// When the matrix can't do its work, or the run breaks laws that nobody kills.
+pub(super) fn row(scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
+    let folder = tempfile::Builder::new().prefix("kill-matrix-").tempdir_in(place())?;
+    let done = row_in(folder.path(), scenario, every, seed);
+    if !done.as_ref().is_ok_and(Row::is_clean) {
+        eprintln!("what is left of it: {}", folder.keep().display());
+    }
+    done
+}
+
+/// Where runs are kept: in memory if there is such a place, for a kill leaves what the system has in its memory, and
+/// waiting for a disk would only take longer.
+fn place() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if std::env::var_os("TMPDIR").is_none() && memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
+    let undisturbed = undisturbed(scenario, &Files::new(&folder.join("undisturbed"))?)?;
+    let rest = undisturbed.rests.last().context("it rests")?;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (points, cells) = cells(scenario, &undisturbed, &mut random);
+    let first = random.usize(..every);
+    let cells = cells.into_iter().skip(first).step_by(every).collect::<Vec<_>>();
+    let (next, sum) = (AtomicUsize::new(0), Mutex::new(Row { points, ..Row::default() }));
+    let add = |found: Row| {
+        let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum = sum.plus(found);
+    };
+    let work = || -> Result<()> {
+        while let Some(cell) = cells.get(next.fetch_add(1, Ordering::SeqCst)) {
+            let files = Files::new(&folder.join(cell.number.to_string()))?;
+            let found = judge(scenario, &files, cell, rest);
+            add(found);
+            if found.is_clean() {
+                fs::remove_dir_all(files.folder())?;
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers = (0..AT_A_TIME).map(|_| scope.spawn(work)).collect::<Vec<_>>();
+        workers.into_iter().try_for_each(|worker| match worker.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })?;
+    Ok(*sum.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// How a run goes that nobody kills. It breaks no law, and comes to what the scenario is about.
+fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
+    let course = play(scenario, files, &[])?;
+    let rest = course.rests.last().filter(|_| !course.hangs).context("the undisturbed run doesn't rest")?;
+    let seen = Evidence::collect(files, rest.clone(), 0)?;
+    let breaches = broken(scenario, &seen, rest);
+    ensure!(breaches.is_empty(), "the undisturbed run breaks laws: {breaches:#?}");
+    let log = seen.logs.values().flatten().filter_map(|record| record.to_line().ok()).collect::<Vec<_>>();
+    for wanted in scenario.shows {
+        ensure!(log.iter().any(|line| line.contains(wanted)), "the undisturbed run doesn't come to {wanted}");
+    }
+    Ok(course)
+}
+
+/// Plays one cell, and looks at what is left.
+fn judge(scenario: &Scenario, files: &Files, cell: &Cell, undisturbed: &Rest) -> Row {
+    let tell = |what: String| eprintln!("{} {cell}: {what} ({})", scenario.name, files.folder().display());
+    let course = match play(scenario, files, &cell.points) {
+        Ok(course) => course,
+        Err(error) => {
+            tell(format!("{error:#}"));
+            return Row { runs: 1, wrong: 1, ..Row::default() };
+        }
+    };
+    let missed = usize::from(course.kills == 0);
+    let row = Row { runs: 1, kills: course.kills, missed, ..Row::default() };
+    let Some(rest) = course.rests.last().filter(|_| !course.hangs) else {
+        tell("it hangs".to_owned());
+        return Row { hung: 1, ..row };
+    };
+    let breaches = match Evidence::collect(files, rest.clone(), course.kills) {
+        Ok(seen) => broken(scenario, &seen, undisturbed),
+        Err(error) => vec![Breach { kind: Kind::Wrong, what: format!("it can't be read: {error:#}") }],
+    };
+    for Breach { kind, what } in breaches.iter().take(TOLD_MAX) {
+        tell(format!("{kind:?}: {what}"));
+    }
+    let count = |kind: Kind| breaches.iter().filter(|breach| breach.kind == kind).count();
+    Row { lost: count(Kind::Lost), doubled: count(Kind::Doubled), wrong: count(Kind::Wrong), ..row }
+}

@@ -1,0 +1,187 @@
+//! What a scenario is: a script, a policy, and how the run is expected to go on after a rest.
+
+use provost_event::{
+    AgentPolicy, Budget, Dimension, HookContract, HookMoment, HookPolicy, HookProgram, Limits, MicroDollars,
+    ModelPolicy, OnFailure, Outcome, Pace, PauseReason, PermissionPolicy, Price, RunId, RunPolicy, SessionId,
+    StopHookPolicy, ToolSpec,
+};
+use serde_json::Value;
+
+pub(super) const RUN: RunId = RunId::from_entropy(77);
+pub(super) const ROOT: SessionId = SessionId::root(RUN);
+pub(super) const GOAL: &str = "Keep notes of everything that happens, and lose none of them.";
+pub(super) const LAST_WORDS: &str = "Some notes are kept, others are not.";
+pub(super) const MODEL: &str = "matrix";
+/// The stop hook, as it is called and as it writes itself down.
+pub(super) const STOP_HOOK: &str = "gatekeeper";
+
+/// What the model says in a turn.
+pub(super) enum Say {
+    Text(String),
+    /// It reaches the output cap.
+    Cut(String),
+    Calls(String, Vec<(&'static str, Value)>),
+    /// The provider has no room the first time.
+    FailsOnce(Box<Say>),
+    /// It says nothing the first time.
+    EmptyOnce(Box<Say>),
+}
+
+/// What the model makes of being asked for a summary.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Summaries {
+    Good,
+    Failing,
+    Useless,
+    CallingTools,
+}
+
+/// How far a run that was killed must come to rest like one that wasn't.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Same {
+    /// Outcome and text.
+    Exactly,
+    /// The kind of outcome: what a call costs that was lost isn't known, and so not when a limit is reached.
+    Kind,
+}
+
+/// Who answers when consent is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    Nobody,
+    /// Another process, as soon as it sees the question.
+    AtOnce,
+    /// Another process, when the run rests because nobody has answered.
+    AtRest,
+}
+
+/// What becomes of a run that rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    /// The first time that its turns are used up, it gets so many.
+    MoreTurns(u32),
+}
+
+/// Which of a scenario's points are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Points {
+    All,
+    /// Those around each snapshot, and so many others.
+    AroundSnapshots(usize),
+}
+
+/// One kind of run.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// What the model says after so many answers.
+    pub(super) turn: fn(u32) -> Say,
+    pub(super) summaries: Summaries,
+    /// Tokens by the model's own count beyond which it refuses a request, whatever the policy says.
+    pub(super) accepts_tokens: Option<u64>,
+    /// How long it takes to answer.
+    pub(super) answer_ms: u64,
+    /// What the policy has besides the usual.
+    pub(super) policy: fn(&mut RunPolicy),
+    pub(super) same: Same,
+    pub(super) answers: Answers,
+    pub(super) after: After,
+    pub(super) points: Points,
+    /// What must be found in the log of an undisturbed run: what the scenario is about.
+    pub(super) shows: &'static [&'static str],
+}
+
+/// A scenario in which nothing much happens.
+pub(super) const PLAIN: Scenario = Scenario {
+    name: "",
+    turn: |_| Say::Text(String::new()),
+    summaries: Summaries::Good,
+    accepts_tokens: None,
+    answer_ms: 0,
+    policy: |_| {},
+    same: Same::Exactly,
+    answers: Answers::Nobody,
+    after: After::Nothing,
+    points: Points::All,
+    shows: &[],
+};
+
+impl Scenario {
+    /// The policy of its runs, in `workspace` with `tools`.
+    pub(super) fn run_policy(&self, workspace: std::path::PathBuf, tools: Vec<ToolSpec>) -> RunPolicy {
+        let price = Price {
+            input: MicroDollars(3_000_000),
+            output: MicroDollars(15_000_000),
+            cache_read: MicroDollars(300_000),
+            cache_write: MicroDollars(3_750_000),
+            long: None,
+        };
+        let mut policy = RunPolicy {
+            budget: Budget::default(),
+            allow_unpriced: false,
+            observers: Vec::new(),
+            agent: AgentPolicy {
+                model: ModelPolicy { price: Some(price), ..ModelPolicy::new(MODEL, 1_000) },
+                system_prompt: "You keep notes.".to_owned(),
+                tools,
+                workspace,
+                limits: Limits::default(),
+                stop_hooks: Vec::new(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
+                pace: Pace::Free,
+            },
+        };
+        (self.policy)(&mut policy);
+        policy
+    }
+
+    /// The turns with which a run that rests at `outcome` goes on, if it does; `asked` is how often it has before.
+    pub(super) fn turns_after(&self, outcome: &Outcome, asked: usize) -> Option<u32> {
+        match (self.after, outcome) {
+            (After::MoreTurns(turns), Outcome::BudgetExhausted(exhausted)) => {
+                (exhausted.dimension == Dimension::Turns && asked == 0).then_some(turns)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a run rests because nobody has given or refused consent.
+pub(super) fn waits_for_consent(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Paused { why: PauseReason::Approval { .. } })
+}
+
+/// Text of that many bytes, different for each `key`.
+pub(super) fn filler(key: &str, bytes: usize) -> String {
+    let words = format!("{key} paper stone river ");
+    words.chars().cycle().take(bytes).collect()
+}
+
+/// A hook at `moment` that leaves a line each time, and then does what `command` says.
+pub(super) fn hook(moment: HookMoment, command: &str) -> HookPolicy {
+    HookPolicy {
+        name: format!("{} hook", moment.name()),
+        moment,
+        matcher: None,
+        condition: None,
+        program: Some(HookProgram::Shell { command: logged(moment.name(), command) }),
+        contract: HookContract::Provost,
+        timeout_ms: 10_000,
+        on_failure: OnFailure::default_at(moment),
+        may_remind: true,
+    }
+}
+
+/// A stop hook that leaves a line each time, and then does what `command` says.
+pub(super) fn stop_hook(command: &str) -> StopHookPolicy {
+    StopHookPolicy {
+        name: STOP_HOOK.to_owned(),
+        command: Some(logged(STOP_HOOK, command)),
+        timeout_ms: 10_000,
+    }
+}
+
+fn logged(moment: &str, command: &str) -> String {
+    format!("echo {moment} >> ../hooks.txt; {command}")
+}

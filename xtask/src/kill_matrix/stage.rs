@@ -1,0 +1,93 @@
+//! A process that works on the run: starts it, or goes on with it, until it rests.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use anyhow::{Context as _, Result};
+use provost_engine::Actor;
+use provost_event::{Budget, Entry, Record, ResumeCause, Seq};
+use provost_harness::{
+    AgentHarness, HarnessCallback, HarnessDeps, HarnessError, Home, Models, SystemClock, read_actor,
+};
+use provost_hooks::{ProgramHooks, ProgramHooksOptions};
+use provost_store::{LocalHome, SqliteStore};
+use tokio_util::sync::CancellationToken;
+
+use super::deadly_store::{DeadlyStore, Kept};
+use super::fault::{Fault, Point};
+use super::files::{Files, Rest, append};
+use super::model::Play;
+use super::scenario::{GOAL, MODEL, ROOT, RUN, Scenario, waits_for_consent};
+use super::tools::toolbox;
+
+/// Entries read at a time.
+const READ_MAX: usize = 10_000;
+
+/// Works on the run in `folder` until it rests, or until this process is at `point`.
+pub(super) fn perform(scenario: &'static Scenario, folder: &Path, point: Option<Point>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(work(scenario, Files::new(folder)?, point))
+}
+
+async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -> Result<()> {
+    let (fault, kept) = (Arc::new(Fault::at(point)), Kept::default());
+    let store = DeadlyStore::new(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
+    let home: Arc<dyn Home> = Arc::new(LocalHome::new(store, Arc::new(SystemClock))?);
+    let tools = toolbox(&files, &fault);
+    let policy = scenario.run_policy(files.workspace(), tools.specs());
+    let window_tokens = policy.agent.model.window_tokens;
+    let model = Play { scenario, files: files.clone(), window_tokens };
+    let programs = ProgramHooks::new(ProgramHooksOptions {
+        clock: Arc::new(SystemClock),
+        spill: None,
+        header_env: std::collections::HashMap::new(),
+        extra_env: Vec::new(),
+    });
+    let harness = AgentHarness::new(HarnessDeps {
+        hook_programs: Arc::new(programs),
+        callback: Arc::new(Shown(files.clone())),
+        ..HarnessDeps::new(Arc::clone(&home), Models::new().with(MODEL, Arc::new(model)), tools)
+    });
+    let mut run = match harness.open(RUN).await {
+        Err(HarnessError::UnknownRun(_)) => harness.start(RUN, GOAL, policy).await?,
+        opened => opened?,
+    };
+    let cancel = CancellationToken::new();
+    let outcome = loop {
+        let outcome = run.run(&cancel).await?;
+        let (asked, text, consents) = look(&*home).await?;
+        let turns = scenario.turns_after(&outcome, asked);
+        if turns.is_none() && !(waits_for_consent(&outcome) && consents == 0) {
+            break (outcome, text);
+        }
+        run.resume("the matrix", Budget::default(), turns).await?;
+    };
+    let commits = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (outcome, text) = outcome;
+    files.keep_rest(&Rest { outcome, text, commits, effects: fault.effects(), answers: 0 })
+}
+
+/// How often somebody had the run go on, what the agent said last, and the consents that are waited for.
+async fn look(home: &dyn Home) -> Result<(usize, String, usize)> {
+    let log = home.read(ROOT.into(), Seq::START, READ_MAX).await?;
+    let is_asked = |record: &Arc<Record>| match &record.entry {
+        Entry::Resumed(resumed) => matches!(resumed.cause, ResumeCause::Asked { .. }),
+        _ => false,
+    };
+    let asked = log.iter().filter(|record| is_asked(record)).count();
+    match read_actor(home, ROOT.into()).await? {
+        Actor::Session(state) => Ok((asked, state.last_text().to_owned(), state.approvals().count())),
+        Actor::Run(_) => None.context("the root is a session"),
+    }
+}
+
+/// Writes down what somebody who watches was shown.
+struct Shown(Files);
+
+impl HarnessCallback for Shown {
+    fn on_record(&self, record: &Arc<Record>) {
+        if let Ok(line) = record.to_line() {
+            let _ = append(&self.0.shown(), &line);
+        }
+    }
+}
