@@ -138,7 +138,7 @@ impl LongJob {
             density_percent: self.density_percent,
             reported_percent: self.reported_percent,
         };
-        let provider = Provider::new(Job::of(self.calls), counting, tiktoken_rs::o200k_base()?);
+        let provider = Provider::new(Job::of(self.calls), counting, tiktoken_rs::o200k_base_singleton());
         let looks = LOOKS.iter().filter_map(|part| self.turn_at(*part)).collect();
         let watched = Arc::new(Watched { provider, looks, times: Mutex::default() });
         let counted = Arc::<Compactions>::default();

@@ -7,7 +7,7 @@ use provost_event::{Budget, MicroDollars};
 use super::scenario::{After, Answers, PLAIN, Points, Same, Scenario, Summaries};
 use scripts::{
     all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, late_consent, long_notes,
-    long_plan, long_words, many, many_turns, no_window, small_window, stop_hooks, tools, troubles, wishes,
+    long_words, many, many_turns, small_window, stop_hooks, tools, troubles, wishes,
 };
 
 const TRIM: &str = "\"how\":\"trim\"";
@@ -59,10 +59,10 @@ pub(super) const ALL: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
-        name: "window-exhausted",
-        turn: long_plan,
-        policy: no_window,
-        shows: &["\"context_exhausted\""],
+        name: "too-long-for-good",
+        turn: many_turns,
+        accepts_tokens: Some(60),
+        shows: &["\"cause\":\"compacted\"", "\"kind\":\"failed\""],
         ..PLAIN
     },
     Scenario {

@@ -30,6 +30,8 @@ pub(super) fn perform(scenario: &'static Scenario, folder: &Path, point: Option<
 }
 
 async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -> Result<()> {
+    // Whoever was killed may have left half a line.
+    append(&files.shown(), "")?;
     let (fault, kept) = (Arc::new(Fault::at(point)), Kept::default());
     let store = DeadlyStore::new(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
     let home: Arc<dyn Home> = Arc::new(LocalHome::new(store, Arc::new(SystemClock))?);

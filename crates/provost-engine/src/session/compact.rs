@@ -142,8 +142,9 @@ impl Deciding<'_> {
     /// Shortens the conversation as far as last words need it, asking nobody. Returns whether there is room now.
     pub(super) fn make_room_for_last_words(&mut self) -> bool {
         while self.state.is_over(EMERGENCY_AT) || !self.state.has_room_for(Purpose::WrapUp) {
-            let may =
-                self.state.compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
+            let compactions = &self.state.compactions;
+            let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
+            let may = asks_none && !compactions.made;
             let shorter = self.state.trim().or_else(|| self.state.emergency().filter(|_| may));
             let Some(compacted) = shorter else { return false };
             self.commit(compacted);

@@ -11,6 +11,8 @@ use provost_event::{
 use crate::view::View;
 use crate::world::{ROOT, World, guarded, policy, without_hooks};
 
+type Does = fn(&mut World);
+
 fn limited(change: impl FnOnce(&mut RunPolicy)) -> RunPolicy {
     let mut policy = without_hooks();
     change(&mut policy);
@@ -85,7 +87,7 @@ fn at_every_limit_the_agent_is_asked_how_far_it_has_come() {
 
 #[test]
 fn when_time_is_up_the_agent_is_asked_wherever_it_is() {
-    let during: [(&str, fn(&mut World)); 4] = [
+    let during: [(&str, Does); 4] = [
         ("a model call", |w| {
             w.tick();
             w.fail(ErrorClass::Aborted, None);
@@ -230,7 +232,7 @@ fn last_words_that_can_t_be_paid_for_are_done_without() {
 
 #[test]
 fn last_words_that_fail_or_say_nothing_are_not_asked_for_again() {
-    let rows: [(&str, fn(&mut World), &str); 4] = [
+    let rows: [(&str, Does, &str); 4] = [
         ("a failure", |w| w.fail(ErrorClass::Overloaded, None), "the provider is overloaded: its message"),
         ("nothing", |w| w.say(" \n"), "the answer was empty"),
         ("a call", |w| w.call(&[("read", "{}")]), "the answer was empty"),

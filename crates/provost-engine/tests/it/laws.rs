@@ -520,7 +520,7 @@ pub(crate) fn cases(usual: u32) -> ProptestConfig {
 
 #[test]
 fn the_laws_hold_under_random_doubled_late_and_lost_events() {
-    let config = cases(200);
+    let config = cases(60);
     let count = config.cases;
     let seen = Mutex::new(Seen::default());
     let tried = TestRunner::new(config).run(&case(), |case| {

@@ -10,6 +10,8 @@ use provost_event::{
 use crate::view::View;
 use crate::world::{World, guarded, without_hooks};
 
+type Does = fn(&mut World);
+
 /// So many tokens of words.
 fn words(tokens: usize) -> String {
     "word ".repeat(tokens)
@@ -107,13 +109,7 @@ fn a_read_that_was_made_again_is_a_line_even_among_the_newest() {
     let again = |world: &mut World, output: &str| {
         world.call(&[("read", "{\"path\":\"a\"}")]);
         world.finish_first(output);
-        world
-            .session_log()
-            .iter()
-            .filter(|r| matches!(r.entry, Entry::ToolFinished(_)))
-            .next_back()
-            .expect("it")
-            .seq
+        world.session_log().iter().rfind(|r| matches!(r.entry, Entry::ToolFinished(_))).expect("it").seq
     };
     tell(&mut world, 4_500);
     let first = again(&mut world, &words(1_000));
@@ -221,7 +217,7 @@ fn a_summary_s_own_words_outlive_the_rule_that_comes_after_it() {
 #[test]
 fn a_summary_that_fails_in_whatever_way_is_done_without() {
     let text = |text: String| vec![Block::Text(text)];
-    let rows: [(&str, fn(&mut World)); 4] = [
+    let rows: [(&str, Does); 4] = [
         ("the key was refused", |w| w.fail(ErrorClass::Unauthorized, None)),
         ("it failed four times", |w| {
             for _ in 0..3 {
@@ -343,6 +339,30 @@ fn a_request_refused_as_too_long_is_shortened_and_made_once_more_and_then_it_fai
             "{outcome}"
         );
     }
+}
+
+#[test]
+fn a_summary_refused_as_too_long_leaves_the_turn_its_own_second_chance() {
+    let mut world = summing_up(without_hooks());
+    world.fail(ErrorClass::ContextTooLong, None);
+    assert!(world.thinks_for(Purpose::Turn));
+    world.fail(ErrorClass::ContextTooLong, None);
+    assert!(world.thinks_for(Purpose::Turn));
+    assert_eq!(kinds(&world), [CompactionKind::Emergency, CompactionKind::Emergency]);
+    world.fail(ErrorClass::ContextTooLong, None);
+    assert!(world.outcome().is_some());
+}
+
+#[test]
+fn a_result_whose_request_was_refused_is_cut_and_not_left_out() {
+    let mut world = start(without_hooks());
+    tell(&mut world, 500);
+    read(&mut world, 3_000);
+    let result =
+        world.session_log().iter().rfind(|r| matches!(r.entry, Entry::ToolFinished(_))).expect("it").seq;
+    world.fail(ErrorClass::ContextTooLong, None);
+    let emergency = last(&world);
+    assert!(emergency.through < result && emergency.cut_through > result, "{emergency:?}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ async fn scene(bound: impl FnOnce(&mut RunPolicy), interference: Option<Interfer
 }
 
 fn provider(interference: Option<Interference>) -> Provider {
-    let tokenizer = tiktoken_rs::cl100k_base().unwrap();
+    let tokenizer = tiktoken_rs::cl100k_base_singleton();
     let provider = Provider::new(Job::of(30).talking(60), Counting::fair(WINDOW), tokenizer);
     match interference {
         Some(interference) => provider.interfered(interference),
@@ -96,7 +96,7 @@ async fn begin(
     let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).unwrap());
     let mut policy = policy(Some(WINDOW), &std::env::temp_dir());
     policy.agent.model.price = Some(PRICE);
-    policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = 300);
+    policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = 60);
     bound(&mut policy);
     let harness = AgentHarness::new(HarnessDeps { clock, ..deps(home.clone(), model) });
     let run = harness.start(RUN, GOAL, policy).await.unwrap();

@@ -15,21 +15,21 @@ const IMAGE_TOKENS: u64 = 1_600;
 
 /// Counts, and remembers what each message of the last request came to.
 pub(crate) struct Counter {
-    tokenizer: CoreBPE,
+    tokenizer: &'static CoreBPE,
     fixed: Option<u64>,
     /// By address; the messages are kept so that no other gets it.
     known: HashMap<usize, (Arc<Message>, u64)>,
 }
 
 impl Counter {
-    pub(crate) fn new(tokenizer: CoreBPE) -> Self {
+    pub(crate) fn new(tokenizer: &'static CoreBPE) -> Self {
         Self { tokenizer, fixed: None, known: HashMap::new() }
     }
 
     /// Tokens of a request.
     pub(crate) fn request(&mut self, request: &ModelRequest<'_>) -> u64 {
         let fixed = *self.fixed.get_or_insert_with(|| {
-            let count = |text: &str| count(&self.tokenizer, text);
+            let count = |text: &str| count(self.tokenizer, text);
             let tools = request.tools.iter().map(|tool| {
                 TOOL_TOKENS + count(&tool.name) + count(&tool.description) + count(tool.input_schema.text())
             });
@@ -62,7 +62,7 @@ impl Counter {
             Part::Image(_) => IMAGE_TOKENS,
             Part::ToolResult { tool, output, images, .. } => {
                 let images = images.iter().map(|_| IMAGE_TOKENS).sum::<u64>();
-                count(&self.tokenizer, tool) + count(&self.tokenizer, output) + images
+                count(self.tokenizer, tool) + count(self.tokenizer, output) + images
             }
         };
         PART_TOKENS + tokens
@@ -75,11 +75,11 @@ impl Counter {
 
     fn block(&self, block: &Block) -> u64 {
         match block {
-            Block::Text(text) | Block::Thinking { text, .. } => count(&self.tokenizer, text),
+            Block::Text(text) | Block::Thinking { text, .. } => count(self.tokenizer, text),
             Block::Image(_) => IMAGE_TOKENS,
-            Block::Opaque { json, .. } => count(&self.tokenizer, json.text()),
+            Block::Opaque { json, .. } => count(self.tokenizer, json.text()),
             Block::ToolCall(call) => {
-                count(&self.tokenizer, &call.name) + count(&self.tokenizer, call.input.text())
+                count(self.tokenizer, &call.name) + count(self.tokenizer, call.input.text())
             }
         }
     }

@@ -104,7 +104,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    pub(crate) fn new(job: Job, counting: Counting, tokenizer: CoreBPE) -> Self {
+    pub(crate) fn new(job: Job, counting: Counting, tokenizer: &'static CoreBPE) -> Self {
         let counter = Mutex::new(Counter::new(tokenizer));
         Self { job, counting, interference: None, counter, seen: Mutex::default() }
     }

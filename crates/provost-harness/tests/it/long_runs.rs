@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use provost_event::CompactionKind;
+use provost_event::{Budget, CompactionKind, RunPolicy};
 use provost_harness::SystemClock;
 use provost_store::{LocalHome, MemoryStore};
 use tokio_util::sync::CancellationToken;
@@ -14,9 +14,15 @@ use super::long_trial::{DONE, Ran, Trial};
 
 const WINDOW: u64 = 32_000;
 
+/// Bytes of output that are shown here at most; the benchmark has the usual ones.
+const OUTPUT_BYTES_MAX: usize = 16 << 10;
+
 /// A job of so many calls with a provider that counts like this; the policy knows its window if told so.
 async fn ran(calls: u32, counting: Counting, known: Option<u64>) -> Ran {
-    Trial { known, ..Trial::new(Job::of(calls), counting) }.run().await
+    let bound = |policy: &mut RunPolicy| {
+        policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = OUTPUT_BYTES_MAX);
+    };
+    Trial { known, bound, ..Trial::new(Job::of(calls), counting) }.run().await
 }
 
 #[tokio::test]
@@ -24,12 +30,10 @@ async fn a_long_run_stays_within_its_window() {
     let ran = ran(300, Counting::fair(WINDOW), Some(WINDOW)).await;
     ran.went_well();
     let seen = &ran.seen;
-    println!("{}", seen.figures());
     assert_eq!(seen.refused, 0, "a request was longer than the window");
     assert!(seen.most <= WINDOW);
     let kinds = [CompactionKind::Trim, CompactionKind::Summary, CompactionKind::Emergency];
     let shortened = kinds.map(|how| ran.compactions(how));
-    println!("{shortened:?} of {kinds:?}");
     assert!(shortened.iter().sum::<usize>() > 0);
     let changed = usize::try_from(seen.changed).unwrap();
     assert!(changed <= shortened.iter().sum(), "the beginning changed {changed} times, {shortened:?}");
@@ -39,19 +43,19 @@ async fn a_long_run_stays_within_its_window() {
 #[tokio::test]
 async fn a_provider_that_reports_nothing_gets_what_it_takes() {
     let counting = Counting { reported_percent: 0, ..Counting::fair(WINDOW) };
-    ran(120, counting, Some(WINDOW)).await.went_well();
+    ran(80, counting, Some(WINDOW)).await.went_well();
 }
 
 #[tokio::test]
 async fn a_provider_that_reports_a_third_gets_what_it_takes() {
     let counting = Counting { reported_percent: 33, ..Counting::fair(WINDOW) };
-    ran(120, counting, Some(WINDOW)).await.went_well();
+    ran(80, counting, Some(WINDOW)).await.went_well();
 }
 
 #[tokio::test]
 async fn a_provider_that_reports_twice_as_much_gets_what_it_takes() {
     let counting = Counting { reported_percent: 200, ..Counting::fair(WINDOW) };
-    let ran = ran(120, counting, Some(WINDOW)).await;
+    let ran = ran(80, counting, Some(WINDOW)).await;
     ran.went_well();
     assert_eq!(ran.seen.refused, 0, "{}", ran.seen.figures());
 }
@@ -59,12 +63,12 @@ async fn a_provider_that_reports_twice_as_much_gets_what_it_takes() {
 #[tokio::test]
 async fn a_provider_that_counts_twice_as_much_gets_what_it_takes() {
     let counting = Counting { density_percent: 200, ..Counting::fair(WINDOW) };
-    ran(120, counting, Some(WINDOW)).await.went_well();
+    ran(80, counting, Some(WINDOW)).await.went_well();
 }
 
 #[tokio::test]
 async fn a_window_that_nobody_has_told_is_kept_all_the_same() {
-    let ran = ran(120, Counting::fair(WINDOW), None).await;
+    let ran = ran(80, Counting::fair(WINDOW), None).await;
     ran.went_well();
     assert!(ran.seen.refused > 0 && ran.compactions(CompactionKind::Emergency) > 0);
 }
@@ -72,8 +76,8 @@ async fn a_window_that_nobody_has_told_is_kept_all_the_same() {
 #[tokio::test]
 async fn a_run_that_another_process_takes_over_sends_the_same_beginning() {
     let store = MemoryStore::new();
-    let tokenizer = tiktoken_rs::cl100k_base().unwrap();
-    let provider = Arc::new(Provider::new(Job::of(150), Counting::fair(WINDOW), tokenizer));
+    let tokenizer = tiktoken_rs::cl100k_base_singleton();
+    let provider = Arc::new(Provider::new(Job::of(110), Counting::fair(WINDOW), tokenizer));
     let open = || {
         let home = Arc::new(LocalHome::new(store.clone(), Arc::new(SystemClock)).unwrap());
         (harness(home.clone(), provider.clone()), home)
@@ -90,7 +94,7 @@ async fn a_run_that_another_process_takes_over_sends_the_same_beginning() {
         // Nothing but the log is known to this one.
         let (harness, _home) = open();
         let mut run = harness.open(RUN).await.unwrap();
-        run.resume("ann", provost_event::Budget::default(), Some(turns_max)).await.unwrap();
+        run.resume("ann", Budget::default(), Some(turns_max)).await.unwrap();
         let rests = run.run(&cancel).await.unwrap();
         if rests.is_final() {
             outcome = Some(rests);

@@ -43,7 +43,7 @@ impl Trial {
     }
 
     pub(crate) async fn run(self) -> Ran {
-        let tokenizer = tiktoken_rs::cl100k_base().unwrap();
+        let tokenizer = tiktoken_rs::cl100k_base_singleton();
         let mut provider = Provider::new(self.job, self.counting, tokenizer);
         if let Some(interference) = self.interference {
             provider = provider.interfered(interference);

@@ -159,10 +159,10 @@ fn where_a_picture_is_its_kind_and_size_are_shown() {
     );
     let log = scene.provost(&["logs", "last"]).stdout;
     let lines = log.lines().filter(|line| line.contains("[image/"));
-    let lines = lines.map(|line| format!("{}\n", line.split_once("  0    ").unwrap().1));
+    let lines = lines.map(|line| format!("{}\n", line.split_once("  0    ").unwrap().1.trim_start()));
     expect![[r#"
-           1  session_started     [image/png 45 B] [image/gif 14 B] for script:/FOLDER/work/agent.yaml with 8 tools
-           5  tool_finished       read_file b.gif (TIME) [image/gif 14 B]
+        1  session_started     [image/png 45 B] [image/gif 14 B] for script:/FOLDER/work/agent.yaml with 8 tools
+        5  tool_finished       read_file b.gif (TIME) [image/gif 14 B]
     "#]]
     .assert_eq(&scene.stable(&lines.collect::<String>()));
 }

@@ -75,22 +75,8 @@ pub(super) fn long_words(answers: u32) -> Say {
     }
 }
 
-/// A plan is never left out.
-pub(super) fn long_plan(answers: u32) -> Say {
-    let item = |place: usize| json!({ "text": filler(&format!("p{place}"), 400), "status": "pending" });
-    match answers {
-        0..4 => calls(vec![note(&format!("n{answers}"))]),
-        4 => calls(vec![("update_plan", json!({ "items": (0..50).map(item).collect::<Vec<_>>() }))]),
-        _ => done(),
-    }
-}
-
 pub(super) fn small_window(policy: &mut RunPolicy) {
     policy.agent.model.window_tokens = Some(WINDOW_TOKENS);
-}
-
-pub(super) fn no_window(policy: &mut RunPolicy) {
-    policy.agent.model.window_tokens = Some(5_000);
 }
 
 pub(super) fn compaction_hooks(policy: &mut RunPolicy) {
