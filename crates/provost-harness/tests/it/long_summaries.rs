@@ -57,8 +57,17 @@ fn went_on_by_rule(ran: &Ran, what: &str) {
     assert_eq!(ran.seen.refused, 0, "{what}");
 }
 
+/// The job with every call for a summary failing like this.
+async fn failed_with(class: ErrorClass) {
+    let ran = ran_with(move || {
+        let failure = ModelFailure::new(class, "no summary today");
+        Err(ModelFailure { retry_after_ms: Some(1), usage: USAGE, ..failure })
+    });
+    went_on_by_rule(&ran.await, class.words());
+}
+
 #[tokio::test]
-async fn a_summary_call_that_fails_is_done_without() {
+async fn a_summary_call_that_keeps_failing_is_done_without() {
     for class in [
         ErrorClass::Transport,
         ErrorClass::Cut,
@@ -67,6 +76,14 @@ async fn a_summary_call_that_fails_is_done_without() {
         ErrorClass::Overloaded,
         ErrorClass::Server,
         ErrorClass::Nonsense,
+    ] {
+        failed_with(class).await;
+    }
+}
+
+#[tokio::test]
+async fn a_summary_call_that_is_turned_down_is_done_without() {
+    for class in [
         ErrorClass::InvalidRequest,
         ErrorClass::Unauthorized,
         ErrorClass::Forbidden,
@@ -75,11 +92,7 @@ async fn a_summary_call_that_fails_is_done_without() {
         ErrorClass::Refusal,
         ErrorClass::Aborted,
     ] {
-        let ran = ran_with(move || {
-            let failure = ModelFailure::new(class, "no summary today");
-            Err(ModelFailure { retry_after_ms: Some(1), usage: USAGE, ..failure })
-        });
-        went_on_by_rule(&ran.await, class.words());
+        failed_with(class).await;
     }
 }
 

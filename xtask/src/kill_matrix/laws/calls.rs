@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{Block, CallId, Entry, Json, ToolCall, ToolFinished, ToolStarted, ToolStatus};
+use provost_event::{Block, CallId, Entry, Json, Outcome, ToolCall, ToolFinished, ToolStarted, ToolStatus};
 use serde_json::Value;
 
 use super::super::evidence::Evidence;
@@ -156,7 +156,9 @@ fn every_model_call_has_its_end(seen: &Evidence, found: &mut Breaches) {
             found.doubled(format!("entry {seq} ends model call {call}, which isn't open"));
         }
     }
-    if let Some(call) = open {
+    // What can't be made again is told by the end itself.
+    let has_failed = matches!(seen.rest.outcome, Outcome::Failed { .. });
+    if let Some(call) = open.filter(|_| !has_failed) {
         found.lost(format!("the end of model call {call}"));
     }
 }
