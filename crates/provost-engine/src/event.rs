@@ -2,8 +2,8 @@
 
 use provost_event::{
     ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, MicroDollars,
-    ModelFailure, Outcome, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, Timestamp,
-    ToolStatus, Usage,
+    ModelFailure, Outcome, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport,
+    Timestamp, ToolStatus, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +117,9 @@ pub struct ReserveRequest {
     /// Whether enough must be left for the session's last words at a limit.
     #[serde(default)]
     pub keeps_back: bool,
+    /// What for. Only an agent that can't go on has reached a limit; the others do without.
+    #[serde(default)]
+    pub purpose: Purpose,
 }
 
 /// What a model call took.

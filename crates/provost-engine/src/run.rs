@@ -4,8 +4,8 @@ mod ledger;
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, EffectId, Ended, Entry, Exhausted,
-    Image, Outcome, PauseReason, Paused, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq, SessionId,
-    SessionStarted, Timestamp,
+    Image, Outcome, PauseReason, Paused, Purpose, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq,
+    SessionId, SessionStarted, Timestamp,
 };
 
 use serde::{Deserialize, Serialize};
@@ -234,8 +234,8 @@ impl RunState {
 }
 
 impl Snapshots for RunState {
-    fn since_snapshot(&self) -> u64 {
-        self.head.0.saturating_sub(self.snapshot.0)
+    fn is_due(&self) -> bool {
+        self.head.0.saturating_sub(self.snapshot.0) >= snapshot::EVERY
     }
 
     fn take_in(&mut self, entry: &Entry, at: Timestamp) {
@@ -333,7 +333,9 @@ impl Deciding<'_> {
                 self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
             }
             Err(exhausted) => {
-                self.commit(BudgetExhausted { session, exhausted });
+                if request.purpose == Purpose::Turn {
+                    self.commit(BudgetExhausted { session, exhausted });
+                }
                 self.tell(session, SessionEvent::Refused { call, exhausted });
             }
         }

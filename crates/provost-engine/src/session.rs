@@ -143,6 +143,9 @@ impl PartialEq for Held {
 
 impl Eq for Held {}
 
+/// Entries between two snapshots for each item of the conversation, if that is more than usual.
+const ENTRIES_AN_ITEM: u64 = 2;
+
 /// A session: the fold of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
@@ -345,8 +348,10 @@ impl SessionState {
 }
 
 impl Snapshots for SessionState {
-    fn since_snapshot(&self) -> u64 {
-        self.head.0.saturating_sub(self.snapshot.0)
+    /// A conversation that nothing shortens makes for a large state, which is written the more seldom.
+    fn is_due(&self) -> bool {
+        let size = u64::from(self.context.items()).saturating_mul(ENTRIES_AN_ITEM);
+        self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
     fn take_in(&mut self, entry: &Entry, at: Timestamp) {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use crate::Step;
 
-/// Entries between two snapshots.
+/// Entries between two snapshots, at least.
 pub(crate) const EVERY: u64 = 1_000;
 /// The layout of states. It changes whenever one of their fields or an entry's meaning does; a snapshot of another
 /// layout is passed over.
@@ -14,8 +14,8 @@ const LAYOUT: u32 = 1;
 
 /// A state that snapshots are taken of.
 pub(crate) trait Snapshots: Serialize {
-    /// Entries since the last one.
-    fn since_snapshot(&self) -> u64;
+    /// Whether enough has happened since the last one.
+    fn is_due(&self) -> bool;
 
     /// Folds in an entry.
     fn take_in(&mut self, entry: &Entry, at: Timestamp);
@@ -23,7 +23,7 @@ pub(crate) trait Snapshots: Serialize {
 
 /// `step` with a snapshot of `state` behind it, if one is due. A step without entries never gets one.
 pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, at: Timestamp) -> Step {
-    if step.entries.is_empty() || state.since_snapshot() < EVERY {
+    if step.entries.is_empty() || !state.is_due() {
         return step;
     }
     // A state that has no JSON form would only make the log longer to read.

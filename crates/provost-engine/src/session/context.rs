@@ -9,15 +9,18 @@ use crate::view::{ResultText, image_line};
 
 /// How much an estimate counts against what a provider reports: as if so many tokens had been right before.
 const PRIOR_TOKENS: u64 = 2_000;
-/// Providers' reports move estimates between a third and three times of what they are, and no report counts for more
-/// or less than that, but for what a provider puts around all requests.
-const DENSITY_BOUNDS: (u64, u64) = (333, 3_000);
+/// No report counts for less than a third or more than three times of what was estimated, but for what a provider puts
+/// around all requests.
+const REPORT_BOUNDS: (u64, u64) = (333, 3_000);
+/// What a provider reports makes estimates larger and never smaller: the next text may be denser than those before.
+const DENSITY_BOUNDS: (u64, u64) = (1_000, 3_000);
 
 /// What says that there is a picture, to a model that can't see it.
 const UNSEEN_TOKENS: u64 = 32;
 
 /// A message, result or item of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Row", into = "Row")]
 pub(super) struct Item {
     pub(super) at: Seq,
     pub(super) form: Form,
@@ -29,6 +32,22 @@ pub(super) struct Item {
     pub(super) images: usize,
     /// Names the call that it is the result of, if that only reads: the same call made again supersedes it.
     pub(super) reads: Option<u64>,
+}
+
+/// An item as snapshots keep it: they have many.
+type Row = (Seq, Form, bool, u64, u64, u64, usize, Option<u64>);
+
+impl From<Row> for Item {
+    fn from((at, form, is_result, whole, cut, line, images, reads): Row) -> Self {
+        Self { at, form, is_result, whole, cut, line, images, reads }
+    }
+}
+
+impl From<Item> for Row {
+    fn from(item: Item) -> Self {
+        let Item { at, form, is_result, whole, cut, line, images, reads } = item;
+        (at, form, is_result, whole, cut, line, images, reads)
+    }
 }
 
 /// How an item is shown, the longest first.
@@ -204,7 +223,7 @@ impl Context {
         let goes_back = |block: &Block| matches!(block, Block::Thinking { .. } | Block::Opaque { .. });
         let hidden = if answer.content.iter().any(goes_back) { 0 } else { usage.reasoning_tokens };
         let estimated = self.asked.saturating_add(self.waiting.last().map_or(0, Item::shown));
-        let (least, most) = DENSITY_BOUNDS;
+        let (least, most) = REPORT_BOUNDS;
         let bounds = (
             estimated.saturating_mul(least) / 1_000,
             (estimated.saturating_mul(most) / 1_000).saturating_add(PRIOR_TOKENS),

@@ -131,8 +131,8 @@ impl Deciding<'_> {
     fn announce_last_turn(&mut self) {
         let turn = self.state.next_turn();
         if turn == self.state.turns_max && self.state.told.last_turn < turn {
-            let body = "This is your last turn: tools that you call now are still run, but you won't see what they \
-                        gave. Finish what matters most, and say how far the work has come and what is left.";
+            let body = "This is your last turn: tools that you call now are still run, and then you are asked once, \
+                        without tools, how far the work has come. Finish what matters most.";
             self.say(ItemKind::LastTurn, body);
         }
     }
@@ -147,6 +147,7 @@ impl Deciding<'_> {
             price: policy.model.price,
             // Before its first answer an agent has nothing to say at a limit.
             keeps_back: purpose != Purpose::WrapUp && self.state.counters.answers > 0,
+            purpose,
         };
         self.tell_run(RunEvent::Reserve(request));
     }

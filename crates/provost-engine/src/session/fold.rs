@@ -2,8 +2,6 @@
 
 mod gate;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use provost_event::{
     Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Entry, ItemKind, Json, Limits,
     ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
@@ -142,9 +140,7 @@ impl SessionState {
         if self.tool(&call.tool)?.access != Access::Reads {
             return None;
         }
-        let mut hasher = DefaultHasher::new();
-        (call.tool.as_str(), call.input.text()).hash(&mut hasher);
-        Some(hasher.finish())
+        Some(fingerprint([call.tool.as_str(), call.input.text()]))
     }
 
     fn answered(&mut self, answer: &AssistantMessage) {
@@ -201,10 +197,9 @@ impl SessionState {
         let Some(call) = self.calls.iter_mut().find(|call| call.id == finished.call) else { return };
         call.stage = Stage::Done;
         call.finished = Some(head);
-        let mut hasher = DefaultHasher::new();
-        (call.tool.as_str(), call.input.text(), finished.output.as_str()).hash(&mut hasher);
-        finished.images.iter().for_each(|image| image.blob.hash(&mut hasher));
-        self.circle = self.circle.after(hasher.finish());
+        let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
+        let images = finished.images.iter().map(|image| &*image.blob.0);
+        self.circle = self.circle.after(fingerprint(said.into_iter().chain(images)));
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
@@ -344,4 +339,13 @@ pub(super) fn block_reasons(verdicts: &StopVerdicts) -> Vec<String> {
 fn text_at(input: &Json, field: &str) -> Option<String> {
     let value = input.read::<serde_json::Value>().ok()?;
     Some(value.get(field)?.as_str()?.to_owned())
+}
+
+/// A number for these texts, the same in every version: snapshots keep it. FNV-1a over 64 bits, as its authors
+/// published it, with a byte between the texts that UTF-8 doesn't have.
+fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
+    bytes.fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }
