@@ -143,8 +143,9 @@ impl PartialEq for Held {
 
 impl Eq for Held {}
 
-/// Entries between two snapshots for each item of the conversation, if that is more than usual.
-const ENTRIES_AN_ITEM: u64 = 2;
+/// Between two snapshots there is an entry for so many items of the conversation, if that makes more than usual: all of
+/// them together stay smaller than a few times the log.
+const ITEMS_AN_ENTRY: u64 = 2;
 
 /// A session: the fold of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -350,7 +351,7 @@ impl SessionState {
 impl Snapshots for SessionState {
     /// A conversation that nothing shortens makes for a large state, which is written the more seldom.
     fn is_due(&self) -> bool {
-        let size = u64::from(self.context.items()).saturating_mul(ENTRIES_AN_ITEM);
+        let size = u64::from(self.context.items()) / ITEMS_AN_ENTRY;
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 

@@ -168,6 +168,9 @@ impl Deciding<'_> {
         }
         let call = self.state.counters.calls;
         self.commit(Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage });
+        if self.state.is_exhausted() {
+            return self.end_as_failed(failure, " (and nothing can be left out of the conversation)");
+        }
         self.next_call();
     }
 }

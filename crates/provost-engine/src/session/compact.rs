@@ -31,6 +31,8 @@ const TRIM_WORTH: u64 = 10;
 /// Where an emergency compaction gets to, and how far it goes to keep the newest results whole.
 const EMERGENCY_TARGET: u64 = 50;
 const EMERGENCY_NEWEST: u64 = 80;
+/// Both where the window isn't known and a request was too long for it, in hundredths of that request.
+const BLIND_TARGET: u64 = 20;
 /// A compaction that frees less than this is a poor one; so many in a row, and the window is used up.
 const POOR_BELOW: u64 = 5;
 const POOR_MAX: u32 = 3;
@@ -64,6 +66,8 @@ pub(super) struct Compactions {
     pub(super) is_last_question: bool,
     /// The provider has refused the request as too long.
     pub(super) overflow: bool,
+    /// What the smallest request that it refused so was estimated at: where nobody has told the window, that is it.
+    pub(super) refused_at: Option<u64>,
     /// It has done so once for the present answer.
     pub(super) refused: bool,
     /// A summary was to be made and can't stand for anything.
@@ -152,6 +156,16 @@ impl Deciding<'_> {
         true
     }
 
+    /// Shortens it to `room` tokens, so that last words can be paid for. Returns whether that was possible.
+    pub(super) fn shorten_for_budget(&mut self, room: u64) -> bool {
+        let compactions = &self.state.compactions;
+        let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
+        let shorter = if asks_none && !compactions.made { self.state.emergency_within(room) } else { None };
+        let is_shorter = shorter.is_some();
+        shorter.into_iter().for_each(|compacted| self.commit(compacted));
+        is_shorter
+    }
+
     fn no_room(&mut self, why: &str) -> bool {
         let window = self.state.policy.as_ref().and_then(|policy| policy.model.window_tokens);
         let size = window.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
@@ -183,10 +197,13 @@ impl SessionState {
         model.output_tokens_max.min(half)
     }
 
-    /// Tokens that a request may have: the window less the cap on the answer.
+    /// Tokens that a request may have: the window less the cap on the answer, or what the provider was seen to refuse.
+    /// `None` while nothing is known.
     pub(super) fn room(&self) -> Option<u64> {
-        let window = self.policy.as_ref()?.model.window_tokens?;
-        Some(window.saturating_sub(u64::from(self.answer_tokens_max())))
+        match self.policy.as_ref()?.model.window_tokens {
+            Some(window) => Some(window.saturating_sub(u64::from(self.answer_tokens_max()))),
+            None => self.compactions.refused_at,
+        }
     }
 
     /// The room, or less where the provider has just said that what it was sent is too long, whatever is known of its
@@ -201,7 +218,11 @@ impl SessionState {
 
     /// A part of that, by the uncorrected estimate.
     fn part(&self, hundredths: u64) -> u64 {
-        self.limit().map_or(u64::MAX, |limit| self.context.unscaled(limit.saturating_mul(hundredths) / 100))
+        self.limit().map_or(u64::MAX, |limit| self.part_of(limit, hundredths))
+    }
+
+    fn part_of(&self, room: u64, hundredths: u64) -> u64 {
+        self.context.unscaled(room.saturating_mul(hundredths) / 100)
     }
 
     fn is_over(&self, hundredths: u64) -> bool {
@@ -222,6 +243,11 @@ impl SessionState {
     /// Whether the next model call can't be made with the conversation as it is.
     pub(super) fn must_shorten(&self) -> bool {
         self.compactions.overflow || self.is_over(EMERGENCY_AT)
+    }
+
+    /// Whether it can't be shortened, and nobody is to be asked about that.
+    pub(super) fn is_exhausted(&self) -> bool {
+        !self.asks_leave(Due::Emergency) && self.emergency().is_none()
     }
 
     /// Whether the rule can shorten it any more.
@@ -374,13 +400,17 @@ impl SessionState {
     /// Shortens the conversation by rule: the goal, what people said, the plan and the newest turns that fit stay;
     /// a line stands for the rest. `None` where even that leaves too much.
     fn emergency(&self) -> Option<Compacted> {
+        self.emergency_within(self.limit().unwrap_or_else(|| self.context.tokens()))
+    }
+
+    fn emergency_within(&self, room: u64) -> Option<Compacted> {
         let before = self.context.tokens();
-        let most = self.limit().unwrap_or(before).saturating_mul(EMERGENCY_AT) / 100;
+        let most = room.saturating_mul(EMERGENCY_AT) / 100;
         let text = self.rule_text(self.head);
         let beside =
             [self.context.fixed, tokens_of(&text), BLOCK_TOKENS].into_iter().fold(0, u64::saturating_add);
         let forms = [Form::Whole, Form::Cut, Form::Line].into_iter();
-        let newest = forms.filter_map(|form| self.newest_turns(form, beside));
+        let newest = forms.filter_map(|form| self.newest_turns(form, beside, room));
         // Never between a call and its result.
         let is_between = self.calls.iter().all(|call| call.stage == Stage::Done);
         let nothing =
@@ -393,13 +423,17 @@ impl SessionState {
 
     /// Leaves the newest turns that fit, with results in `form`, `beside` so many tokens of other things. `None` where
     /// what hasn't been sent yet is too long in that form and there is a shorter one.
-    fn newest_turns(&self, form: Form, beside: u64) -> Option<Compacted> {
+    fn newest_turns(&self, form: Form, beside: u64, room: u64) -> Option<Compacted> {
+        // Of a window that nobody has told, a refusal says only that it is smaller; there is one more try.
+        let is_blind = self.compactions.overflow && self.policy.as_ref()?.model.window_tokens.is_none();
+        let (newest_max, target) =
+            if is_blind { (BLIND_TARGET, BLIND_TARGET) } else { (EMERGENCY_NEWEST, EMERGENCY_TARGET) };
         let waiting = self.context.waiting.iter().map(|item| item.at_most(form));
         let newest = waiting.fold(beside, u64::saturating_add);
-        if form != Form::Line && newest > self.part(EMERGENCY_NEWEST) {
+        if form != Form::Line && newest > self.part_of(room, newest_max) {
             return None;
         }
-        let left = self.part(EMERGENCY_TARGET).saturating_sub(newest);
+        let left = self.part_of(room, target).saturating_sub(newest);
         // Where no more turns need to go, what stands for the older ones may still be too long.
         let through = self.cut_before_newest(left).unwrap_or(self.context.from);
         let summary = if through.is_start() { String::new() } else { self.rule_text(through) };

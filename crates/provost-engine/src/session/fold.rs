@@ -170,6 +170,9 @@ impl SessionState {
             }
             RetryCause::Compacted => {
                 self.compactions.overflow = true;
+                let refused = self.context.tokens();
+                let smallest = self.compactions.refused_at.map_or(refused, |known| known.min(refused));
+                self.compactions.refused_at = Some(smallest);
                 self.compactions.refused |= self.purpose == Purpose::Turn;
             }
             RetryCause::UselessSummary { .. } => {

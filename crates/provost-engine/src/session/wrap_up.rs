@@ -2,7 +2,8 @@
 //! far it has come.
 
 use provost_event::{
-    AsideCall, Block, Exhausted, ModelFailure, Outcome, Purpose, Seq, StopRequested, Usage, WrappedUp,
+    AsideCall, Block, Dimension, Exhausted, MicroDollars, ModelFailure, Outcome, Purpose, Seq, StopRequested,
+    Usage, WrappedUp,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -51,8 +52,11 @@ impl Deciding<'_> {
         self.rest_as_asked();
     }
 
-    /// There is no budget for last words.
+    /// There is no budget for last words, or only for those about a shorter conversation.
     pub(super) fn wrap_up_refused(&mut self, exhausted: Exhausted) {
+        if self.shorten_for_budget(self.state.affordable(exhausted)) {
+            return self.reserve(Purpose::WrapUp);
+        }
         let problem = Some(exhausted.to_string());
         self.commit(WrappedUp { text: String::new(), call: None, problem });
         self.rest_as_asked();
@@ -80,6 +84,19 @@ impl SessionState {
             && self.counters.answers > 0
             && self.running().next().is_none()
             && self.counters.interruptions < self.limits().interruptions_max
+    }
+
+    /// Tokens of a conversation about which last words can still be paid for, by a careful guess.
+    fn affordable(&self, exhausted: Exhausted) -> u64 {
+        let left = exhausted.limit.saturating_sub(exhausted.used);
+        let price = self.policy.as_ref().and_then(|policy| policy.model.price);
+        let tokens = match (exhausted.dimension, price) {
+            (Dimension::Tokens, _) => left,
+            // What is asked costs no more than what is answered.
+            (Dimension::Money, Some(price)) => price.output_tokens_for(MicroDollars(left)),
+            (Dimension::Money, None) | (Dimension::Turns | Dimension::WallTime, _) => 0,
+        };
+        tokens.saturating_sub(u64::from(self.wrap_up_tokens_max()))
     }
 
     /// What a model call took whose answer is no part of the conversation.

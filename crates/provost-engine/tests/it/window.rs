@@ -380,8 +380,26 @@ fn each_answer_has_its_own_second_chance() {
 fn a_first_request_that_is_too_long_ends_the_run_with_what_is_wrong() {
     let mut world = start(without_hooks());
     world.fail(ErrorClass::ContextTooLong, None);
-    expect!["the window of 10000 tokens is too small for this conversation: what can't be left out of it takes all of it"]
-        .assert_eq(&exhausted(&world));
+    let Some(Outcome::Failed { class, message }) = world.outcome() else { panic!("{:?}", world.outcome()) };
+    assert_eq!(class, ErrorClass::ContextTooLong, "it failed for the provider's reason");
+    assert_eq!(message, "its message (and nothing can be left out of the conversation)");
+}
+
+#[test]
+fn a_window_that_nobody_has_told_is_learnt_from_the_first_refusal() {
+    let mut policy = without_hooks();
+    policy.agent.model.window_tokens = None;
+    let mut world = start(policy);
+    read(&mut world, 30_000);
+    world.fail(ErrorClass::ContextTooLong, None);
+    let first = last(&world);
+    assert!(first.tokens_after * 100 <= first.tokens_before * 25, "{first:?}");
+    for _ in 0..40 {
+        read(&mut world, 4_000);
+        assert_eq!(world.outcome(), None);
+    }
+    let asked = world.session_log().iter().filter(|r| matches!(r.entry, Entry::Compacted(_))).count();
+    assert!(asked > 2, "what was refused once isn't sent again: {asked}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Writer {
             Ok(changes) => {
                 batch.answers.push(answer(reply, epoch));
                 self.keep(changes, batch)?;
-                let surviving = self.what_is_ours(run)?.into_iter();
+                let surviving = self.begun_here(run, epoch)?.into_iter();
                 let orders = batch.orders.entry(run).or_default();
                 orders.extend(surviving.map(|open| Order::Start(open.id, open.effect)));
                 Ok(())
@@ -117,6 +117,38 @@ impl Writer {
         Ok(open)
     }
 
+    /// What is open and ours to do, each marked as begun in our epoch: should we be gone before its result is there,
+    /// nobody takes it for one that was never begun.
+    fn begun_here(&mut self, run: RunId, epoch: u64) -> Result<Vec<OpenEffect>, HomeError> {
+        let mut open = self.what_is_ours(run)?;
+        for open in open.iter_mut().filter(|open| is_unbegun(open)) {
+            open.epoch = Some(epoch);
+            self.store.put_effect(open)?;
+        }
+        Ok(open)
+    }
+
+    /// The same where no transaction is under way.
+    fn begin_what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
+        let open = self.what_is_ours(run)?;
+        let Some(epoch) = self.owned.get(&run).map(|owned| owned.epoch) else { return Ok(open) };
+        if !open.iter().any(is_unbegun) {
+            return Ok(open);
+        }
+        self.store.begin()?;
+        let marked = self.store.change_marker().and_then(|marker| {
+            self.saw(marker);
+            self.verify_owner(run)?;
+            let open = self.begun_here(run, epoch)?;
+            self.store.commit()?;
+            Ok(open)
+        });
+        if marked.is_err() {
+            self.store.rollback();
+        }
+        marked
+    }
+
     pub(super) fn order(&mut self, run: RunId, orders: Orders) {
         let Some(owned) = self.owned.get(&run) else { return };
         match owned.server.orders.try_send(orders) {
@@ -141,8 +173,9 @@ impl Writer {
             self.behind.extend(self.owned.keys());
         }
         for run in std::mem::take(&mut self.behind) {
-            match self.what_is_ours(run) {
+            match self.begin_what_is_ours(run) {
                 Ok(open) => self.order(run, Orders::Open(open)),
+                Err(error @ HomeError::Conflict { .. }) => self.fail_owner(run, &error),
                 Err(error) => {
                     tracing::warn!(%error, %run, "can't look for what is to be done");
                     self.behind.insert(run);
@@ -150,4 +183,9 @@ impl Writer {
             }
         }
     }
+}
+
+/// Whether an effect was decided where nobody served its run, and nobody has begun it since.
+fn is_unbegun(open: &OpenEffect) -> bool {
+    open.epoch.is_none() && !matches!(open.effect, Effect::Timer { .. })
 }
