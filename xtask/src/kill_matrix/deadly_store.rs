@@ -11,6 +11,9 @@ use super::fault::Fault;
 /// The kinds of the entries that each transaction has kept, in order.
 pub(super) type Kept = Arc<Mutex<Vec<Vec<String>>>>;
 
+/// The kind of entry that a snapshot is.
+pub(super) const SNAPSHOT: &str = "snapshot";
+
 /// The store.
 pub(super) struct DeadlyStore {
     store: SqliteStore,
@@ -51,7 +54,11 @@ impl StoreReader for DeadlyStore {
 impl SessionStore for DeadlyStore {
     fn commit(&mut self) -> Done<()> {
         let fault = Arc::clone(&self.fault);
-        let done = fault.commit(|| self.store.commit());
+        let has_snapshot = self.now.iter().any(|kind| kind == SNAPSHOT);
+        let done = fault.commit(|| match has_snapshot {
+            true => fault.snapshot(|| self.store.commit()),
+            false => self.store.commit(),
+        });
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.now));
         done
     }

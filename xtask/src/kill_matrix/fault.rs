@@ -27,6 +27,8 @@ pub(super) enum Side {
 pub(super) enum Of {
     /// A transaction of the store.
     Commit,
+    /// One of them that keeps a snapshot.
+    Snapshot,
     /// A tool's effect.
     Effect,
     /// Somebody's answer to a question; it is this process's parent who kills it there.
@@ -34,8 +36,12 @@ pub(super) enum Of {
 }
 
 impl Of {
-    const ALL: [(Self, &str); 3] =
-        [(Self::Commit, "commit"), (Self::Effect, "effect"), (Self::Answer, "answer")];
+    const ALL: [(Self, &str); 4] = [
+        (Self::Commit, "commit"),
+        (Self::Snapshot, "snapshot"),
+        (Self::Effect, "effect"),
+        (Self::Answer, "answer"),
+    ];
 }
 
 impl fmt::Display for Point {
@@ -67,12 +73,18 @@ impl FromStr for Point {
 pub(super) struct Fault {
     point: Option<Point>,
     commits: AtomicUsize,
+    snapshots: AtomicUsize,
     effects: AtomicUsize,
 }
 
 impl Fault {
     pub(super) const fn at(point: Option<Point>) -> Self {
-        Self { point, commits: AtomicUsize::new(0), effects: AtomicUsize::new(0) }
+        Self {
+            point,
+            commits: AtomicUsize::new(0),
+            snapshots: AtomicUsize::new(0),
+            effects: AtomicUsize::new(0),
+        }
     }
 
     /// Effects so far.
@@ -83,6 +95,11 @@ impl Fault {
     /// Has a transaction happen, if it comes to that.
     pub(super) fn commit<T>(&self, act: impl FnOnce() -> T) -> T {
         self.around(Of::Commit, &self.commits, act)
+    }
+
+    /// Has a transaction happen that keeps a snapshot, if it comes to that.
+    pub(super) fn snapshot<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.around(Of::Snapshot, &self.snapshots, act)
     }
 
     /// Has a tool's effect happen, if it comes to that.

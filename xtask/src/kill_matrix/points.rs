@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::cell::Course;
+use super::deadly_store::SNAPSHOT;
 use super::fault::{Of, Point, Side};
 use super::files::Rest;
 use super::scenario::{Points, Scenario};
@@ -69,7 +70,13 @@ fn second(first: Point, commits: usize, random: &mut fastrand::Rng) -> Point {
 
 /// Every point of a process that went like that.
 fn points(process: usize, rest: &Rest) -> Vec<Place> {
-    let counts = [(Of::Commit, rest.commits.len()), (Of::Effect, rest.effects), (Of::Answer, rest.answers)];
+    let snapshots = rest.commits.iter().filter(|kinds| has_snapshot(kinds)).count();
+    let counts = [
+        (Of::Commit, rest.commits.len()),
+        (Of::Snapshot, snapshots),
+        (Of::Effect, rest.effects),
+        (Of::Answer, rest.answers),
+    ];
     let mut points = Vec::new();
     for (of, count) in counts {
         for number in 1..=count {
@@ -79,6 +86,10 @@ fn points(process: usize, rest: &Rest) -> Vec<Place> {
     points
 }
 
+fn has_snapshot(kinds: &[String]) -> bool {
+    kinds.iter().any(|kind| kind == SNAPSHOT)
+}
+
 /// The points around each snapshot, and some others.
 fn around_snapshots(
     mut all: Vec<Place>,
@@ -86,13 +97,18 @@ fn around_snapshots(
     others: usize,
     random: &mut fastrand::Rng,
 ) -> Vec<Place> {
-    let has_snapshot = |process: usize, number: usize| {
+    let is_snapshot = |process: usize, number: usize| {
         let commit = rests.get(process).and_then(|rest| rest.commits.get(number - 1));
-        commit.is_some_and(|kinds| kinds.iter().any(|kind| kind == "snapshot"))
+        commit.is_some_and(|kinds| has_snapshot(kinds))
     };
     let is_near = |(process, point): &Place| {
         let from = point.number.saturating_sub(AROUND).max(1);
-        point.of == Of::Commit && (from..=point.number + AROUND).any(|number| has_snapshot(*process, number))
+        let mut around = from..=point.number + AROUND;
+        match point.of {
+            Of::Commit => around.any(|number| is_snapshot(*process, number)),
+            Of::Snapshot => true,
+            Of::Effect | Of::Answer => false,
+        }
     };
     random.shuffle(&mut all);
     let (mut chosen, mut others_of_it): (Vec<_>, Vec<_>) = all.into_iter().partition(is_near);

@@ -9,8 +9,17 @@ const SEED: &str = "5";
 
 #[test]
 fn nothing_is_lost_or_doubled_wherever_a_run_is_killed() {
+    kill(&["--every", EVERY]);
+}
+
+#[test]
+fn a_call_that_was_agreed_to_from_elsewhere_is_made_once() {
+    kill(&["--scenario", "approval"]);
+}
+
+fn kill(arguments: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.args(["kill-matrix", "--every", EVERY]).env("KILL_MATRIX_SEED", SEED);
+    command.arg("kill-matrix").args(arguments).env("KILL_MATRIX_SEED", SEED);
     let output = command.output().expect("the matrix");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));

@@ -9,8 +9,8 @@ use provost_event::{
     RunPolicy, StopReason, Timestamp, Usage, WrappedUp,
 };
 use provost_harness::{
-    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, SimulatedClock,
-    SystemClock, ToolChoice, read_actor,
+    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, SimulatedClock, SystemClock,
+    ToolChoice, read_actor,
 };
 use provost_store::{LocalHome, MemoryStore};
 use tokio::time::timeout;
@@ -232,7 +232,9 @@ async fn an_agent_that_has_no_last_words_in_time_rests_without() {
 #[tokio::test]
 async fn last_words_that_fail_change_nothing_but_the_text() {
     let usage = Usage { input_tokens: 70, output_tokens: 7, ..Usage::default() };
-    for class in [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::ContextTooLong, ErrorClass::Unauthorized] {
+    for class in
+        [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::ContextTooLong, ErrorClass::Unauthorized]
+    {
         let interference: Interference = Box::new(move |_, request| {
             let failure = ModelFailure { usage, ..ModelFailure::new(class, "not today") };
             (request.purpose == Purpose::WrapUp).then_some(Err(failure))
@@ -241,7 +243,10 @@ async fn last_words_that_fail_change_nothing_but_the_text() {
         is_used_up(&scene.goes().await, Dimension::Turns);
         let wrapped = scene.wrapped_up().await;
         assert_eq!(wrapped.len(), 1);
-        assert!(wrapped[0].problem.as_ref().is_some_and(|problem| problem.contains("not today")), "{wrapped:?}");
+        assert!(
+            wrapped[0].problem.as_ref().is_some_and(|problem| problem.contains("not today")),
+            "{wrapped:?}"
+        );
         let reported = scene.provider.seen.lock().unwrap().reported.total();
         assert_eq!(scene.charged().await.0, reported);
         assert_eq!(scene.resumed(Budget::default(), Some(100)).await, DONE);

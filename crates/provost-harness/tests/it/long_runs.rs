@@ -15,7 +15,7 @@ use super::long_trial::{DONE, Ran, Trial};
 const WINDOW: u64 = 32_000;
 
 /// Bytes of output that are shown here at most; the benchmark has the usual ones.
-const OUTPUT_BYTES_MAX: usize = 10 << 10;
+const OUTPUT_BYTES_MAX: usize = 8 << 10;
 
 /// A job of so many calls with a provider that counts like this; the policy knows its window if told so.
 async fn ran(calls: u32, counting: Counting, known: Option<u64>) -> Ran {

@@ -10,16 +10,21 @@ use super::long_job::Job;
 use super::long_provider::{Counting, Interference, MODEL};
 use super::long_trial::{Ran, Trial};
 
-const WINDOW: u64 = 10_000;
+const WINDOW: u64 = 14_000;
 /// What a call takes that gives nothing.
-const USAGE: Usage =
-    Usage { input_tokens: 700, output_tokens: 7, cache_read_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 };
+const USAGE: Usage = Usage {
+    input_tokens: 700,
+    output_tokens: 7,
+    cache_read_tokens: 0,
+    cache_write_tokens: 0,
+    reasoning_tokens: 0,
+};
 
 /// A job in which what the model says is most of the conversation, so that only a summary frees something.
 fn trial() -> Trial {
     Trial {
         bound: |policy| policy.agent.tools.iter_mut().for_each(|tool| tool.output_bytes_max = 200),
-        ..Trial::new(Job::of(40).talking(500), Counting::fair(WINDOW))
+        ..Trial::new(Job::of(48).talking(500), Counting::fair(WINDOW))
     }
 }
 
@@ -141,11 +146,11 @@ async fn ran_with_some(
     Trial { interference: Some(interference), ..trial() }.run().await
 }
 
-/// The job with the first so many requests for its answer 8 refused as too long.
+/// The job with the first so many requests for its answer 10 refused as too long.
 async fn refused_as_too_long(times: u32) -> Ran {
     let left = std::sync::atomic::AtomicU32::new(times);
     let interference: Interference = Box::new(move |_, request| {
-        let is_it = request.purpose == Purpose::Turn && request.answers_before == 8;
+        let is_it = request.purpose == Purpose::Turn && request.answers_before == 10;
         let refuses = is_it
             && left
                 .try_update(
@@ -154,7 +159,9 @@ async fn refused_as_too_long(times: u32) -> Ran {
                     |left| left.checked_sub(1),
                 )
                 .is_ok();
-        refuses.then(|| Err(ModelFailure { usage: USAGE, ..ModelFailure::new(ErrorClass::ContextTooLong, "too long") }))
+        refuses.then(|| {
+            Err(ModelFailure { usage: USAGE, ..ModelFailure::new(ErrorClass::ContextTooLong, "too long") })
+        })
     });
     Trial { interference: Some(interference), ..trial() }.run().await
 }
@@ -163,12 +170,12 @@ async fn refused_as_too_long(times: u32) -> Ran {
 async fn a_request_that_is_refused_as_too_long_is_made_once_more_shortened() {
     let ran = refused_as_too_long(1).await;
     ran.went_well();
-    let overflows = ran.entries().filter(|entry| {
-        matches!(entry, Entry::Retry(retry) if retry.cause == RetryCause::Compacted)
-    });
+    let overflows = ran
+        .entries()
+        .filter(|entry| matches!(entry, Entry::Retry(retry) if retry.cause == RetryCause::Compacted));
     assert_eq!(overflows.count(), 1);
     assert_eq!(ran.compactions(CompactionKind::Emergency), 1);
-    let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 8)).count();
+    let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 10)).count();
     assert_eq!(asked, 2);
 }
 
@@ -178,6 +185,6 @@ async fn a_request_that_is_refused_as_too_long_twice_fails() {
     ran.kept_the_laws();
     let is_too_long = matches!(ran.outcome, Outcome::Failed { class: ErrorClass::ContextTooLong, .. });
     assert!(is_too_long, "{:?}", ran.outcome);
-    let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 8)).count();
+    let asked = ran.seen.asked.iter().filter(|asked| **asked == (Purpose::Turn, 10)).count();
     assert_eq!(asked, 2);
 }

@@ -15,6 +15,8 @@ mod hooks;
 #[cfg(test)]
 mod hooks_asked;
 #[cfg(test)]
+mod last_words;
+#[cfg(test)]
 mod long_counter;
 #[cfg(test)]
 mod long_desk;
@@ -30,6 +32,8 @@ mod long_provider;
 mod long_runs;
 #[cfg(test)]
 mod long_stage;
+#[cfg(test)]
+mod long_summaries;
 #[cfg(test)]
 mod long_texts;
 #[cfg(test)]
