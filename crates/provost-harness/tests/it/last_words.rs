@@ -146,11 +146,12 @@ impl Scene {
     /// The agent has had its last words, once, every law was kept, and all of it is paid.
     async fn has_spoken(&self) {
         assert_eq!(self.text().await, LAST_WORDS, "{:?}", self.wrapped_up().await);
-        let seen = self.provider.seen.lock().unwrap();
-        assert_eq!(seen.faults, [""; 0]);
-        assert_eq!(seen.last_words, 1, "{}", seen.figures());
-        let reported = seen.reported.total();
-        drop(seen);
+        let reported = {
+            let seen = self.provider.seen.lock().unwrap();
+            assert_eq!(seen.faults, [""; 0]);
+            assert_eq!(seen.last_words, 1, "{}", seen.figures());
+            seen.reported.total()
+        };
         assert_eq!(self.charged().await, (reported, reported));
     }
 }

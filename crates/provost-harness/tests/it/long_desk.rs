@@ -28,15 +28,15 @@ impl Desk {
             open: VecDeque::new(),
             now_ms: 1_000_000,
         };
-        desk.to_run(RunEvent::Start { goal, images: Vec::new(), policy: Box::new(policy) });
+        desk.tell_run(RunEvent::Start { goal, images: Vec::new(), policy: Box::new(policy) });
         desk
     }
 
-    pub(crate) fn to_run(&mut self, event: RunEvent) {
+    pub(crate) fn tell_run(&mut self, event: RunEvent) {
         self.post(RUN.into(), event.into());
     }
 
-    pub(crate) fn to_session(&mut self, event: SessionEvent) {
+    pub(crate) fn tell_session(&mut self, event: SessionEvent) {
         self.post(SESSION.into(), event.into());
     }
 

@@ -193,7 +193,7 @@ fn played(history: &History) -> Result<Desk, TestCaseError> {
         match open.effect {
             Effect::Think(think) => play.think(open.seq, &think)?,
             Effect::RunTool(run) => play.run_tool(open.seq, &run),
-            Effect::Timer { .. } => play.desk.to_session(SessionEvent::TimerFired { seq: open.seq }),
+            Effect::Timer { .. } => play.desk.tell_session(SessionEvent::TimerFired { seq: open.seq }),
             effect => return Err(TestCaseError::fail(format!("nobody asked for {effect:?}"))),
         }
     }
@@ -345,7 +345,7 @@ impl Play<'_> {
                 Trouble::TooLong => return self.fails(seq, ErrorClass::ContextTooLong, Usage::default()),
                 Trouble::IsEmpty => {
                     let answer = answer(Vec::new(), usage, StopReason::EndTurn);
-                    return self.desk.to_session(SessionEvent::Answered { seq, answer });
+                    return self.desk.tell_session(SessionEvent::Answered { seq, answer });
                 }
                 Trouble::IsCutOff => {
                     let content = vec![Block::Text(format!("Cut off at {place}, for"))];
@@ -359,17 +359,17 @@ impl Play<'_> {
 
     fn fails(&mut self, seq: Seq, class: ErrorClass, usage: Usage) {
         let failure = ModelFailure { usage, ..ModelFailure::new(class, "as told") };
-        self.desk.to_session(SessionEvent::ModelFailed { seq, failure });
+        self.desk.tell_session(SessionEvent::ModelFailed { seq, failure });
     }
 
     fn says(&mut self, seq: Seq, content: Vec<Block>, usage: Usage, stop: StopReason) {
         self.said.push(content.iter().cloned().map(Part::Block).collect());
-        self.desk.to_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
+        self.desk.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
     }
 
     fn somebody_says(&mut self, bytes: usize) {
         let text = filled("By the way: ".to_owned(), bytes, 0, &mut Rng::with_seed(bytes as u64));
-        self.desk.to_run(provost_engine::RunEvent::Say { text, by: "ann".to_owned() });
+        self.desk.tell_run(provost_engine::RunEvent::Say { text, by: "ann".to_owned() });
     }
 
     fn content_of(&mut self, place: usize, turn: &Turn) -> Vec<Block> {
@@ -436,13 +436,13 @@ impl Play<'_> {
         self.results.insert(run.call.clone(), output.clone());
         let images = (0..call.pictures).map(|nth| self.picture(seq, nth)).collect();
         let result = ToolResult { status: call.status, output, images, whole: None, duration_ms: 1, memory };
-        self.desk.to_session(SessionEvent::ToolDone { seq, result });
+        self.desk.tell_session(SessionEvent::ToolDone { seq, result });
     }
 
     fn picture(&mut self, seq: Seq, nth: usize) -> Image {
         let mut bytes = vec![0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a];
         bytes.extend(seq.0.to_be_bytes());
-        bytes.push(nth as u8);
+        bytes.extend(nth.to_be_bytes());
         let blob = BlobId(format!("{:0>64}", format!("{seq}{nth}")).into());
         let image = Image { kind: ImageKind::Png, blob: blob.clone(), bytes: bytes.len() as u64 };
         self.pictures.insert(blob, ImageData::new(bytes).unwrap());
@@ -468,7 +468,7 @@ impl Play<'_> {
             Summary::Refusal => (text(40), StopReason::Refusal),
             Summary::Fails(class) => return self.fails(seq, class, usage),
         };
-        self.desk.to_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
+        self.desk.tell_session(SessionEvent::Answered { seq, answer: answer(content, usage, stop) });
     }
 }
 

@@ -77,7 +77,7 @@ impl Job {
     }
 
     fn call(&self, turn: u32, number: u32, rng: &mut Rng) -> Block {
-        let (name, input) = if turn % PLAN_EVERY == 0 {
+        let (name, input) = if turn.is_multiple_of(PLAN_EVERY) {
             ("update_plan", format!(r#"{{"items":["{}","{}"]}}"#, plan_of(turn), words(rng, 30)))
         } else if turn % 15 == 11 {
             let text = words(rng, 400 + usize::try_from(turn % 300).unwrap_or_default());
@@ -130,7 +130,7 @@ fn plan_of(turn: u32) -> String {
 }
 
 fn calls_in(turn: u32) -> u32 {
-    if turn % PLAN_EVERY != 0 && turn % 15 != 11 && turn % 9 == 4 { 2 + turn % 5 } else { 1 }
+    if !turn.is_multiple_of(PLAN_EVERY) && turn % 15 != 11 && turn % 9 == 4 { 2 + turn % 5 } else { 1 }
 }
 
 /// Reasoning under a seal, which is to come back as it is.
