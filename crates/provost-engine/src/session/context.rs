@@ -1,6 +1,8 @@
 //! What the model sees of the conversation, by size: what each part takes, and what it would take in a shorter form.
 
-use provost_event::{AssistantMessage, Block, Compacted, Entry, Purpose, Seq, ToolFinished, ToolSpec};
+use provost_event::{
+    AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, ToolFinished, ToolSpec,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::View;
@@ -127,6 +129,8 @@ struct Anchor {
     counted: u64,
     /// What they were estimated at.
     estimated: u64,
+    /// The answer.
+    at: Seq,
 }
 
 /// The conversation as the model sees it, by size.
@@ -152,6 +156,8 @@ pub(super) struct Context {
     /// What the last request was estimated at.
     asked: u64,
     anchor: Option<Anchor>,
+    /// A request was refused as too long that by what the provider reported was not.
+    underreports: bool,
     /// Tokens of the last request, as the provider counted them.
     last_input_tokens: Option<u64>,
 }
@@ -175,7 +181,7 @@ impl Context {
             Entry::AssistantMessage(answer) => {
                 self.is_unanswered = false;
                 self.say_blocks(at, &answer.content);
-                self.counted(answer);
+                self.counted(at, answer);
             }
             Entry::ModelCalled(called) => {
                 self.asked = self.estimated;
@@ -185,7 +191,11 @@ impl Context {
                     self.spans.push(Span { through: at, items: std::mem::take(&mut self.waiting) });
                 }
             }
-            Entry::Retry(_) | Entry::Paused(_) => self.take_back(),
+            Entry::Retry(retry) => {
+                self.underreports |= retry.cause == RetryCause::Compacted;
+                self.take_back();
+            }
+            Entry::Paused(_) => self.take_back(),
             Entry::Compacted(compacted) => self.compact(at, compacted),
             _ => {}
         }
@@ -216,7 +226,7 @@ impl Context {
     }
 
     /// Takes in what the provider counted of the request and its `answer`, which has just been added.
-    fn counted(&mut self, answer: &AssistantMessage) {
+    fn counted(&mut self, at: Seq, answer: &AssistantMessage) {
         let (usage, input) = (answer.usage, answer.usage.prompt_tokens());
         self.last_input_tokens = (input > 0).then_some(input);
         // Reasoning that isn't shown isn't sent back.
@@ -229,7 +239,8 @@ impl Context {
             (estimated.saturating_mul(most) / 1_000).saturating_add(PRIOR_TOKENS),
         );
         let counted = usage.total().saturating_sub(hidden).clamp(bounds.0, bounds.1);
-        self.anchor = (input > 0).then_some(Anchor { counted, estimated });
+        let counted = if self.underreports { counted.max(estimated) } else { counted };
+        self.anchor = (input > 0).then_some(Anchor { counted, estimated, at });
     }
 
     /// From where on the model sees the log.
@@ -251,15 +262,18 @@ impl Context {
 
     /// Tokens of the next request: what the provider counted last, and what has changed since by estimate.
     pub(super) fn tokens(&self) -> u64 {
-        match self.anchor {
-            Some(anchor) if self.estimated >= anchor.estimated => {
-                let since = self.estimated.saturating_sub(anchor.estimated);
-                anchor.counted.saturating_add(self.scaled(since))
-            }
-            // In proportion, so that what is left out frees something, and no more than it has taken.
-            Some(anchor) => anchor.counted.saturating_mul(self.estimated).div_ceil(anchor.estimated.max(1)),
-            None => self.estimated,
-        }
+        let Some(anchor) = self.anchor else { return self.estimated };
+        let new = self.waiting.iter().filter(|item| item.at != anchor.at).map(Item::shown);
+        let new = new.fold(0, u64::saturating_add);
+        let old = self.estimated.saturating_sub(new);
+        let counted = if old >= anchor.estimated {
+            anchor.counted.saturating_add(self.scaled(old.saturating_sub(anchor.estimated)))
+        } else {
+            // What is left may be denser than what is gone, but it isn't more than all of it was.
+            let part = anchor.counted.saturating_mul(old).div_ceil(anchor.estimated.max(1));
+            part.max(old).min(anchor.counted)
+        };
+        counted.saturating_add(self.scaled(new))
     }
 
     /// An estimate, corrected by how the last one compares with what the provider counted.

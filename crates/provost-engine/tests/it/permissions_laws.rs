@@ -144,7 +144,12 @@ fn judged(rules: &[String], input: &Json) -> Permission {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        max_global_rejects: u32::MAX,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_new_pattern_moves_a_ruling_only_its_own_way(rules in rules(), more in rule(), script in script()) {

@@ -681,7 +681,7 @@ fn a_conversation_that_is_too_long_is_shortened_once() {
     world.fail(ErrorClass::ContextTooLong, None);
     expect![[r#"
         retry Compacted in 0 ms
-        compacted (emergency) through 17 (1062 → 210 tokens)
+        compacted (emergency) through 17 (1062 → 630 tokens)
         model_called turn 5 call 6 attempt 1
           → #25 think (turn 5, cap 1000)
     "#]]

@@ -386,6 +386,20 @@ fn a_first_request_that_is_too_long_ends_the_run_with_what_is_wrong() {
 }
 
 #[test]
+fn a_provider_that_refuses_what_it_counted_as_short_is_believed_no_more() {
+    let mut world = start(without_hooks());
+    world.usage = Usage { input_tokens: 900, ..Usage::default() };
+    (0..5).for_each(|_| read(&mut world, 1_500));
+    world.fail(ErrorClass::ContextTooLong, None);
+    for _ in 0..20 {
+        read(&mut world, 1_500);
+        assert_eq!(world.outcome(), None);
+    }
+    let shortened = world.session_log().iter().filter(|r| matches!(r.entry, Entry::Compacted(_))).count();
+    assert!(shortened > 3, "by its own estimate: {shortened}");
+}
+
+#[test]
 fn a_window_that_nobody_has_told_is_learnt_from_the_first_refusal() {
     let mut policy = without_hooks();
     policy.agent.model.window_tokens = None;
