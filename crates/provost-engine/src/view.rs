@@ -31,10 +31,12 @@ impl ResultText<'_> {
         let begin = begin.split_whitespace().collect::<Vec<_>>().join(" ");
         let images = match self.images {
             0 => String::new(),
+            1 => " and a picture".to_owned(),
             count => format!(" and {count} pictures"),
         };
+        let more = if self.output.len() > LINE_BYTES { " …" } else { "" };
         let bytes = self.output.len();
-        Some(format!("[left out: {bytes} bytes{images}, entry {}; they begin: {begin} …]", self.entry))
+        Some(format!("[left out: {bytes} bytes{images}, entry {}; they begin: {begin}{more}]", self.entry))
     }
 
     /// The beginning and the end of the result; `None` where it is as short as that anyway. Its pictures stay.

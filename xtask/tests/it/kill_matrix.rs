@@ -20,7 +20,7 @@ fn a_call_that_was_agreed_to_from_elsewhere_is_made_once() {
 fn kill(arguments: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     command.arg("kill-matrix").args(arguments).env("KILL_MATRIX_SEED", SEED);
-    let output = command.output().expect("the matrix");
+    let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
     println!("{}", text(&output.stdout));

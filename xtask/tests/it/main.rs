@@ -2,5 +2,6 @@
 
 #[cfg(test)]
 mod house;
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod kill_matrix;

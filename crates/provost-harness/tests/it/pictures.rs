@@ -243,8 +243,12 @@ async fn a_compaction_leaves_pictures_out_and_says_so() {
     let script = "answers: [{tools: [{look: {}}]}, {fault: context_too_long}, {text: done}]";
     let request = Scene::new(script, true).run().await;
     let told = told(&request);
-    let [Part::Block(Block::Text(summary))] = told.as_slice() else { panic!("{told:?}") };
-    assert!(summary.contains("Pictures left out with it: 2."), "{summary}");
+    let [Part::Block(Block::Text(summary)), Part::ToolResult { output, images, .. }] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert!(summary.contains("Pictures left out with it: 1."), "{summary}");
+    assert!(output.contains("left out: 13 bytes and a picture, entry 5"), "{output}");
+    assert!(images.is_empty());
 }
 
 #[tokio::test]

@@ -56,9 +56,9 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 6.0k → 3.4k tokens
+            provost: summed up by the agent: entries 1 to 22, 6.0k → 3.8k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 6.1k → 2.7k tokens
+            provost: shortened by rule: entries 1 to 49 left out, 6.1k → 3.1k tokens
             completed · 15 turns · 80.6k tokens · $0.00 · TIME
         "#]],
     );
@@ -72,10 +72,12 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Read"],
         &["provost", "completed"],
         expect![[r#"
-        provost: shortened: results up to entry 15 are a line each, 5.4k → 2.6k tokens
-        provost: shortened: results up to entry 31 are a line each, 5.5k → 2.7k tokens
-        completed · 10 turns · 34.3k tokens · $0.00 · TIME
-    "#]],
+            provost: shortened: results up to entry 10 are a line each, 4.9k → 3.8k tokens
+            provost: shortened: results up to entry 21 are a line each, 4.9k → 4.0k tokens
+            provost: shortened: results up to entry 32 are a line each, 5.0k → 4.2k tokens
+            provost: shortened: results up to entry 43 are a line each, 5.1k → 4.4k tokens
+            completed · 10 turns · 30.0k tokens · $0.00 · TIME
+        "#]],
     );
 }
 
