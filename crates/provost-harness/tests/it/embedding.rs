@@ -271,18 +271,18 @@ async fn a_stepped_run_takes_one_turn_at_a_time() {
     drop(run);
     // Another process goes on where this one stood.
     let (harness, _home) = scene.harness();
-    let mut run = open_when_free(&harness).await;
+    let mut run = open_when_free(&harness, RUN).await;
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
     let done = TurnState::Done(Outcome::Completed { verdict: None });
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done);
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done, "and stays done");
 }
 
-/// The claim of a dropped run is free as soon as its task has gone.
-async fn open_when_free(harness: &AgentHarness) -> provost_harness::Harness {
+/// Opens a run that was dropped: its claim is free as soon as its task has gone.
+pub(crate) async fn open_when_free(harness: &AgentHarness, run: RunId) -> provost_harness::Harness {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     loop {
-        match harness.open(RUN).await {
+        match harness.open(run).await {
             Ok(run) => return run,
             Err(HarnessError::Home(HomeError::Held { .. })) if tokio::time::Instant::now() < deadline => {
                 tokio::task::yield_now().await;
@@ -384,13 +384,13 @@ async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
     cancelled.cancel();
     first.run(&cancelled).await.expect("it rests");
     drop(first);
-    let mut second = open_when_free(&one).await;
+    let mut second = open_when_free(&one, RUN).await;
     second.resume("me", Budget::default(), None).await.expect("it goes on");
     let outcome = second.run(&CancellationToken::new()).await.expect("it ends");
     assert_eq!(outcome, Outcome::Completed { verdict: None });
     drop(second);
     let before = scene.seen.records.lock().expect("seen").len();
-    let mut third = open_when_free(&one).await;
+    let mut third = open_when_free(&one, RUN).await;
     third.resume("me", Budget::default(), None).await.expect("nothing happens");
     assert_eq!(third.run(&CancellationToken::new()).await.expect("it has ended"), outcome);
     assert_eq!(scene.seen.records.lock().expect("seen").len(), before, "nothing new to see");

@@ -7,6 +7,7 @@ use provost_harness::SystemClock;
 use provost_store::{LocalHome, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
+use super::embedding::open_when_free;
 use super::long_job::{GOAL, Job};
 use super::long_provider::{Counting, Provider};
 use super::long_stage::{RUN, harness, policy};
@@ -93,7 +94,7 @@ async fn a_run_that_another_process_takes_over_sends_the_same_beginning() {
     for turns_max in (24..).step_by(12) {
         // Nothing but the log is known to this one.
         let (harness, _home) = open();
-        let mut run = harness.open(RUN).await.unwrap();
+        let mut run = open_when_free(&harness, RUN).await;
         run.resume("ann", Budget::default(), Some(turns_max)).await.unwrap();
         let rests = run.run(&cancel).await.unwrap();
         if rests.is_final() {

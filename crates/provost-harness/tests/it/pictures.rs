@@ -1,7 +1,6 @@
 //! Pictures on their way to a model: with the goal, and from a tool.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_engine::Answer;
@@ -10,13 +9,14 @@ use provost_event::{
     Pace, PermissionPolicy, RunId, RunPolicy, Seq, SessionId, ToolSpec,
 };
 use provost_harness::{
-    AgentHarness, Blobs, DeltaSink, Goal, Harness, HarnessDeps, HarnessError, Home, HomeError,
-    IMAGE_BYTES_MAX, ImageData, ImageError, Model, ModelRequest, Models, Part, Role, SystemClock, Tool,
-    ToolContext, ToolOutput, Toolbox, TurnState,
+    AgentHarness, Blobs, DeltaSink, Goal, HarnessDeps, Home, IMAGE_BYTES_MAX, ImageData, ImageError, Model,
+    ModelRequest, Models, Part, Role, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
 };
 use provost_llm::ScriptedModel;
 use provost_store::{LocalHome, MemoryStore, export_run, import_run};
 use tokio_util::sync::CancellationToken;
+
+use super::embedding::open_when_free;
 
 const RUN: RunId = RunId::from_entropy(11);
 const SCRIPT: &str = "answers: [{tools: [{look: {}}]}, {text: done}]";
@@ -143,7 +143,7 @@ impl Scene {
 
     /// Goes on where another process stood, to the end.
     async fn go_on(&self) -> Request {
-        let mut run = open_when_free(&self.harness()).await;
+        let mut run = open_when_free(&self.harness(), RUN).await;
         let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
         assert_eq!(outcome, Outcome::Completed { verdict: None });
         self.last_asked()
@@ -151,20 +151,6 @@ impl Scene {
 
     fn last_asked(&self) -> Request {
         self.asked.lock().expect("asked").last().cloned().expect("it was asked")
-    }
-}
-
-/// The claim of a dropped run is free as soon as its task has gone.
-async fn open_when_free(harness: &AgentHarness) -> Harness {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
-    loop {
-        match harness.open(RUN).await {
-            Ok(run) => return run,
-            Err(HarnessError::Home(HomeError::Held { .. })) if tokio::time::Instant::now() < deadline => {
-                tokio::task::yield_now().await;
-            }
-            Err(error) => panic!("{error}"),
-        }
     }
 }
 

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use expect_test::expect;
 use proptest::prelude::*;
 use provost_event::{Access, Entry, Json, Pace, RunId, ToolSpec, ToolStatus};
 use provost_harness::hooks::*;
-use provost_harness::{
-    AgentHarness, Harness, HarnessError, HomeError, ImageData, Recall, Tool, ToolContext, ToolOutput, Toolbox,
-};
+use provost_harness::{ImageData, Recall, Tool, ToolContext, ToolOutput, Toolbox};
 use provost_store::LocalHome;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::control_stage::{Bench, RUN as CONTROLLED};
+use super::embedding::open_when_free;
 use super::recall_stage::{Fetch, Seen, Stage, body, context, fetch, log, number_after, recall, results};
 
 const RUN: RunId = RunId::from_entropy(31);
@@ -360,24 +358,10 @@ async fn an_agent_recalls_after_another_process_took_over() {
     }
     drop((run, harness, home));
     let (harness, home) = stage.harness();
-    open_when_free(&harness).await.run(&cancel).await.unwrap();
+    open_when_free(&harness, RUN).await.run(&cancel).await.unwrap();
     let pages = results(&log(&*home, RUN).await, "recall");
     let whole = pages.iter().map(|(_, page)| body(&page.output)).collect::<String>();
     assert_eq!(whole, Fetch::result(0, 9_000));
-}
-
-/// The claim of a dropped run is free as soon as its task has gone.
-async fn open_when_free(harness: &AgentHarness) -> Harness {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
-    loop {
-        match harness.open(RUN).await {
-            Ok(run) => return run,
-            Err(HarnessError::Home(HomeError::Held { .. })) if tokio::time::Instant::now() < deadline => {
-                tokio::task::yield_now().await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
 }
 
 #[tokio::test]
