@@ -3,6 +3,7 @@
 //! Nothing here does anything. A [`Record`] is one committed [`Entry`] of one actor's log; its JSON line is the
 //! only serialized form, versioned by [`FORMAT_VERSION`], and the same in the store, on a stream and in an export.
 
+mod budget;
 mod chain;
 mod content;
 mod context;
@@ -19,13 +20,14 @@ mod record;
 mod stop;
 mod verdict;
 
+pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
 pub use chain::{ChainContext, DepthExceeded};
 pub use content::{Block, Image, ImageKind, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
-    AssistantMessage, BudgetCharged, BudgetExhausted, BudgetReserved, Ended, Entry, ItemKind, ModelCalled,
-    Origin, Paused, Purpose, ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopReason,
-    StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    AssistantMessage, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Purpose, ResumeCause, Resumed,
+    Retry, RetryCause, RunStarted, SessionStarted, StopReason, StopRequested, StopVerdicts, SystemItem,
+    ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use hook::{

@@ -5,34 +5,23 @@
 //! tokens besides: what else stands for the part that is left out takes at most 55 % of the room, and the rule stops
 //! at 95 %. Where the room is smaller than that, the session may end because nothing is left to leave out.
 
+mod plan;
 mod text;
 
 use provost_event::{
-    Block, Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Outcome, Purpose, Retry,
-    RetryCause, Seq, StopReason,
+    Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Outcome, Purpose, Retry, RetryCause,
 };
 use serde::{Deserialize, Serialize};
 
-use super::context::{Form, Span, shown};
-use super::{Deciding, SessionState, Stage};
+use super::{Deciding, SessionState};
 use crate::event::Answer;
-use crate::tokens::{BLOCK_TOKENS, tokens_of};
+use crate::tokens::tokens_of;
 
 /// Parts of the room in hundredths: from where on results become lines, a summary is asked for, and the rule takes
 /// over.
 const TRIM_AT: u64 = 70;
 const SUM_UP_AT: u64 = 85;
 const EMERGENCY_AT: u64 = 95;
-/// Parts of the room in hundredths: what the newest results keep when older ones become lines, and the newest turns
-/// beside a summary.
-const KEPT: u64 = 25;
-/// What a trim must free to be worth a new beginning of the provider's cache.
-const TRIM_WORTH: u64 = 10;
-/// Where an emergency compaction gets to, and how far it goes to keep the newest results whole.
-const EMERGENCY_TARGET: u64 = 50;
-const EMERGENCY_NEWEST: u64 = 80;
-/// Both where the window isn't known and a request was too long for it, in hundredths of that request.
-const BLIND_TARGET: u64 = 20;
 /// A compaction that frees less than this is a poor one; so many in a row, and the window is used up.
 const POOR_BELOW: u64 = 5;
 const POOR_MAX: u32 = 3;
@@ -300,146 +289,5 @@ impl SessionState {
     pub(super) fn summary_tokens_max(&self) -> u32 {
         let most = self.room().map_or(SUMMARY_TOKENS_MAX, |room| (room / 8).min(SUMMARY_TOKENS_MAX));
         self.answer_tokens_max().min(u32::try_from(most).unwrap_or(u32::MAX))
-    }
-
-    /// Results that a later one supersedes, and old ones, as lines, and old pictures left out; `None` where that
-    /// frees too little.
-    fn trim(&self) -> Option<Compacted> {
-        let kept_max = self.part(KEPT);
-        let (mut kept, mut lines_through) = (0_u64, Seq::START);
-        for (item, was_sent) in self.context.newest_first() {
-            if item.is_result || item.images > 0 {
-                kept = kept.saturating_add(item.shown());
-                if was_sent && kept > kept_max && item.is_long() {
-                    lines_through = item.at;
-                    break;
-                }
-            }
-        }
-        let superseded = self.superseded(lines_through);
-        let freed = |compacted: &Compacted| compacted.tokens_before.saturating_sub(compacted.tokens_after);
-        let compacted =
-            self.measured(Compacted { lines_through, superseded, ..Compacted::new(CompactionKind::Trim) });
-        let worth = self.room().unwrap_or_default().saturating_mul(TRIM_WORTH) / 100;
-        Some(compacted).filter(|compacted| freed(compacted) > worth)
-    }
-
-    /// Results behind `after` whose call was made again later.
-    fn superseded(&self, after: Seq) -> Vec<Seq> {
-        let mut seen = std::collections::HashSet::new();
-        let mut found = Vec::new();
-        for (item, _) in self.context.newest_first() {
-            if let Some(call) = item.reads
-                && !seen.insert(call)
-                && item.at > after
-                && item.is_long()
-            {
-                found.push(item.at);
-            }
-        }
-        found.reverse();
-        found
-    }
-
-    /// With what the conversation comes to before and after it.
-    fn measured(&self, compacted: Compacted) -> Compacted {
-        let tokens_after = self.context.tokens_after(&compacted);
-        Compacted { tokens_before: self.context.tokens(), tokens_after, ..compacted }
-    }
-
-    /// The end of what a summary would stand for: all but the newest turns.
-    fn summary_range(&self) -> Option<Seq> {
-        self.cut_before_newest(self.part(KEPT).saturating_sub(shown(&self.context.waiting)))
-    }
-
-    /// The end of the smallest range without which the spans take at most `room`. `None` when they do as they are.
-    fn cut_before_newest(&self, room: u64) -> Option<Seq> {
-        let mut kept = 0_u64;
-        let spans = self.context.spans.iter().rev();
-        let is_first_out = |span: &&Span| {
-            kept = kept.saturating_add(span.shown());
-            kept > room
-        };
-        spans.into_iter().find(is_first_out).map(|span| span.through)
-    }
-
-    /// What an answer to the question for a summary comes to.
-    ///
-    /// # Errors
-    /// Why it can't stand for anything.
-    fn summary_of(&self, answer: Answer) -> Result<Compacted, String> {
-        if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) {
-            return Err("it calls tools instead of summing up".to_owned());
-        }
-        if answer.stop != StopReason::EndTurn {
-            let why =
-                if answer.stop == StopReason::Refusal { "the model declined" } else { "it was cut off" };
-            return Err(why.to_owned());
-        }
-        let texts = answer.content.iter().filter_map(|block| match block {
-            Block::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        let words = texts.collect::<Vec<_>>().join("\n");
-        if words.trim().is_empty() {
-            return Err("it is empty".to_owned());
-        }
-        let through = self.summary_range().ok_or("nothing is left that it could stand for")?;
-        let call = self.aside_call(answer.usage, answer.model);
-        let summary = self.summary_text(through, &words);
-        let kind = CompactionKind::Summary;
-        let compacted =
-            self.measured(Compacted { through, summary, call: Some(call), ..Compacted::new(kind) });
-        let (before, after) = (compacted.tokens_before, compacted.tokens_after);
-        if after.saturating_mul(100) > before.saturating_mul(100 - POOR_BELOW) {
-            return Err(format!("it frees next to nothing ({before} → {after} tokens)"));
-        }
-        Ok(compacted)
-    }
-
-    /// Shortens the conversation by rule: the goal, what people said, the plan and the newest turns that fit stay;
-    /// a line stands for the rest. `None` where even that leaves too much.
-    fn emergency(&self) -> Option<Compacted> {
-        self.emergency_within(self.limit().unwrap_or_else(|| self.context.tokens()))
-    }
-
-    fn emergency_within(&self, room: u64) -> Option<Compacted> {
-        let before = self.context.tokens();
-        let most = room.saturating_mul(EMERGENCY_AT) / 100;
-        let text = self.rule_text(self.head);
-        let beside =
-            [self.context.fixed, tokens_of(&text), BLOCK_TOKENS].into_iter().fold(0, u64::saturating_add);
-        let forms = [Form::Whole, Form::Cut, Form::Line].into_iter();
-        let newest = forms.filter_map(|form| self.newest_turns(form, beside, room));
-        // Never between a call and its result.
-        let is_between = self.calls.iter().all(|call| call.stage == Stage::Done);
-        let nothing =
-            Compacted { through: self.head, summary: text, ..Compacted::new(CompactionKind::Emergency) };
-        newest
-            .chain(is_between.then_some(nothing))
-            .map(|compacted| self.measured(compacted))
-            .find(|compacted| compacted.tokens_after <= most && compacted.tokens_after < before)
-    }
-
-    /// Leaves the newest turns that fit, with results in `form`, `beside` so many tokens of other things. `None` where
-    /// what hasn't been sent yet is too long in that form and there is a shorter one.
-    fn newest_turns(&self, form: Form, beside: u64, room: u64) -> Option<Compacted> {
-        // Of a window that nobody has told, a refusal says only that it is smaller; there is one more try.
-        let is_blind = self.compactions.overflow && self.policy.as_ref()?.model.window_tokens.is_none();
-        let (newest_max, target) =
-            if is_blind { (BLIND_TARGET, BLIND_TARGET) } else { (EMERGENCY_NEWEST, EMERGENCY_TARGET) };
-        let waiting = self.context.waiting.iter().map(|item| item.at_most(form));
-        let newest = waiting.fold(beside, u64::saturating_add);
-        if form != Form::Line && newest > self.part_of(room, newest_max) {
-            return None;
-        }
-        let left = self.part_of(room, target).saturating_sub(newest);
-        // Where no more turns need to go, what stands for the older ones may still be too long.
-        let through = self.cut_before_newest(left).unwrap_or(self.context.from);
-        let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
-        let in_form = |wanted| if form == wanted { self.head } else { Seq::START };
-        let (cut_through, lines_through) = (in_form(Form::Cut), in_form(Form::Line));
-        let how = CompactionKind::Emergency;
-        Some(Compacted { through, summary, cut_through, lines_through, ..Compacted::new(how) })
     }
 }

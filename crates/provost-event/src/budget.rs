@@ -1,0 +1,57 @@
+//! What a run sets aside for model calls, and what they took.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Dimension, Exhausted, MicroDollars, SessionId, Usage};
+
+/// What is set aside for a model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetReserved {
+    /// For whom.
+    pub session: SessionId,
+    /// For which of its calls.
+    pub call: u32,
+    /// Tokens: estimated input and the output cap.
+    pub tokens: u64,
+    /// What they would cost at most; 0 where the price is unknown.
+    pub cost: MicroDollars,
+    /// The output cap within it.
+    pub output_tokens_max: u32,
+}
+
+/// What a model call really took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetCharged {
+    /// Whose call.
+    pub session: SessionId,
+    /// Which of its calls.
+    pub call: u32,
+    /// The session's turn.
+    pub turn: u32,
+    /// The model that was asked, by the policy's name; empty in logs of format 1.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// What the provider reported.
+    pub usage: Usage,
+    /// What that cost; absent where the price is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroDollars>,
+}
+
+/// A limit of the run was reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetExhausted {
+    /// By whom.
+    pub session: SessionId,
+    /// Which and how far.
+    #[serde(flatten)]
+    pub exhausted: Exhausted,
+}
+
+impl BudgetExhausted {
+    /// Which limit.
+    #[must_use]
+    pub const fn dimension(&self) -> Dimension {
+        self.exhausted.dimension
+    }
+}
