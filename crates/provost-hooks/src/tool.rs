@@ -251,7 +251,7 @@ mod tests {
 
     use super::{changed, input_elsewhere, input_here};
 
-    const HERE: &str = "/work/place";
+    const HERE: &str = "/srv/place";
 
     fn inputs() -> Vec<(&'static str, Value)> {
         vec![
@@ -285,7 +285,7 @@ mod tests {
         );
         assert_eq!(
             elsewhere("edit_file", json!({ "path": "./a/../b", "old_text": "x", "new_text": "y" })),
-            json!({ "file_path": "/work/place/b", "old_string": "x", "new_string": "y", "replace_all": false })
+            json!({ "file_path": "/srv/place/b", "old_string": "x", "new_string": "y", "replace_all": false })
         );
         assert_eq!(elsewhere("read_file", json!({ "path": 7 })), json!({ "file_path": 7 }));
         assert_eq!(elsewhere("read_file", json!("nonsense")), json!("nonsense"));
@@ -303,15 +303,15 @@ mod tests {
         );
         let input = json!({ "path": "a.txt", "content": "x" });
         assert_eq!(
-            changed("write_file", &input, &json!({ "file_path": "/work/place/b.txt", "content": "x" }), here),
+            changed("write_file", &input, &json!({ "file_path": "/srv/place/b.txt", "content": "x" }), here),
             Some(json!({ "path": "b.txt", "content": "x" }))
         );
-        let absolute = json!({ "path": "/work/place/a.txt", "content": "x" });
+        let absolute = json!({ "path": "/srv/place/a.txt", "content": "x" });
         assert_eq!(
             changed(
                 "write_file",
                 &absolute,
-                &json!({ "file_path": "/work/place/a.txt", "content": "x" }),
+                &json!({ "file_path": "/srv/place/a.txt", "content": "x" }),
                 here
             ),
             None

@@ -5,7 +5,7 @@ use std::path::Path;
 use provost_engine::{Pattern, Permissions, Ruling, names_of, narrowest_pattern};
 use provost_event::{Json, Permission, PermissionPolicy};
 
-pub(crate) const WORKSPACE: &str = "/work/project";
+pub(crate) const WORKSPACE: &str = "/srv/project";
 
 pub(crate) fn policy(rules: &[&str]) -> PermissionPolicy {
     let mut policy = PermissionPolicy::default();
@@ -561,7 +561,7 @@ fn paths_are_matched_where_they_lead() {
     paths(&[
         ("read_file", "read_file(src/**)", "src/a.rs", true, true),
         ("read_file", "Read(src/**)", "./src//b/../a.rs", true, true),
-        ("read_file", "read_file(src/**)", "/work/project/src/a/b.rs", true, true),
+        ("read_file", "read_file(src/**)", "/srv/project/src/a/b.rs", true, true),
         ("read_file", "read_file(src/**)", "src/../../etc/passwd", false, false),
         ("read_file", "read_file(src/**)", "src/../secret", false, false),
         ("read_file", "read_file(src/**)", "srcx/a.rs", false, false),
@@ -570,7 +570,7 @@ fn paths_are_matched_where_they_lead() {
         ("read_file", "read_file(src/)", "src/a/b.rs", true, true),
         ("read_file", "read_file(/etc/**)", "../../etc/passwd", true, true),
         ("read_file", "read_file(/etc)", "/etc/passwd", true, false),
-        ("read_file", "read_file(../other/**)", "/work/other/a", true, true),
+        ("read_file", "read_file(../other/**)", "/srv/other/a", true, true),
         ("edit_file", "Edit(*.ts)", "a/b/c.ts", true, true),
         ("edit_file", "MultiEdit(*.ts)", "c.ts", true, true),
         ("edit_file", "Edit(*.ts)", "c.tsx", false, false),
@@ -591,7 +591,7 @@ fn paths_are_matched_where_they_lead() {
         ("search", "search(secrets/**)", ".", true, false),
         ("search", "Grep(secrets/**)", "src", false, false),
         ("list_dir", "Glob(secrets/**)", "secrets", true, true),
-        ("list_dir", "LS(secrets/**)", "/work", true, false),
+        ("list_dir", "LS(secrets/**)", "/srv", true, false),
         ("read_file", "read_file", "a", true, true),
         ("read_file", "*", "a", true, true),
         ("read_file", "read_*(*)", "a", true, true),
