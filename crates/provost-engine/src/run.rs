@@ -10,7 +10,7 @@ use provost_event::{
 
 use serde::{Deserialize, Serialize};
 
-pub use ledger::Ledger;
+pub use ledger::{LAST_WORDS_TOKENS, Ledger};
 
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;

@@ -12,9 +12,8 @@ use crate::ReserveRequest;
 
 /// An answer shorter than this isn't worth a call: the budget counts as used up instead.
 const USEFUL_OUTPUT_TOKENS: u64 = 256;
-/// What is kept back for an agent's last words at a limit, besides what the conversation takes.
-const LAST_WORDS_TOKENS: u64 = 512;
-const LAST_WORDS_OUTPUT_TOKENS: u32 = 512;
+/// Tokens that are kept back for an agent's last words at a limit, besides what the conversation takes.
+pub const LAST_WORDS_TOKENS: u32 = 512;
 
 /// What a run has spent and set aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +90,7 @@ impl Ledger {
                 self.tokens.saturating_add(self.reserved_tokens()).saturating_add(request.input_tokens);
             let left = limit.saturating_sub(taken);
             // Last words need what this call was asked, what it answers, and room for themselves.
-            let last_words = request.input_tokens.saturating_add(LAST_WORDS_TOKENS);
+            let last_words = request.input_tokens.saturating_add(u64::from(LAST_WORDS_TOKENS));
             let fits = if request.keeps_back { left.saturating_sub(last_words) / 2 } else { left };
             output = output.min(fits);
             if output < floor {
@@ -102,10 +101,11 @@ impl Ledger {
             let price = price.for_prompt(request.input_tokens);
             let taken = self.cost + self.reserved_cost() + worst_cost(request, 0);
             let left = limit.saturating_sub(taken);
-            let last_words = worst_cost(request, LAST_WORDS_OUTPUT_TOKENS);
-            let fits = match request.keeps_back {
-                true => price.output_tokens_for(left.saturating_sub(last_words)) / 2,
-                false => price.output_tokens_for(left),
+            let last_words = worst_cost(request, LAST_WORDS_TOKENS);
+            let fits = if request.keeps_back {
+                price.output_tokens_for(left.saturating_sub(last_words)) / 2
+            } else {
+                price.output_tokens_for(left)
             };
             output = output.min(fits);
             if output < floor {

@@ -92,7 +92,7 @@ fn a_question_survives_later_kills_too() {
 
 /// Many more of them, at moments a few milliseconds apart.
 #[test]
-#[ignore = "takes a minute; run it by its name"]
+#[ignore = "takes some seconds; run it by its name"]
 fn many_kills_at_any_moment() {
     (0..100).step_by(2).for_each(round);
     (0..60).step_by(2).for_each(killed_after_yes);

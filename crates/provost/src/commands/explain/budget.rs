@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use provost_engine::LAST_WORDS_TOKENS;
 use provost_engine::RunState;
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Entry, MicroDollars, ModelPolicy,
@@ -11,9 +12,6 @@ use provost_event::{
 use super::agent::AgentSums;
 use super::limits::{Count, Limit, Reserved, Unit};
 use super::say::Standing;
-
-/// What a limit keeps back for last words, besides what the conversation takes.
-const LAST_WORDS_TOKENS: u64 = 512;
 
 /// The sums of a run's log.
 #[derive(Default)]
@@ -121,7 +119,8 @@ impl BudgetSums {
         let input = entry.tokens.saturating_sub(output);
         let taken = self.tokens.used.saturating_add(self.tokens.reserved).saturating_add(input);
         let left = limit.saturating_sub(taken);
-        left == output || left.saturating_sub(input).saturating_sub(LAST_WORDS_TOKENS) / 2 == output
+        left == output
+            || left.saturating_sub(input).saturating_sub(u64::from(LAST_WORDS_TOKENS)) / 2 == output
     }
 
     fn charged(&mut self, entry: &BudgetCharged) {
