@@ -23,7 +23,7 @@ pub use event::{
     Answer, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult, ToolResult,
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, names_of, narrowest_pattern};
-pub use run::{LAST_WORDS_TOKENS, Ledger, RunState};
+pub use run::{Acquired, AgentNumber, LAST_WORDS_TOKENS, Ledger, RunState, SlotMove, SpawnTracker};
 pub use session::{PendingApproval, SessionState, Standing};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,

@@ -1,6 +1,7 @@
 //! The run's actor: the budget of the whole tree, and how the run as a whole stands.
 
 mod ledger;
+mod spawn;
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, EffectId, Ended, Entry, Exhausted,
@@ -11,6 +12,7 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 pub use ledger::{LAST_WORDS_TOKENS, Ledger};
+pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker};
 
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;

@@ -17,6 +17,7 @@ mod outcome;
 mod permission;
 mod policy;
 mod record;
+mod spawn;
 mod stop;
 mod verdict;
 
@@ -46,5 +47,6 @@ pub use policy::{
     Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
+pub use spawn::{Priority, SpawnBudget};
 pub use stop::{StopHookVerdict, StopReport};
 pub use verdict::Verdict;

@@ -19,6 +19,8 @@ mod permissions;
 #[cfg(test)]
 mod permissions_laws;
 #[cfg(test)]
+mod spawn;
+#[cfg(test)]
 mod turns;
 #[cfg(test)]
 mod view;
