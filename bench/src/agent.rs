@@ -79,7 +79,7 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
     Ok(RunPolicy {
         budget: Budget::default(),
-        allow_unpriced: false,
+        spawn: provost_event::SpawnBudget::default(), agents: Vec::new(), flow: None, allow_unpriced: false,
         observers: Vec::new(),
         agent: AgentPolicy {
             model: ModelPolicy::new(MODEL, 8192),

@@ -2,8 +2,8 @@
 
 use provost_event::{
     ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, MicroDollars,
-    ModelFailure, Outcome, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport,
-    Timestamp, ToolStatus, Usage,
+    ModelFailure, Outcome, Priority, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason,
+    StopReport, Timestamp, ToolStatus, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,14 +62,40 @@ pub enum RunEvent {
         session: SessionId,
         /// How.
         outcome: Outcome,
+        /// What its agent said last.
+        #[serde(default)]
+        text: String,
+    },
+    /// An agent wants another to work for it. Asked twice for the same call, only the first counts.
+    Spawn {
+        /// Who asks.
+        parent: SessionId,
+        /// The entry of its log that started the call.
+        call: Seq,
+        /// The tool that was called: what kind of agent is wanted.
+        tool: String,
+        /// Its arguments.
+        input: Json,
+    },
+    /// Somebody gives an agent another priority.
+    Reprioritize {
+        /// Which.
+        agent: u32,
+        /// The new one.
+        priority: Priority,
+        /// Who.
+        by: String,
     },
     /// A timer of the run is due.
     TimerFired {
         /// The effect that set it.
         seq: Seq,
     },
-    /// Somebody says something to the root agent.
+    /// Somebody says something to an agent.
     Say {
+        /// To which; the root is 0.
+        #[serde(default)]
+        agent: u32,
         /// What.
         text: String,
         /// Who.
@@ -77,16 +103,25 @@ pub enum RunEvent {
     },
     /// Somebody wants it to rest.
     Pause {
+        /// Only this agent and those below it; the whole run if absent.
+        #[serde(default)]
+        agent: Option<u32>,
         /// Who.
         by: String,
     },
     /// Somebody wants it to end.
     Cancel {
+        /// Only this agent and those below it; the whole run if absent.
+        #[serde(default)]
+        agent: Option<u32>,
         /// Who.
         by: String,
     },
-    /// Somebody wants a resting run to go on; ignored by one that isn't at rest.
+    /// Somebody wants a resting run to go on, or one of its agents; ignored where that isn't at rest.
     Resume {
+        /// Only this agent, while the others work; the whole run if absent.
+        #[serde(default)]
+        agent: Option<u32>,
         /// Who.
         by: String,
         /// Limits that replace those of the same name.
@@ -235,6 +270,29 @@ pub enum SessionEvent {
         /// The new limit of turns, if there is one.
         turns_max: Option<u32>,
     },
+    /// The agent that was asked for by the entry `started` is done, or there is none.
+    ChildDone {
+        /// The entry.
+        started: Seq,
+        /// What came of it.
+        report: ChildReport,
+    },
+    /// The agent that was asked for by the entry `started` rests before it is done.
+    ChildRests {
+        /// The entry.
+        started: Seq,
+        /// At what.
+        outcome: Outcome,
+    },
+    /// It shall make way for another agent at its next check.
+    MakeWay {
+        /// For whom, if for somebody.
+        to: Option<SessionId>,
+        /// When a model call in flight is no longer waited for.
+        due: Timestamp,
+    },
+    /// It had made way, and has a slot again; ignored by one that rests for another reason.
+    SlotFree,
     /// Whoever performed its open effects is gone; timers stay.
     Recover {
         /// The effects that nobody has begun: they are still going to be performed.
@@ -271,6 +329,17 @@ pub struct ToolResult {
     pub duration_ms: u64,
     /// What the tool wants to be told next time.
     pub memory: Option<Json>,
+}
+
+/// What came of a call for another agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildReport {
+    /// How the call counts.
+    pub status: ToolStatus,
+    /// What the asking agent shall see.
+    pub text: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
 }
 
 /// The stop hooks' answers.

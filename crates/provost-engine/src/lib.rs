@@ -11,6 +11,7 @@
 mod actor;
 mod event;
 mod permission;
+mod retry;
 mod run;
 mod session;
 mod snapshot;
@@ -20,10 +21,15 @@ mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
-    Answer, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult, ToolResult,
+    Answer, ChildReport, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult,
+    ToolResult,
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, names_of, narrowest_pattern};
-pub use run::{Acquired, AgentNumber, LAST_WORDS_TOKENS, Ledger, RunState, SlotMove, SpawnTracker};
+pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};
+pub use run::{
+    Acquired, AgentNumber, AgentStanding, AgentStatus, ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal,
+    RunState, SPAWN_TOOL, SlotMove, SpawnTracker, Then, agent_tool, spawn_tool,
+};
 pub use session::{PendingApproval, SessionState, Standing};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,

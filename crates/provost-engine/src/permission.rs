@@ -14,7 +14,7 @@ mod shell;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use provost_event::{Json, Permission, PermissionPolicy};
+use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy};
 
 use call::{Call, Subject};
 use pattern::Touch;
@@ -39,6 +39,8 @@ pub struct Permissions {
     rules: Vec<Rule>,
     otherwise: Permission,
     workspace: PathBuf,
+    /// What binds the agent besides: the permissions of those above it.
+    bounds: Vec<Self>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,12 +94,20 @@ impl Permissions {
     #[must_use]
     pub fn of_policy(policy: &PermissionPolicy, workspace: &Path) -> Self {
         let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
-        Self { rules, otherwise: policy.otherwise, workspace: workspace.to_owned() }
+        Self { rules, otherwise: policy.otherwise, workspace: workspace.to_owned(), bounds: Vec::new() }
+    }
+
+    /// The permissions of an agent that works in `workspace`, with what binds it besides.
+    #[must_use]
+    pub fn of_agent(policy: &AgentPolicy, workspace: &Path) -> Self {
+        let bounds = policy.bounds.iter().map(|bound| Self::of_policy(bound, workspace)).collect();
+        Self { bounds, ..Self::of_policy(&policy.permissions, workspace) }
     }
 
     /// Adds a pattern that somebody has agreed to for the rest of the run; one that can't be read adds nothing.
     pub fn approve(&mut self, pattern: &str) {
         self.rules.extend(Rule::new(Kind::Approved, pattern));
+        self.bounds.iter_mut().for_each(|bound| bound.approve(pattern));
     }
 
     /// Whether nothing is ever asked or denied.
@@ -105,11 +115,19 @@ impl Permissions {
     pub fn is_open(&self) -> bool {
         self.otherwise == Permission::Allow
             && !self.rules.iter().any(|rule| matches!(rule.kind, Kind::Ask | Kind::Deny))
+            && self.bounds.iter().all(Self::is_open)
     }
 
-    /// What is to be done about a call of `tool` with `input`.
+    /// What is to be done about a call of `tool` with `input`: the most restrictive of what the agent's own
+    /// permissions and those that bind it besides say; of several alike, the first.
     #[must_use]
     pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
+        let own = self.judge_alone(tool, input);
+        let bounds = self.bounds.iter().map(|bound| bound.judge_alone(tool, input));
+        bounds.fold(own, |first, next| if next.permission > first.permission { next } else { first })
+    }
+
+    fn judge_alone(&self, tool: &str, input: &Json) -> Ruling {
         if self.rules.is_empty() {
             return self.by_default();
         }

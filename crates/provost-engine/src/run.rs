@@ -1,28 +1,66 @@
-//! The run's actor: the budget of the whole tree, and how the run as a whole stands.
+//! The run's actor: its agents, the budget of all of them, and how the run as a whole stands.
 
+mod agents;
+mod brief;
+mod clock;
 mod ledger;
+mod orchestrate;
 mod spawn;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, EffectId, Ended, Entry, Exhausted,
-    Image, Outcome, PauseReason, Paused, Purpose, ResumeCause, Resumed, RunId, RunPolicy, RunStarted, Seq,
-    SessionId, SessionStarted, Timestamp,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, EffectId, Entry, Exhausted, Image,
+    MicroDollars, Outcome, PauseReason, Priority, Purpose, ResumeCause, Resumed, RunId, RunPolicy,
+    RunStarted, Seq, SessionId, SessionStarted, Timestamp,
 };
 
 use serde::{Deserialize, Serialize};
 
-pub use ledger::{LAST_WORDS_TOKENS, Ledger};
-pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker};
+pub use agents::AgentStanding;
+pub use brief::{SPAWN_TOOL, agent_tool, spawn_tool};
+pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal};
+pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use crate::{
     ActorStatus, Effect, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step,
 };
+use agents::{Agents, ROOT};
+use clock::WorkClock;
 
-/// This part of a run's time is kept for its agents' last words, and no more than so many milliseconds.
-const LAST_WORDS_TIME_DIVISOR: u64 = 10;
-const LAST_WORDS_MS_MAX: u64 = 60_000;
+/// Between two snapshots there is an entry for so many agents, if that makes more than usual.
+const AGENTS_AN_ENTRY: usize = 2;
+
+/// One agent of a run, as the run knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentStatus<'a> {
+    /// Its session.
+    pub session: SessionId,
+    /// The agent that asked for it, if one did.
+    pub parent: Option<SessionId>,
+    /// How many stand above it.
+    pub depth: u32,
+    /// What it is called; empty for the root.
+    pub name: &'a str,
+    /// What it is to reach; absent for the root, and once its work is over.
+    pub goal: Option<&'a str>,
+    /// How urgent its work is; absent once it is over.
+    pub priority: Option<Priority>,
+    /// How it stands.
+    pub standing: AgentStanding,
+    /// What it and those below it may spend of the run's budget.
+    pub budget: Budget,
+    /// Turns that it took itself.
+    pub turns: u32,
+    /// Tokens charged for it and those below it.
+    pub tokens: u64,
+    /// Money charged for it and those below it, as far as prices are known.
+    pub cost: MicroDollars,
+    /// When it was asked for.
+    pub spawned_at: Timestamp,
+    /// Milliseconds that it worked, as of the run's last entry; 0 for the root.
+    pub worked_ms: u64,
+}
 
 /// A run: the fold of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,15 +75,16 @@ pub struct RunState {
     turns_max: u32,
     ledger: Ledger,
     outcome: Option<Outcome>,
+    /// It was told to come to this, and all its agents with it.
+    stopping: Option<Outcome>,
     started_at: Timestamp,
     updated_at: Timestamp,
-    /// Milliseconds worked on it before `active_since`.
-    active_before_ms: u64,
-    active_since: Timestamp,
-    /// The entry that set the deadline's timer, while it runs.
-    deadline: Option<Seq>,
-    /// The agents have been told that their time is over; what is left of it is for their last words.
-    winds_down: bool,
+    clock: WorkClock,
+    agents: Agents,
+    /// Who had it go on last.
+    resumed_by: String,
+    /// The entry that set the timer, while one runs, and when it is due.
+    timer: Option<(Seq, Timestamp)>,
     /// The last entry that is a snapshot.
     snapshot: Seq,
 }
@@ -63,12 +102,13 @@ impl RunState {
             turns_max: 0,
             ledger: Ledger::default(),
             outcome: None,
+            stopping: None,
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
-            active_before_ms: 0,
-            active_since: Timestamp::default(),
-            deadline: None,
-            winds_down: false,
+            clock: WorkClock::default(),
+            agents: Agents::new(run),
+            resumed_by: String::new(),
+            timer: None,
             snapshot: Seq::START,
         }
     }
@@ -112,26 +152,35 @@ impl RunState {
     /// Milliseconds worked on it, as of its last entry.
     #[must_use]
     pub const fn active_ms(&self) -> u64 {
-        let running = if self.outcome.is_some() { 0 } else { self.updated_at.since_ms(self.active_since) };
-        self.active_before_ms.saturating_add(running)
+        self.clock.used_ms(self.updated_at)
     }
 
-    /// When the time that is left will be over, if nothing interrupts the work.
-    fn end_of_time(&self) -> Option<Timestamp> {
-        let limit = self.budget.wall_time_ms?;
-        Some(self.active_since.plus_ms(limit.saturating_sub(self.active_before_ms)))
+    /// Its agents, by number: the root first.
+    pub fn agents(&self) -> impl Iterator<Item = AgentStatus<'_>> {
+        self.agents.iter().map(|(number, agent)| {
+            let spent = self.ledger.spent(number);
+            AgentStatus {
+                session: self.agents.session(number),
+                parent: agent.parent.map(|parent| self.agents.session(parent)),
+                depth: agent.depth,
+                name: &agent.name,
+                goal: agent.brief.as_ref().map(|brief| brief.goal.as_str()),
+                priority: self.agents.slots.priority(number).filter(|_| agent.is_live()),
+                standing: agent.standing(),
+                budget: agent.brief.as_ref().map(|brief| brief.budget).unwrap_or_default(),
+                turns: self.ledger.own_turns(number),
+                tokens: spent.map_or(0, |spent| spent.tokens),
+                cost: spent.map_or(MicroDollars(0), |spent| spent.cost),
+                spawned_at: agent.spawned_at,
+                worked_ms: agent.clock.used_ms(self.updated_at),
+            }
+        })
     }
 
-    /// When the agents must stop, so that time is left for their last words.
-    fn deadline_at(&self) -> Option<Timestamp> {
-        let kept_ms = (self.budget.wall_time_ms? / LAST_WORDS_TIME_DIVISOR).min(LAST_WORDS_MS_MAX);
-        let end = self.end_of_time()?;
-        Some(Timestamp(end.0.saturating_sub(kept_ms)).max(self.active_since))
-    }
-
-    /// When the timer fires that is set next.
-    fn timer_at(&self) -> Option<Timestamp> {
-        if self.winds_down { self.end_of_time() } else { self.deadline_at() }
+    /// Slots that are held: agents that work, or that shall make way.
+    #[must_use]
+    pub fn slots_held(&self) -> usize {
+        self.agents.slots.held()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -167,10 +216,28 @@ impl RunState {
             Entry::RunStarted(started) => self.started(started, at),
             Entry::BudgetReserved(reserved) => self.ledger.reserve(reserved),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
-            Entry::BudgetExhausted(exhausted) if exhausted.dimension() == Dimension::WallTime => {
-                self.deadline = Some(self.head);
-                self.winds_down = true;
+            Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
+            Entry::ChildSpawned(spawned) => {
+                let parent = spawned.parent.map(|parent| parent.agent);
+                self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
+                self.agents.spawned(spawned, at);
             }
+            Entry::ChildStarted(started) => self.agents.started(started.child.agent, at),
+            Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
+            Entry::ChildPaused(paused) if paused.child.agent == ROOT => {
+                self.agents.root_rests(&paused.outcome)
+            }
+            Entry::ChildFinished(finished) if finished.child.agent == ROOT => {
+                self.agents.root_rests(&finished.outcome);
+            }
+            Entry::ChildPaused(paused) => self.agents.paused(paused, at),
+            Entry::ChildResumed(resumed) => self.agents.resumed(resumed.child.agent),
+            Entry::ChildFinished(finished) => self.agents.finished(finished, at),
+            Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
+            Entry::StopRequested(requested) => match requested.agent {
+                Some(session) => self.agents.stopping(session.agent, &requested.outcome),
+                None => self.stopping = Some(requested.outcome.clone()),
+            },
             Entry::Snapshot(_) => self.snapshot = self.head,
             Entry::Paused(paused) => self.rests(&paused.outcome, at),
             Entry::Ended(ended) => self.rests(&ended.outcome, at),
@@ -178,58 +245,69 @@ impl RunState {
             _ => {}
         }
         self.updated_at = at;
+        let due = self.clock.due().into_iter().chain(self.agents.first_due()).min();
+        let due = due.filter(|_| self.outcome.is_none());
+        if due != self.timer.map(|(_, due)| due) {
+            self.timer = due.map(|due| (self.head, due));
+        }
     }
 
     fn started(&mut self, started: &RunStarted, at: Timestamp) {
         self.goal.clone_from(&started.goal);
         self.budget = started.policy.budget;
         self.turns_max = started.policy.agent.limits.turns_max;
+        self.agents.begin(started.policy.spawn, at);
         self.policy = Some(started.policy.clone());
         self.started_at = at;
-        self.active_since = at;
-        self.set_deadline();
+        self.clock = WorkClock::limited(self.budget.wall_time_ms);
+        self.clock.start(at);
     }
 
-    fn set_deadline(&mut self) {
-        self.deadline = self.budget.wall_time_ms.map(|_| self.head);
-        self.winds_down = false;
+    fn exhausted(&mut self, exhausted: &BudgetExhausted) {
+        let is_time = exhausted.dimension() == Dimension::WallTime;
+        if is_time && exhausted.of.is_none() {
+            self.clock.winds_down = true;
+        }
+        self.agents.exhausted(exhausted.session.agent, exhausted.of, is_time);
     }
 
     fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
-        self.active_before_ms = self.active_before_ms.saturating_add(at.since_ms(self.active_since));
-        self.active_since = at;
+        self.clock.stop(at);
         self.outcome = Some(outcome.clone());
-        self.deadline = None;
+        self.stopping = None;
+        self.agents.root_rests(outcome);
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         if self.outcome.is_none() {
-            // Interrupted: it was worked on until its last entry, as far as anybody knows.
-            let worked = self.updated_at.since_ms(self.active_since);
-            self.active_before_ms = self.active_before_ms.saturating_add(worked);
+            // It was worked on until its last entry, as far as anybody knows.
+            self.clock.interrupted(self.updated_at, at);
+            self.agents.interrupted(self.updated_at, at);
+        } else {
+            self.clock.start(at);
+            self.agents.run_resumed();
         }
-        self.active_since = at;
         self.outcome = None;
+        if let ResumeCause::Asked { by } = &resumed.cause {
+            self.resumed_by.clone_from(by);
+        }
         self.budget = self.budget.changed_by(resumed.budget);
+        self.clock.limit_ms = self.budget.wall_time_ms;
         self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-        self.set_deadline();
         // What was set aside for calls that nobody waits for any more is settled by the sessions themselves.
     }
 
-    /// The time that has been worked on it by `now`, if it is limited.
-    fn time_used(&self, now: Timestamp) -> Option<Exhausted> {
-        let used = self.active_before_ms.saturating_add(now.since_ms(self.active_since));
-        Some(Exhausted { dimension: Dimension::WallTime, used, limit: self.budget.wall_time_ms? })
-    }
-
-    /// What is said to whoever wants to call a model when all time is over.
-    fn time_is_over(&self, now: Timestamp) -> Option<Exhausted> {
-        self.time_used(now).filter(|exhausted| self.winds_down && exhausted.used >= exhausted.limit)
+    /// Whether nobody begins anything any more, since all come to an end or a rest.
+    const fn comes_to_rest(&self) -> bool {
+        self.stopping.is_some() || self.clock.winds_down
     }
 
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
+        let timer_before = self.timer;
         let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at) };
         deciding.on(event);
+        deciding.go_on();
+        deciding.set_timer(timer_before);
         let step = deciding.step.finish();
         if self.outcome.is_some() { step } else { snapshot::taken(self, step, now.at) }
     }
@@ -237,7 +315,8 @@ impl RunState {
 
 impl Snapshots for RunState {
     fn is_due(&self) -> bool {
-        self.head.0.saturating_sub(self.snapshot.0) >= snapshot::EVERY
+        let size = u64::try_from(self.agents.len() / AGENTS_AN_ENTRY).unwrap_or(u64::MAX);
+        self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
     fn take_in(&mut self, entry: &Entry, at: Timestamp) {
@@ -274,17 +353,20 @@ impl Deciding<'_> {
             RunEvent::Start { .. } => {}
             RunEvent::Reserve(request) => self.reserve(&request),
             RunEvent::Settle(note) => self.settle(note),
-            RunEvent::SessionRests { session, outcome } => self.session_rests(session, outcome),
-            RunEvent::TimerFired { seq } => self.deadline_passed(seq),
-            RunEvent::Say { text, by } => self.tell(self.root(), SessionEvent::Say { text, by }),
-            RunEvent::Pause { by } => {
+            RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
+            RunEvent::SessionRests { session, outcome, text } => self.session_rests(session, outcome, text),
+            RunEvent::TimerFired { seq } => self.timer_fired(seq),
+            RunEvent::Say { agent, text, by } => self.say(agent, text, by),
+            RunEvent::Pause { agent, by } => {
                 let outcome = Outcome::Paused { why: PauseReason::Asked { by } };
-                self.tell(self.root(), SessionEvent::Stop { outcome });
+                self.stop(agent, outcome);
             }
-            RunEvent::Cancel { by } => {
-                self.tell(self.root(), SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
+            RunEvent::Cancel { agent, by } => self.stop(agent, Outcome::Cancelled { by }),
+            RunEvent::Reprioritize { agent, priority, by } => self.reprioritize(agent, priority, by),
+            RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max } => {
+                self.resume(by, budget, turns_max);
             }
-            RunEvent::Resume { by, budget, turns_max } => self.resume(by, budget, turns_max),
+            RunEvent::Resume { agent: Some(agent), by, .. } => self.resume_agent(agent, &by),
             RunEvent::Recover { fresh } => self.recover(&fresh),
         }
     }
@@ -292,21 +374,20 @@ impl Deciding<'_> {
     fn start(&mut self, goal: String, images: Vec<Image>, policy: RunPolicy) {
         let agent = policy.agent.clone();
         self.commit(RunStarted { goal: goal.clone(), policy });
-        self.arm_deadline();
         let started = SessionStarted { goal, images, policy: agent, parent: None, depth: 0 };
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }
 
-    /// Asks for the timer that the entry just committed has set.
-    fn arm_deadline(&mut self) {
-        if let (Some(seq), Some(due)) = (self.state.deadline, self.state.timer_at()) {
-            self.step.effect(seq, Effect::Timer { due });
+    /// Has the timer run that the entries just committed want, in place of the one `before`.
+    fn set_timer(&mut self, before: Option<(Seq, Timestamp)>) {
+        if self.state.timer == before {
+            return;
         }
-    }
-
-    fn disarm_deadline(&mut self) {
-        if let Some(seq) = self.state.deadline {
+        if let Some((seq, _)) = before {
             self.step.close(seq);
+        }
+        if let Some((seq, due)) = self.state.timer {
+            self.step.effect(seq, Effect::Timer { due });
         }
     }
 
@@ -315,11 +396,11 @@ impl Deciding<'_> {
             return;
         }
         let (session, call) = (request.session, request.call);
-        if let Some(exhausted) = self.state.time_is_over(self.step.now()) {
+        if let Some(exhausted) = self.state.time_is_over(session, self.step.now()) {
             return self.tell(session, SessionEvent::Refused { call, exhausted });
         }
+        let deadline = self.state.deadline_of(session);
         if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call) {
-            let deadline = self.state.timer_at();
             return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
         }
         match self.state.ledger.fitting_output(self.state.budget, request) {
@@ -331,12 +412,12 @@ impl Deciding<'_> {
                     cost: ledger::worst_cost(request, output_tokens_max),
                     output_tokens_max,
                 });
-                let deadline = self.state.timer_at();
                 self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
             }
-            Err(exhausted) => {
+            Err(Refusal { exhausted, by }) => {
                 if request.purpose == Purpose::Turn {
-                    self.commit(BudgetExhausted { session, exhausted });
+                    let of = by.map(|agent| self.state.agents.session(agent));
+                    self.commit(BudgetExhausted { session, of, exhausted });
                 }
                 self.tell(session, SessionEvent::Refused { call, exhausted });
             }
@@ -356,30 +437,30 @@ impl Deciding<'_> {
         }
     }
 
-    fn session_rests(&mut self, session: SessionId, outcome: Outcome) {
-        if session != self.root() || (self.state.outcome.is_some() && !outcome.is_final()) {
+    fn timer_fired(&mut self, seq: Seq) {
+        if self.state.timer.is_none_or(|(timer, _)| timer != seq) || self.state.outcome.is_some() {
             return;
         }
-        self.disarm_deadline();
-        if outcome.is_final() {
-            self.commit(Ended { outcome });
-        } else {
-            self.commit(Paused { outcome });
+        self.step.close(seq);
+        let now = self.step.now();
+        if self.state.clock.due().is_some_and(|due| due <= now) {
+            self.time_passed();
+        }
+        for agent in self.state.agents.due_by(now) {
+            self.agents_time_passed(agent);
         }
     }
 
-    fn deadline_passed(&mut self, seq: Seq) {
-        if self.state.deadline != Some(seq) {
-            return;
+    /// The run's time is over, but for the agents' last words; or all of it.
+    fn time_passed(&mut self) {
+        let Some(exhausted) = self.state.clock.used(self.step.now()) else { return };
+        if !self.state.clock.winds_down {
+            self.commit(BudgetExhausted { session: self.root(), of: None, exhausted });
         }
-        let Some(exhausted) = self.state.time_used(self.step.now()) else { return };
-        self.step.close(seq);
-        let session = self.root();
-        if !self.state.winds_down {
-            self.commit(BudgetExhausted { session, exhausted });
-            self.arm_deadline();
+        let outcome = Outcome::BudgetExhausted(exhausted);
+        for agent in self.state.at_work() {
+            self.tell(agent, SessionEvent::Stop { outcome: outcome.clone() });
         }
-        self.tell(session, SessionEvent::Stop { outcome: Outcome::BudgetExhausted(exhausted) });
     }
 
     fn resume(&mut self, by: String, budget: Budget, turns_max: Option<u32>) {
@@ -387,7 +468,6 @@ impl Deciding<'_> {
             return;
         }
         self.commit(Resumed { cause: ResumeCause::Asked { by: by.clone() }, budget, turns_max });
-        self.arm_deadline();
         self.tell(self.root(), SessionEvent::Resume { by, turns_max });
     }
 
@@ -395,11 +475,30 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() {
             return;
         }
-        self.disarm_deadline();
         self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
-        self.arm_deadline();
-        let root = self.root();
-        let of_root = fresh.iter().filter(|id| id.actor == root.into()).map(|id| id.seq).collect();
-        self.tell(root, SessionEvent::Recover { fresh: of_root });
+        for session in self.state.at_work() {
+            let of_it = fresh.iter().filter(|id| id.actor == session.into()).map(|id| id.seq).collect();
+            self.tell(session, SessionEvent::Recover { fresh: of_it });
+        }
+    }
+}
+
+impl RunState {
+    /// The sessions that are worked on.
+    fn at_work(&self) -> Vec<SessionId> {
+        let at_work = self.agents.iter().filter(|(_, agent)| agent.is_at_work());
+        at_work.map(|(number, _)| self.agents.session(number)).collect()
+    }
+
+    /// When an agent must have come to its end, if its time or the run's is limited.
+    fn deadline_of(&self, session: SessionId) -> Option<Timestamp> {
+        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.due());
+        own.into_iter().chain(self.clock.due()).min()
+    }
+
+    /// What is said to whoever wants to call a model when all time is over.
+    fn time_is_over(&self, session: SessionId, now: Timestamp) -> Option<Exhausted> {
+        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.over(now));
+        self.clock.over(now).or(own)
     }
 }

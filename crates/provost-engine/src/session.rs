@@ -26,6 +26,7 @@ mod call;
 mod compact;
 mod context;
 mod decide;
+mod delegate;
 mod fold;
 mod gate;
 mod hear;
@@ -160,6 +161,10 @@ pub struct SessionState {
     phase: Phase,
     outcome: Option<Outcome>,
     stopping: Option<Outcome>,
+    /// It was asked, by this entry, to make way for an agent.
+    yielding: Option<(Seq, Option<SessionId>)>,
+    /// At what the agent rests that it waits for, if one does.
+    child_rests: Option<Outcome>,
     deadline: Option<Timestamp>,
     calls: Vec<Call>,
     counters: Counters,
@@ -208,6 +213,8 @@ impl SessionState {
             phase: Phase::New,
             outcome: None,
             stopping: None,
+            yielding: None,
+            child_rests: None,
             deadline: None,
             calls: Vec::new(),
             counters: Counters::default(),
@@ -279,6 +286,7 @@ impl SessionState {
             return Vec::new();
         }
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
+        open.extend(self.yielding.map(|(seq, _)| seq));
         if self.before_last_words == Some(Phase::Acting) {
             open.extend(self.approval_timers());
         }
@@ -318,7 +326,7 @@ impl SessionState {
         self.goal.clone_from(&started.goal);
         self.policy = Some(started.policy.clone());
         let policy = &started.policy;
-        let mut permissions = Permissions::of_policy(&policy.permissions, &policy.workspace);
+        let mut permissions = Permissions::of_agent(policy, &policy.workspace);
         self.approved.iter().for_each(|pattern| permissions.approve(pattern));
         self.permissions = Some(permissions);
         true
@@ -335,6 +343,7 @@ impl SessionState {
             | Stage::Asking(_)
             | Stage::Approving { .. }
             | Stage::Reviewing(_)
+            | Stage::Delegated { .. }
             | Stage::Done => None,
         })
     }

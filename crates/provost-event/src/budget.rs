@@ -43,6 +43,9 @@ pub struct BudgetCharged {
 pub struct BudgetExhausted {
     /// By whom.
     pub session: SessionId,
+    /// Whose limit it is; the run's if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<SessionId>,
     /// Which and how far.
     #[serde(flatten)]
     pub exhausted: Exhausted,

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
-    BudgetReserved, CallId, Compacted, ErrorClass, HooksAsked, HooksDecided, Image, Json, MicroDollars,
-    Outcome, PermissionDecided, RunPolicy, SessionId, Snapshot, StopReport, Timestamp, Usage, WrappedUp,
+    BudgetReserved, CallId, ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
+    ChildStarted, ChildYields, Compacted, ErrorClass, HooksAsked, HooksDecided, Image, Json, MicroDollars,
+    Outcome, PermissionDecided, Reprioritized, RunPolicy, SessionId, Snapshot, StopReport, Timestamp, Usage,
+    WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -98,7 +100,25 @@ entries! {
     BudgetCharged = "budget_charged",
     /// A limit was reached.
     BudgetExhausted = "budget_exhausted",
-    /// The session shall come to an end or a rest as soon as what is in flight has stopped.
+    /// An agent was asked for.
+    ChildSpawned = "child_spawned",
+    /// An agent has a slot, and begins or goes on.
+    ChildStarted = "child_started",
+    /// An agent was told to make way.
+    ChildYields = "child_yields",
+    /// An agent rests without a slot.
+    ChildPaused = "child_paused",
+    /// An agent that rests shall go on.
+    ChildResumed = "child_resumed",
+    /// An agent's work is over.
+    ChildFinished = "child_finished",
+    /// An agent has another priority.
+    Reprioritized = "reprioritized",
+    /// The session shall make way for another agent.
+    YieldRequested = "yield_requested",
+    /// A sub-agent that the session waits for rests.
+    ChildRested = "child_rested",
+    /// The session or run shall come to an end or a rest as soon as what is in flight has stopped.
     StopRequested = "stop_requested",
     /// The session or run rests.
     Paused = "paused",
@@ -422,6 +442,9 @@ pub struct StopVerdicts {
 /// A wish to stop, recorded before anything in flight is stopped, so that a crash doesn't lose it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRequested {
+    /// In a run's log: the agent that shall stop, with all below it; the whole run if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<SessionId>,
     /// What it shall come to.
     pub outcome: Outcome,
 }
@@ -444,6 +467,8 @@ pub enum ResumeCause {
     },
     /// Whoever worked on it was gone, and another took over.
     Interrupted,
+    /// It had made way for another agent, and has a slot again.
+    SlotFree,
 }
 
 /// The end of a rest or of an interruption.

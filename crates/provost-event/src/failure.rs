@@ -34,8 +34,8 @@ pub enum ErrorClass {
     ContextTooLong,
     /// The conversation doesn't fit the model's window any more, whatever is left out of it.
     ContextExhausted,
-    /// Too many agents stand above this one.
-    TooDeep,
+    /// The folder that an agent was to work in can't be made.
+    Workspace,
     /// The model declined to answer.
     Refusal,
     /// The call was cancelled from our side.
@@ -64,7 +64,7 @@ impl ErrorClass {
             | Self::NotFound
             | Self::ContextTooLong
             | Self::ContextExhausted
-            | Self::TooDeep
+            | Self::Workspace
             | Self::Refusal
             | Self::Aborted
             | Self::ScriptMismatch
@@ -89,7 +89,7 @@ impl ErrorClass {
             Self::NotFound => "model or address not found",
             Self::ContextTooLong => "the request is longer than the model's window",
             Self::ContextExhausted => "the conversation no longer fits the model's window",
-            Self::TooDeep => "the chain of agents is too deep",
+            Self::Workspace => "the agent's workspace can't be made",
             Self::Refusal => "the model refused",
             Self::Aborted => "the call was cancelled",
             Self::ScriptMismatch => "the script doesn't fit the conversation",

@@ -9,6 +9,7 @@ mod content;
 mod context;
 mod entry;
 mod failure;
+mod flow;
 mod hook;
 mod id;
 mod json;
@@ -19,6 +20,7 @@ mod policy;
 mod record;
 mod spawn;
 mod stop;
+mod tree;
 mod verdict;
 
 pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
@@ -31,6 +33,7 @@ pub use entry::{
     ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
+pub use flow::{FlowPolicy, OnStepFailure, StepPolicy};
 pub use hook::{
     HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookReport, HookSubject, HooksAsked,
     HooksDecided, OnFailure, SessionSource,
@@ -47,6 +50,10 @@ pub use policy::{
     Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
-pub use spawn::{Priority, SpawnBudget};
+pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopHookVerdict, StopReport};
+pub use tree::{
+    Brief, ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
+    Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
+};
 pub use verdict::Verdict;

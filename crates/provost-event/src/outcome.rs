@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorClass, MicroDollars, Verdict};
+use crate::{ErrorClass, MicroDollars, SessionId, Verdict};
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,6 +91,12 @@ pub enum PauseReason {
         /// The call's tool.
         tool: String,
     },
+    /// It makes way for another agent, and goes on by itself when there is a slot.
+    Preempted {
+        /// For whom, if for somebody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<SessionId>,
+    },
 }
 
 impl fmt::Display for PauseReason {
@@ -108,6 +114,8 @@ impl fmt::Display for PauseReason {
             Self::Hook { hook, reason } if reason.is_empty() => write!(f, "paused by hook {hook}"),
             Self::Hook { hook, reason } => write!(f, "paused by hook {hook}: {reason}"),
             Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
+            Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
+            Self::Preempted { by: None } => f.write_str("makes way for others"),
         }
     }
 }
@@ -167,6 +175,12 @@ impl Outcome {
             }
             Self::BudgetExhausted(_) | Self::Blocked { .. } | Self::Paused { .. } => false,
         }
+    }
+
+    /// Whether it is a rest that makes way for another agent.
+    #[must_use]
+    pub const fn is_preempted(&self) -> bool {
+        matches!(self, Self::Paused { why: PauseReason::Preempted { .. } })
     }
 
     /// One word for tables.

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HookPolicy, Json, MicroDollars, PermissionPolicy, Price};
+use crate::{
+    FlowPolicy, HookPolicy, Json, MicroDollars, PermissionPolicy, Price, SpawnBudget, SubAgentPolicy,
+};
 
 /// What binds a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,16 @@ pub struct RunPolicy {
     pub allow_unpriced: bool,
     /// The root agent.
     pub agent: AgentPolicy,
+    /// How many agents may be at work, and how deep they may nest.
+    #[serde(default, skip_serializing_if = "SpawnBudget::is_default")]
+    pub spawn: SpawnBudget,
+    /// The sub-agents that its agents may ask for by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<SubAgentPolicy>,
+    /// The steps that it goes through instead of having the root agent work; then the root agent's policy is that of
+    /// the steps that name no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowPolicy>,
     /// The names of those who watch it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<String>,
@@ -37,6 +49,12 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// Whether it limits nothing.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// This budget with the limits that `newer` names put in place of its own.
     #[must_use]
     pub const fn changed_by(self, newer: Self) -> Self {
@@ -69,6 +87,10 @@ pub struct AgentPolicy {
     /// Which tool calls it may make.
     #[serde(default, skip_serializing_if = "PermissionPolicy::is_default")]
     pub permissions: PermissionPolicy,
+    /// What binds its tool calls besides: the permissions of the agents above it. Of all that speak of a call the most
+    /// restrictive counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<PermissionPolicy>,
     /// Whether it goes from turn to turn by itself.
     pub pace: Pace,
 }
@@ -143,21 +165,6 @@ pub struct Limits {
     pub interruptions_max: u32,
     /// Blocks by stop hooks in all, at which the session rests as blocked. Default 8.
     pub stop_blocks_max: u32,
-    /// Agents that may stand above one; one that would be deeper fails at its start. Default 4; 0: only the root.
-    #[serde(default = "usual_depth_max", skip_serializing_if = "is_usual_depth_max")]
-    pub depth_max: u32,
-}
-
-/// What counts in logs that don't say.
-const DEPTH_MAX: u32 = 4;
-
-const fn usual_depth_max() -> u32 {
-    DEPTH_MAX
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
-const fn is_usual_depth_max(depth_max: &u32) -> bool {
-    *depth_max == DEPTH_MAX
 }
 
 impl Default for Limits {
@@ -172,7 +179,6 @@ impl Default for Limits {
             failures_max: 8,
             interruptions_max: 3,
             stop_blocks_max: 8,
-            depth_max: DEPTH_MAX,
         }
     }
 }
@@ -231,4 +237,6 @@ pub enum Access {
     },
     /// It may touch anything: runs alone.
     Anything,
+    /// It has another agent work, and is none of the executor's: runs beside its like and what only reads.
+    Delegates,
 }

@@ -1,14 +1,15 @@
 //! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use futures::stream::{BoxStream, select};
-use provost_engine::{Actor, Event, RunEvent, SessionEvent, Standing};
+use futures::stream::{BoxStream, SelectAll};
+use provost_engine::{Actor, AgentStanding, Event, RunEvent, SessionEvent, Standing};
 use provost_event::{
-    ActorKey, Budget, Ended, Entry, Outcome, Pace, Paused, Record, RunId, RunPolicy, Seq, SessionId,
+    ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Pace, Paused, Priority, Record, RunId, RunPolicy,
+    Seq, SessionId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -61,18 +62,21 @@ impl AgentHarness {
         goal: impl Into<Goal>,
         mut policy: RunPolicy,
     ) -> Result<Harness, HarnessError> {
-        let model = &policy.agent.model;
-        if policy.budget.money.is_some() && model.price.is_none() && !policy.allow_unpriced {
-            return Err(HarnessError::UnknownPrice { model: model.name.clone() });
+        let must_be_priced = policy.budget.money.is_some() && !policy.allow_unpriced;
+        let agents = policy.agents.iter_mut().map(|sub_agent| &mut sub_agent.agent);
+        for agent in [&mut policy.agent].into_iter().chain(agents) {
+            if must_be_priced && agent.model.price.is_none() {
+                return Err(HarnessError::UnknownPrice { model: agent.model.name.clone() });
+            }
+            agent.hooks.splice(..0, self.deps.hooks.policies());
+            unique_hooks(agent)?;
         }
-        policy.agent.hooks.splice(..0, self.deps.hooks.policies());
-        unique_hooks(&policy)?;
         for name in self.deps.observers.names() {
             if !policy.observers.iter().any(|known| known == name) {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, Seq::START, Seq::START).await?;
+        let mut harness = self.claim(run, Seen::from([(run.into(), Seq::START)])).await?;
         harness.pace = policy.agent.pace;
         let Goal { text, images } = goal.into();
         let mut kept = Vec::with_capacity(images.len());
@@ -92,27 +96,39 @@ impl AgentHarness {
     pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
         let (home, root) = (&*self.deps.home, SessionId::root(run));
         let mut run_actor = read_actor(home, run.into()).await?;
-        let mut session_actor = read_actor(home, root.into()).await?;
+        let mut root_actor = read_actor(home, root.into()).await?;
         if run_actor.head() == Seq::START {
             return Err(HarnessError::UnknownRun(run));
         }
-        let mut harness = self.claim(run, run_actor.head(), session_actor.head()).await?;
+        let mut seen = Seen::from([(run.into(), run_actor.head()), (root.into(), root_actor.head())]);
+        for session in live_below_root(&run_actor) {
+            seen.insert(session.into(), read_actor(home, session.into()).await?.head());
+        }
+        let mut harness = self.claim(run, seen).await?;
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
             // Until the claim somebody else may have gone on with it. One that wasn't at rest is recovered by the
             // claim, and what comes of that is told as it comes.
             catch_up(home, run.into(), &mut run_actor).await?;
-            catch_up(home, root.into(), &mut session_actor).await?;
+            catch_up(home, root.into(), &mut root_actor).await?;
         }
-        harness.stands_as(&run_actor, &session_actor);
+        harness.stands_as(&run_actor, &root_actor);
         Ok(harness)
     }
 
-    async fn claim(&self, run: RunId, run_head: Seq, session_head: Seq) -> Result<Harness, HarnessError> {
+    /// Claims `run` for this process, to go on from what is `seen` of its logs.
+    async fn claim(&self, run: RunId, mut seen: Seen) -> Result<Harness, HarnessError> {
         let home = &self.deps.home;
-        let root = SessionId::root(run);
-        let records = select(home.subscribe(root.into(), session_head), home.subscribe(run.into(), run_head));
-        let stop = CancellationToken::new();
         let observers = Arc::new(self.deps.observers.of_run(run));
+        seen.entry(SessionId::root(run).into()).or_insert(Seq::START);
+        let mut records = SelectAll::new();
+        for (actor, head) in &seen {
+            records.push(home.subscribe(*actor, *head));
+            // Where an agent stands is told by its first entry, which may have been told long ago.
+            if !head.is_start() && !observers.is_empty() {
+                home.read(*actor, Seq::START, 1).await?.iter().for_each(|first| observers.learn(first));
+            }
+        }
+        let stop = CancellationToken::new();
         let executor = HarnessExecutor {
             deps: self.deps.clone(),
             known: self.known.clone(),
@@ -127,21 +143,19 @@ impl AgentHarness {
             pace: Pace::Free,
             next_turn: 1,
             outcome: None,
-            known: (run_head, session_head),
-            rested: Rested::default(),
-            records: records.boxed(),
+            seen,
+            records,
             serving,
             _stop: stop.drop_guard(),
         })
     }
 }
 
-/// Which of the two logs has come to its rest. The run is done when both have: whoever watches sees all of both.
-#[derive(Debug, Default)]
-struct Rested {
-    run: Option<Outcome>,
-    session: bool,
-}
+/// How far each log of a run was told here; rests up to there are over.
+type Seen = HashMap<ActorKey, Seq>;
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
 
 /// A run that this process works on. Dropping it gives the run up as it is, to be opened again later.
 pub struct Harness {
@@ -152,10 +166,8 @@ pub struct Harness {
     pace: Pace,
     next_turn: u32,
     outcome: Option<Outcome>,
-    /// How far the run's and the root's log went when this process came: rests up to there are over.
-    known: (Seq, Seq),
-    rested: Rested,
-    records: BoxStream<'static, Result<Arc<Record>, HomeError>>,
+    seen: Seen,
+    records: SelectAll<BoxStream<'static, Result<Arc<Record>, HomeError>>>,
     serving: Box<dyn Serving>,
     _stop: tokio_util::sync::DropGuard,
 }
@@ -171,7 +183,9 @@ impl Drop for Watched {
 
 impl Harness {
     fn stands_as(&mut self, run: &Actor, session: &Actor) {
-        self.known = (run.head(), session.head());
+        for (key, actor) in [(self.run.into(), run), (SessionId::root(self.run).into(), session)] {
+            self.seen.insert(key, actor.head());
+        }
         if let Actor::Run(state) = run {
             self.outcome = state.outcome().cloned();
             self.pace = state.policy().map_or(Pace::Free, |policy| policy.agent.pace);
@@ -228,31 +242,35 @@ impl Harness {
                 }
             };
             let record = record.unwrap_or(Err(HomeError::Closed))?;
-            self.tell_callback(&record);
-            self.observers.0.record(&record);
-            if let Some(turn) = self.turn_after(&record).await? {
+            if let Some(turn) = self.take_in(&record).await? {
                 return Ok(turn);
             }
         }
     }
 
-    /// What `record` means for whoever waits for the end of a turn.
-    async fn turn_after(&mut self, record: &Record) -> Result<Option<TurnState>, HarnessError> {
-        let (run_known, session_known) = self.known;
-        let known = if let ActorKey::Run(_) = record.actor { run_known } else { session_known };
-        if record.seq <= known {
+    /// Tells those who watch of `record`, unless they know, and says what it means for whoever waits for the end of a
+    /// turn.
+    async fn take_in(&mut self, record: &Arc<Record>) -> Result<Option<TurnState>, HarnessError> {
+        let seen = self.seen.entry(record.actor).or_default();
+        if record.seq <= *seen {
             return Ok(None);
         }
+        *seen = record.seq;
+        self.tell_callback(record);
+        self.observers.0.record(record);
         match (record.actor, &record.entry) {
+            (ActorKey::Run(_), Entry::ChildStarted(started)) => {
+                self.follow(started.child);
+                Ok(None)
+            }
             (ActorKey::Run(_), Entry::Paused(Paused { outcome }) | Entry::Ended(Ended { outcome })) => {
-                self.rested.run = Some(outcome.clone());
-                Ok(self.done().await)
+                self.done(outcome.clone()).await.map(Some)
             }
-            (ActorKey::Session(_), Entry::Paused(_) | Entry::Ended(_)) => {
-                self.rested.session = true;
-                Ok(self.done().await)
+            (ActorKey::Session(session), Entry::Ended(_)) => {
+                self.sessions.forget(session);
+                Ok(None)
             }
-            (ActorKey::Session(session), Entry::TurnEnded(ended)) => {
+            (ActorKey::Session(session), Entry::TurnEnded(ended)) if session.agent == 0 => {
                 self.next_turn = ended.turn.saturating_add(1);
                 let next = self.deps.home.read(session.into(), record.seq, 1).await?;
                 let is_last = matches!(
@@ -265,13 +283,34 @@ impl Harness {
         }
     }
 
-    async fn done(&mut self) -> Option<TurnState> {
-        let outcome = self.rested.run.clone().filter(|_| self.rested.session)?;
-        self.rested = Rested::default();
-        self.sessions.forget(SessionId::root(self.run));
+    /// Follows the log of an agent that begins.
+    fn follow(&mut self, session: SessionId) {
+        if !self.seen.contains_key(&session.into()) {
+            self.seen.insert(session.into(), Seq::START);
+            self.records.push(self.deps.home.subscribe(session.into(), Seq::START));
+        }
+    }
+
+    /// The run rests or has ended, and with it all its agents: whoever watches sees all of their logs.
+    async fn done(&mut self, outcome: Outcome) -> Result<TurnState, HarnessError> {
+        for actor in self.seen.keys().copied().collect::<Vec<_>>() {
+            while let ActorKey::Session(session) = actor {
+                let seen = self.seen.get(&actor).copied().unwrap_or_default();
+                let records = self.deps.home.read(actor, seen, READ_MAX).await?;
+                if records.is_empty() {
+                    self.sessions.forget(session);
+                    break;
+                }
+                for record in records {
+                    self.seen.insert(actor, record.seq);
+                    self.tell_callback(&record);
+                    self.observers.0.record(&record);
+                }
+            }
+        }
         self.outcome = Some(outcome.clone());
         self.observers.0.finish().await;
-        Some(TurnState::Done(outcome))
+        Ok(TurnState::Done(outcome))
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {
@@ -303,7 +342,7 @@ impl Harness {
     /// # Errors
     /// When that can't be recorded.
     pub fn pause(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Pause { by: by.to_owned() })
+        self.to_run(RunEvent::Pause { agent: None, by: by.to_owned() })
     }
 
     /// Cancels the run for good.
@@ -311,7 +350,7 @@ impl Harness {
     /// # Errors
     /// When that can't be recorded.
     pub fn cancel(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Cancel { by: by.to_owned() })
+        self.to_run(RunEvent::Cancel { agent: None, by: by.to_owned() })
     }
 
     /// Says something to the root agent; it hears it before its next model call.
@@ -319,7 +358,20 @@ impl Harness {
     /// # Errors
     /// When that can't be recorded.
     pub fn say(&self, text: &str, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Say { text: text.to_owned(), by: by.to_owned() })
+        self.to_run(RunEvent::Say { agent: 0, text: text.to_owned(), by: by.to_owned() })
+    }
+
+    /// Gives an agent another priority; the root is 0. One whose work is over stays as it is.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub fn reprioritize(
+        &self,
+        agent: u32,
+        priority: Priority,
+        by: &str,
+    ) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.to_run(RunEvent::Reprioritize { agent, priority, by: by.to_owned() })
     }
 
     /// Lets a resting run go on, with new limits in place of those that `budget` and `turns_max` name. A run
@@ -336,7 +388,7 @@ impl Harness {
         if self.outcome.as_ref().is_some_and(|outcome| !outcome.is_final()) {
             self.outcome = None;
             self.observers.0.begin();
-            self.to_run(RunEvent::Resume { by: by.to_owned(), budget, turns_max }).await?;
+            self.to_run(RunEvent::Resume { agent: None, by: by.to_owned(), budget, turns_max }).await?;
         }
         Ok(())
     }
@@ -363,8 +415,17 @@ impl Harness {
     }
 }
 
-fn unique_hooks(policy: &RunPolicy) -> Result<(), HarnessError> {
+/// The agents whose work isn't over and that have a log, but for the root.
+fn live_below_root(run: &Actor) -> Vec<SessionId> {
+    let Actor::Run(state) = run else { return Vec::new() };
+    let has_log =
+        |standing: &AgentStanding| !matches!(standing, AgentStanding::Finished(_) | AgentStanding::InLine);
+    let live = state.agents().filter(|agent| agent.session.agent != 0 && has_log(&agent.standing));
+    live.map(|agent| agent.session).collect()
+}
+
+fn unique_hooks(policy: &AgentPolicy) -> Result<(), HarnessError> {
     let mut names = HashSet::new();
-    let doubled = policy.agent.hooks.iter().find(|hook| !names.insert(&hook.name));
+    let doubled = policy.hooks.iter().find(|hook| !names.insert(&hook.name));
     doubled.map_or(Ok(()), |hook| Err(HarnessError::DoubledHook { hook: hook.name.clone() }))
 }

@@ -60,7 +60,7 @@ impl Known {
             started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
         let opening = Arc::new(Opening {
             tools: started.policy.tools.clone().into(),
-            permissions: Permissions::of_policy(&started.policy.permissions, &workspace),
+            permissions: Permissions::of_agent(&started.policy, &workspace),
             workspace: workspace.into(),
             policy: started.policy.clone(),
         });

@@ -51,7 +51,7 @@ kinds! {
     ToolEnd = "TOOL_END",
     /// A hook, the permissions or a stop hook said no.
     GuardrailTrip = "GUARDRAIL_TRIP",
-    /// Work is handed to another agent. Nothing emits it yet.
+    /// Work is handed to another agent, or its result handed back.
     Handoff = "HANDOFF",
     /// A stretch of work begins: at the start of a run, and after each rest or interruption.
     FlowStart = "FLOW_START",

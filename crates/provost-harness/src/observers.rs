@@ -205,6 +205,11 @@ impl RunObservers {
         }
     }
 
+    /// Takes in where the agent stands whose first entry `record` is, and tells nobody.
+    pub fn learn(&self, record: &Record) {
+        self.stretch().chains.learn(record);
+    }
+
     /// Tells that `record` was committed.
     pub fn record(&self, record: &Arc<Record>) {
         if self.all.is_empty() {

@@ -326,7 +326,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Cut
         | ErrorClass::Stalled
         | ErrorClass::Nonsense => "server_error",
-        ErrorClass::TooDeep
+        ErrorClass::Workspace
         | ErrorClass::Refusal
         | ErrorClass::Aborted
         | ErrorClass::ScriptMismatch

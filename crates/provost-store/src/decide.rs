@@ -9,8 +9,9 @@ use provost_harness::HomeError;
 use crate::cache::Cache;
 use crate::{NewEntry, SessionStore};
 
-/// Messages that one post may lead to; more can only be actors that never stop talking to each other.
-const MESSAGES_MAX: usize = 1000;
+/// Messages that one post may lead to; more can only be actors that never stop talking to each other. All of a run's
+/// agents may be spoken to at once.
+const MESSAGES_MAX: usize = 1_000_000;
 
 /// What became of one actor in one step.
 pub(crate) struct Change {

@@ -120,12 +120,16 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
     RunPolicy {
         observers: Vec::new(),
         budget: Budget { tokens: Some(100_000), ..Budget::default() },
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: system_prompt(workspace, ""),
             tools: tools.specs(),
             workspace: workspace.to_owned(),
+            bounds: Vec::new(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![hook],
             hooks: Vec::new(),

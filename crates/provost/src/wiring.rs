@@ -299,12 +299,16 @@ pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) 
     RunPolicy {
         observers: Vec::new(),
         budget: settings.budget,
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: settings.allow_unpriced,
         agent: AgentPolicy {
             model,
             system_prompt: system_prompt(workspace, &settings.instructions),
             tools: tools().specs(),
             workspace: workspace.to_owned(),
+            bounds: Vec::new(),
             limits: settings.limits,
             stop_hooks: settings.stop_hooks.iter().map(StopHook::policy).collect(),
             hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),

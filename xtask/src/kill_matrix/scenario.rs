@@ -118,6 +118,9 @@ impl Scenario {
         };
         let mut policy = RunPolicy {
             budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
             allow_unpriced: false,
             observers: Vec::new(),
             agent: AgentPolicy {
@@ -125,6 +128,7 @@ impl Scenario {
                 system_prompt: "You keep notes.".to_owned(),
                 tools,
                 workspace,
+                bounds: Vec::new(),
                 limits: Limits::default(),
                 stop_hooks: Vec::new(),
                 hooks: Vec::new(),

@@ -30,15 +30,20 @@ impl Deciding<'_> {
         }
         if self.state.stopping.as_ref().is_some_and(Outcome::is_final) {
             self.withdraw_approvals();
+            self.cut_delegated();
         }
         loop {
             self.commit_results();
-            if self.state.stopping.is_some() || !self.open_calls() {
+            // Whoever is to make way begins nothing more.
+            if self.state.stopping.is_some() || self.state.yielding.is_some() || !self.open_calls() {
                 break;
             }
         }
         if self.state.holds_calls() {
             return self.hold();
+        }
+        if self.rest_amid_calls() {
+            return;
         }
         if self.state.calls.iter().all(|call| call.stage == Stage::Done) {
             self.end_of_calls();
@@ -65,7 +70,9 @@ impl Deciding<'_> {
     }
 
     fn commit_results(&mut self) {
-        while let Some(call) = self.state.calls.iter().find(|call| !call.stage.has_result()).cloned() {
+        // The result of another agent's work may be long in coming: those behind it don't wait.
+        let waits = |call: &&Call| !call.stage.has_result() && !matches!(call.stage, Stage::Delegated { .. });
+        while let Some(call) = self.state.calls.iter().find(waits).cloned() {
             let result = match call.stage {
                 Stage::Running(seq) => match self.state.held.0.remove(&seq) {
                     Some(result) => {
@@ -78,7 +85,11 @@ impl Deciding<'_> {
                     Some(result) => result,
                     None => return,
                 },
-                Stage::Asking(_) | Stage::Approving { .. } | Stage::Reviewing(_) | Stage::Done => return,
+                Stage::Asking(_)
+                | Stage::Approving { .. }
+                | Stage::Delegated { .. }
+                | Stage::Reviewing(_)
+                | Stage::Done => return,
             };
             self.finish(call, result);
         }
@@ -96,7 +107,7 @@ impl Deciding<'_> {
             duration_ms: result.duration_ms,
             memory: result.memory,
         });
-        let was_run = matches!(call.stage, Stage::Running(_));
+        let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
         let about = HookSubject::Result { call: id, is_error };
         if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
             self.ask(about);
@@ -120,8 +131,13 @@ impl Deciding<'_> {
     pub(super) fn start_call(&mut self, id: &CallId) {
         let Some(call) = self.state.call(id).cloned() else { return };
         let memory = self.state.memories.get(&call.tool).cloned();
+        let (tool, input) = (call.tool.clone(), call.input.clone());
         self.commit(ToolStarted { call: call.id, tool: call.tool, input: call.input, again: false });
-        self.run_tool(id, memory);
+        if self.state.is_delegated(id) {
+            self.delegate(tool, input);
+        } else {
+            self.run_tool(id, memory);
+        }
     }
 
     /// Gives each call that has no result one that says that it wasn't made, and ends the turn. Nothing runs.
@@ -261,7 +277,7 @@ impl SessionState {
 
     /// Bytes of output that one of the answer's calls may give, so that all of them together leave half of the
     /// model's window for the rest.
-    fn output_share(&self) -> usize {
+    pub(super) fn output_share(&self) -> usize {
         let Some(room) = self.room() else { return usize::MAX };
         let bytes = usize::try_from(room.saturating_mul(BYTES_PER_TOKEN) / 2).unwrap_or(usize::MAX);
         (bytes / self.calls.len().max(1)).max(OUTPUT_BYTES_MIN)
@@ -269,7 +285,8 @@ impl SessionState {
 
     fn claim(&self, call: &Call) -> Claim {
         match self.tool(&call.tool).map(|spec| &spec.access) {
-            Some(Access::Reads) => Claim::Reads,
+            // What another agent touches isn't known, but it is told to work beside the others.
+            Some(Access::Reads | Access::Delegates) => Claim::Reads,
             Some(Access::Writes { path_field }) => match path_in(&call.input, path_field) {
                 Some(path) => Claim::Writes(path),
                 None => Claim::Anything,

@@ -84,7 +84,7 @@ impl Deciding<'_> {
         match self.state.policy.as_ref().map(|policy| policy.permissions.unanswered) {
             Some(Unanswered::Pause) => {
                 let why = PauseReason::Approval { tool: tool.clone() };
-                self.commit(StopRequested { outcome: Outcome::Paused { why } });
+                self.commit(StopRequested { agent: None, outcome: Outcome::Paused { why } });
             }
             Some(Unanswered::Deny) | None => {
                 for (asked, _) in late {

@@ -15,12 +15,25 @@ pub(super) enum Stage {
         timer: Seq,
     },
     Running(Seq),
+    /// Another agent works for it, asked for by this entry; `rests` while that one rests.
+    Delegated {
+        started: Seq,
+        rests: bool,
+    },
     /// It has its result; hooks are asked about that.
     Reviewing(Seq),
     Done,
 }
 
 impl Stage {
+    /// As it is when the session goes on: agents that rest are expected to go on too.
+    pub(super) const fn resumed(self) -> Self {
+        match self {
+            Self::Delegated { started, .. } => Self::Delegated { started, rests: false },
+            other => other,
+        }
+    }
+
     pub(super) const fn has_result(self) -> bool {
         matches!(self, Self::Reviewing(_) | Self::Done)
     }

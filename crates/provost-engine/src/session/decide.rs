@@ -1,9 +1,8 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Budget, ChainContext, Dimension, Ended, Entry, ErrorClass, Exhausted, HookMoment, HookSubject,
-    ItemKind, ModelCalled, Outcome, Paused, Purpose, ResumeCause, Resumed, Seq, SessionStarted,
-    StopRequested, TurnEnded, Usage, UserMessage,
+    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled, Outcome,
+    Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -54,6 +53,10 @@ impl Deciding<'_> {
             SessionEvent::Proceed { turn } => self.proceed(turn),
             SessionEvent::Stop { outcome } => self.stop(outcome),
             SessionEvent::Resume { by, turns_max } => self.resume(by, turns_max),
+            SessionEvent::ChildDone { started, report } => self.child_done(started, report),
+            SessionEvent::ChildRests { started, outcome } => self.child_rests(started, outcome),
+            SessionEvent::MakeWay { to, due } => self.make_way(to, due),
+            SessionEvent::SlotFree => self.slot_is_free(),
             SessionEvent::Recover { fresh } => self.recover(&fresh),
         }
     }
@@ -69,19 +72,12 @@ impl Deciding<'_> {
         self.step.effect(self.state.head, effect);
     }
 
-    fn tell_run(&mut self, event: RunEvent) {
+    pub(super) fn tell_run(&mut self, event: RunEvent) {
         self.step.message(Message { to: self.state.session.run.into(), event: Event::Run(event) });
     }
 
     fn start(&mut self, started: SessionStarted) {
-        let depth_max = started.policy.limits.depth_max;
-        let place = ChainContext::of(self.state.session, &started).within(depth_max);
         self.commit(started);
-        if let Err(refused) = place {
-            // Nothing has begun that hooks could be asked about.
-            let message = refused.to_string();
-            return self.come_to_rest(Outcome::Failed { class: ErrorClass::TooDeep, message });
-        }
         if self.state.phase == Phase::Ready {
             self.next_call();
         }
@@ -91,6 +87,9 @@ impl Deciding<'_> {
     pub(super) fn next_call(&mut self) {
         if let Some(outcome) = self.state.stopping.clone() {
             return self.rest(outcome);
+        }
+        if self.made_way() {
+            return;
         }
         let (used, limit) = (self.state.counters.turns_ended, self.state.turns_max);
         if used >= limit {
@@ -164,7 +163,7 @@ impl Deciding<'_> {
 
     fn reserved(&mut self, call: u32, output_tokens_max: u32, deadline: Option<provost_event::Timestamp>) {
         let purpose = self.state.next_purpose();
-        if purpose == Purpose::Turn && self.state.due().is_some() {
+        if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
             // Somebody has spoken since it was asked for.
             return self.next_call();
         }
@@ -220,6 +219,8 @@ impl Deciding<'_> {
         if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
             self.step.close(seq);
             self.next_call();
+        } else if self.state.yielding.is_some_and(|(asked, _)| asked == seq) {
+            self.grace_is_over();
         } else {
             self.approvals_timed_out(seq);
         }
@@ -242,7 +243,7 @@ impl Deciding<'_> {
             self.step.close(timer);
         }
         if self.state.stopping.as_ref() != Some(&outcome) {
-            self.commit(StopRequested { outcome });
+            self.commit(StopRequested { agent: None, outcome });
         }
         self.ask(about);
     }
@@ -250,6 +251,7 @@ impl Deciding<'_> {
     /// Calls that kept their place for a rest have none at the end.
     pub(super) fn come_to_rest(&mut self, outcome: Outcome) {
         if outcome.is_final() && self.state.phase == Phase::Acting {
+            self.cut_delegated();
             self.cancel_calls();
         }
         if self.state.outcome.is_none() {
@@ -260,7 +262,8 @@ impl Deciding<'_> {
         } else {
             self.commit(Paused { outcome: outcome.clone() });
         }
-        self.tell_run(RunEvent::SessionRests { session: self.state.session, outcome });
+        let (session, text) = (self.state.session, self.state.last_text().to_owned());
+        self.tell_run(RunEvent::SessionRests { session, outcome, text });
     }
 
     pub(super) fn end_turn(&mut self, tool_calls: u32) {
@@ -297,7 +300,7 @@ impl Deciding<'_> {
         if self.state.stopping.as_ref().is_some_and(|first| first.is_final() || !outcome.is_final()) {
             return;
         }
-        self.commit(StopRequested { outcome: outcome.clone() });
+        self.commit(StopRequested { agent: None, outcome: outcome.clone() });
         self.stop_asking();
         if self.state.closing().is_some() {
             return;
@@ -321,22 +324,7 @@ impl Deciding<'_> {
         if self.state.outcome.is_none() {
             return;
         }
-        let cause = ResumeCause::Asked { by };
-        self.commit(Resumed { cause, budget: Budget::default(), turns_max });
-        self.time_approvals();
-        let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
-        questions.into_iter().for_each(|seq| self.open_question(seq));
-        match self.state.phase {
-            Phase::Wishing(_) => self.wish_to_stop(),
-            Phase::Ready => self.next_call(),
-            Phase::Acting => self.advance_calls(),
-            Phase::New
-            | Phase::Between
-            | Phase::Thinking(_)
-            | Phase::Waiting(_)
-            | Phase::Preparing(_)
-            | Phase::Compacting(_) => {}
-        }
+        self.go_on(ResumeCause::Asked { by }, turns_max);
     }
 }
 
@@ -387,6 +375,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Resolve { .. }
         | SessionEvent::Say { .. }
         | SessionEvent::Stop { .. }
+        | SessionEvent::ChildDone { .. }
         | SessionEvent::Recover { .. } => true,
         SessionEvent::Start(_)
         | SessionEvent::Reserved { .. }
@@ -397,6 +386,9 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::StopChecked { .. }
         | SessionEvent::TimerFired { .. }
         | SessionEvent::Proceed { .. }
+        | SessionEvent::ChildRests { .. }
+        | SessionEvent::MakeWay { .. }
+        | SessionEvent::SlotFree
         | SessionEvent::Resume { .. } => false,
     }
 }

@@ -46,10 +46,19 @@ impl SessionState {
             Entry::ApprovalRequested(request) => self.approval_requested(request, at),
             Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             Entry::Snapshot(_) => self.snapshot = self.head,
+            Entry::YieldRequested(requested) => self.yielding = Some((self.head, requested.to)),
+            Entry::ChildRested(rested) => self.child_rested(rested),
             Entry::RunStarted(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
-            | Entry::BudgetExhausted(_) => {}
+            | Entry::BudgetExhausted(_)
+            | Entry::ChildSpawned(_)
+            | Entry::ChildStarted(_)
+            | Entry::ChildYields(_)
+            | Entry::ChildPaused(_)
+            | Entry::ChildResumed(_)
+            | Entry::ChildFinished(_)
+            | Entry::Reprioritized(_) => {}
         }
     }
 
@@ -61,7 +70,7 @@ impl SessionState {
         self.goal.clone_from(&started.goal);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
-        self.permissions = Some(Permissions::of_policy(&policy.permissions, &policy.workspace));
+        self.permissions = Some(Permissions::of_agent(policy, &policy.workspace));
         self.policy = Some(policy.clone());
         self.phase = self.between_turns();
     }
@@ -188,8 +197,12 @@ impl SessionState {
         self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
     }
 
+    /// A call of an agent is nobody's effect: its result comes from the run.
     fn tool_started(&mut self, started: &ToolStarted) {
         let seq = self.head;
+        if self.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
+            return self.delegated(&started.call, seq);
+        }
         if let Some(call) = self.calls.iter_mut().find(|call| call.id == started.call) {
             call.stage = Stage::Running(seq);
         }
@@ -262,15 +275,24 @@ impl SessionState {
     fn rests(&mut self, outcome: &Outcome) {
         self.outcome = Some(outcome.clone());
         self.stopping = None;
+        self.yielding = None;
         self.phase = self.phase.at_rest();
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         self.outcome = None;
-        self.told.session = false;
-        self.source = SessionSource::Resume;
-        self.calls.iter_mut().for_each(|call| call.paused = false);
+        self.child_rests = None;
+        self.calls.iter_mut().for_each(|call| {
+            call.paused = false;
+            call.stage = call.stage.resumed();
+        });
+        if resumed.cause != ResumeCause::SlotFree {
+            self.told.session = false;
+            self.source = SessionSource::Resume;
+        }
         match resumed.cause {
+            // It goes on as if nothing had been.
+            ResumeCause::SlotFree => {}
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }

@@ -121,6 +121,7 @@ impl SessionState {
     pub(super) fn holds_calls(&self) -> bool {
         let waits = |call: &Call| {
             matches!(call.stage, Stage::Approving { .. })
+                || matches!(call.stage, Stage::Delegated { .. })
                 || call.paused
                 || (call.stage == Stage::Pending && call.consent == Consent::Given)
         };

@@ -84,7 +84,7 @@ impl Deciding<'_> {
             | HookSubject::Approval { .. }
             | HookSubject::Result { .. }
             | HookSubject::Batch { .. } => {
-                self.commit(provost_event::StopRequested { outcome });
+                self.commit(provost_event::StopRequested { agent: None, outcome });
                 self.advance_calls();
             }
             _ => self.rest(outcome),

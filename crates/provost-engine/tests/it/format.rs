@@ -29,7 +29,7 @@ fn eventful_run() -> World {
     world.call(&[("read", "{\"path\":\"a\"}"), ("shell", "{\"command\":\"make\"}")]);
     world.finish_first(&"x".repeat(2_000));
     world.run_event(RunEvent::Recover { fresh: Vec::new() });
-    world.run_event(RunEvent::Say { text: "be quick".into(), by: "a person".into() });
+    world.run_event(RunEvent::Say { agent: 0, text: "be quick".into(), by: "a person".into() });
     world.fail(ErrorClass::ContextTooLong, None);
     world.answer(vec![], StopReason::EndTurn);
     let seal = Some("sealed".to_owned());
@@ -38,18 +38,18 @@ fn eventful_run() -> World {
     world.say("done. VERDICT: PASS");
     world.hook(StopHookVerdict::Block("a test fails".into()), "0001");
     world.call(&[("shell", "{\"command\":\"make test\"}")]);
-    world.run_event(RunEvent::Pause { by: "a person".into() });
+    world.run_event(RunEvent::Pause { agent: None, by: "a person".into() });
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Cancelled, "stopped");
     let budget = Budget { tokens: Some(2_400), ..Budget::default() };
-    world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: Some(20) });
+    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max: Some(20) });
     while !world.thinks_for(Purpose::WrapUp) {
         world.call(&[("read", "{\"path\":\"b\"}")]);
         world.finish_first("b");
     }
     world.say("It is made, but a test fails.");
     let budget = Budget { tokens: Some(9_000), ..Budget::default() };
-    world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max: None });
+    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max: None });
     world.take_snapshot(RUN.into());
     world.take_snapshot(ROOT.into());
     world.say("Now it is. VERDICT: PASS");

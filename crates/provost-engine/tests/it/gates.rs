@@ -32,7 +32,12 @@ fn refuse() -> ApprovalAnswer {
 }
 
 fn resume(world: &mut World) {
-    world.run_event(RunEvent::Resume { by: "a person".into(), budget: Budget::default(), turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "a person".into(),
+        budget: Budget::default(),
+        turns_max: None,
+    });
 }
 
 #[test]
@@ -79,9 +84,9 @@ fn a_refused_prompt_is_kept_from_the_model_and_the_run_goes_on() {
         guarded(&[At::PromptSubmit]),
         |w| {
             w.hear(Say::Continue);
-            w.run_event(RunEvent::Say { text: "psst".into(), by: "somebody".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "psst".into(), by: "somebody".into() });
             w.hear(no("rude"));
-            w.run_event(RunEvent::Say { text: "please".into(), by: "somebody".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "please".into(), by: "somebody".into() });
             w.hear(Say::Continue);
             w.say("done");
         },
@@ -109,7 +114,7 @@ fn what_is_said_before_the_end_is_waited_for() {
         guarded(&[At::PromptSubmit]),
         |w| {
             w.hear(Say::Continue);
-            w.run_event(RunEvent::Say { text: "one more".into(), by: "somebody".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "one more".into(), by: "somebody".into() });
             w.say("done");
             w.hear(Say::Continue);
         },
@@ -483,7 +488,7 @@ fn a_question_outlives_a_crash_and_a_pause() {
         |w| {
             w.call(&[("shell", "{}")]);
             w.run_event(RunEvent::Recover { fresh: Vec::new() });
-            w.run_event(RunEvent::Pause { by: "a person".into() });
+            w.run_event(RunEvent::Pause { agent: None, by: "a person".into() });
             resume(w);
             w.resolve(YES);
         },
@@ -654,8 +659,8 @@ fn a_cancelled_run_at_rest_answers_all_its_calls() {
         asking(&["shell"]),
         |w| {
             w.call(&[("shell", "{}"), ("read", "{}")]);
-            w.run_event(RunEvent::Pause { by: "a person".into() });
-            w.run_event(RunEvent::Cancel { by: "a person".into() });
+            w.run_event(RunEvent::Pause { agent: None, by: "a person".into() });
+            w.run_event(RunEvent::Cancel { agent: None, by: "a person".into() });
         },
         expect![[r#"
             session_started

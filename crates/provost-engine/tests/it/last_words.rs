@@ -64,7 +64,7 @@ fn rests_at(world: &World) -> Option<Dimension> {
 }
 
 fn resume(world: &mut World, budget: Budget, turns_max: Option<u32>) {
-    world.run_event(RunEvent::Resume { by: "a person".into(), budget, turns_max });
+    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max });
 }
 
 #[test]
@@ -172,7 +172,9 @@ fn a_run_of_days_keeps_a_minute_for_last_words() {
 
 #[test]
 fn nobody_is_asked_when_a_run_is_paused_or_cancelled() {
-    for event in [RunEvent::Pause { by: "me".into() }, RunEvent::Cancel { by: "me".into() }] {
+    for event in
+        [RunEvent::Pause { agent: None, by: "me".into() }, RunEvent::Cancel { agent: None, by: "me".into() }]
+    {
         let mut world = World::start(policy());
         turn(&mut world);
         world.run_event(event);
@@ -263,7 +265,7 @@ fn words_that_are_cut_off_or_refused_count_as_they_are() {
 #[test]
 fn a_cancel_ends_last_words() {
     let mut world = at_its_limit(turns(1));
-    world.run_event(RunEvent::Cancel { by: "me".into() });
+    world.run_event(RunEvent::Cancel { agent: None, by: "me".into() });
     assert_eq!(world.aborted.len(), 1);
     world.fail(ErrorClass::Aborted, None);
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "me".into() }));

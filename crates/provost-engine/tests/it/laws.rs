@@ -252,18 +252,18 @@ impl Driver {
             }
             Op::Tick => self.world.tick(),
             Op::Crash => self.crash(),
-            Op::Pause => self.world.run_event(RunEvent::Pause { by: "p".into() }),
+            Op::Pause => self.world.run_event(RunEvent::Pause { agent: None, by: "p".into() }),
             Op::Cancel if !self.cancels => {}
-            Op::Cancel => self.world.run_event(RunEvent::Cancel { by: "c".into() }),
+            Op::Cancel => self.world.run_event(RunEvent::Cancel { agent: None, by: "c".into() }),
             Op::Resume(more) => {
                 self.raised |= *more;
                 let budget = Budget { tokens: more.then_some(100_000), ..Budget::default() };
                 let turns_max = more.then_some(40);
-                self.world.run_event(RunEvent::Resume { by: "r".into(), budget, turns_max });
+                self.world.run_event(RunEvent::Resume { agent: None, by: "r".into(), budget, turns_max });
             }
             Op::Say(size) => {
                 let text = words(usize::from(*size) * 20);
-                self.world.run_event(RunEvent::Say { text, by: "s".into() });
+                self.world.run_event(RunEvent::Say { agent: 0, text, by: "s".into() });
             }
             Op::Proceed => self.proceed(),
             Op::Snapshot(session) => {

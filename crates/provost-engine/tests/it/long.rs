@@ -34,12 +34,12 @@ fn every_thousand_entries_both_logs_get_a_snapshot_that_reads_back_as_the_state(
                 world.run_event(RunEvent::Recover { fresh: Vec::new() });
             }
             11 => {
-                world.run_event(RunEvent::Pause { by: "me".into() });
+                world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
                 world.fail(ErrorClass::Aborted, None);
                 let budget = Budget::default();
-                world.run_event(RunEvent::Resume { by: "me".into(), budget, turns_max: None });
+                world.run_event(RunEvent::Resume { agent: None, by: "me".into(), budget, turns_max: None });
             }
-            13 => world.run_event(RunEvent::Say { text: "hurry".into(), by: "me".into() }),
+            13 => world.run_event(RunEvent::Say { agent: 0, text: "hurry".into(), by: "me".into() }),
             _ => {}
         }
         world.call(&[("read", &format!("{{\"of\":{turns}}}"))]);

@@ -1,7 +1,6 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
-mod chain;
 #[cfg(test)]
 mod format;
 #[cfg(test)]

@@ -300,7 +300,12 @@ fn eight_failures_in_a_row_pause_and_a_resume_counts_from_the_start() {
     }
     let paused = world.outcome().expect("it rests");
     assert_eq!(paused.to_string(), "8 tool calls failed in a row");
-    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "me".into(),
+        budget: Budget::default(),
+        turns_max: None,
+    });
     world.call(&[("shell", "{}")]);
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Error, "no");
@@ -397,7 +402,12 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
             paused: Turn budget used up: 1 of 1
         "#]],
     );
-    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: Some(2) });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "me".into(),
+        budget: Budget::default(),
+        turns_max: Some(2),
+    });
     world.say("done");
     assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
     assert!(matches!(world.run_log().last().expect("entries").entry, Entry::Ended(_)));
@@ -470,11 +480,16 @@ fn time_between_a_rest_and_a_resume_does_not_count() {
     policy.budget.wall_time_ms = Some(10_000);
     let mut world = World::start(policy);
     world.advance(4_000);
-    world.run_event(RunEvent::Pause { by: "me".into() });
+    world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
     world.fail(ErrorClass::Aborted, None);
     assert!(world.timers().is_empty(), "no deadline while it rests");
     world.advance(1_000_000);
-    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "me".into(),
+        budget: Budget::default(),
+        turns_max: None,
+    });
     let (_, _, due) = world.timers()[0];
     // A tenth of all the time is kept for last words.
     assert_eq!(due.0, 1_000_000 + 4_000 + 1_000_000 + 6_000 - 1_000);
@@ -486,10 +501,15 @@ fn pause_stops_what_is_in_flight_and_resume_goes_on() {
         policy(),
         |w| {
             w.call(&[("shell", "{}"), ("read", "{}")]);
-            w.run_event(RunEvent::Pause { by: "me".into() });
+            w.run_event(RunEvent::Pause { agent: None, by: "me".into() });
             let seq = w.tools()[0].0;
             w.finish(seq, ToolStatus::Cancelled, "stopped");
-            w.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
+            w.run_event(RunEvent::Resume {
+                agent: None,
+                by: "me".into(),
+                budget: Budget::default(),
+                turns_max: None,
+            });
         },
         expect![[r#"
             assistant_message ToolUse 2 blocks
@@ -509,14 +529,19 @@ fn pause_stops_what_is_in_flight_and_resume_goes_on() {
 #[test]
 fn cancel_beats_pause_and_is_final() {
     let mut world = World::start(policy());
-    world.run_event(RunEvent::Pause { by: "me".into() });
-    world.run_event(RunEvent::Cancel { by: "boss".into() });
-    world.run_event(RunEvent::Pause { by: "me".into() });
+    world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
+    world.run_event(RunEvent::Cancel { agent: None, by: "boss".into() });
+    world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
     world.fail(ErrorClass::Aborted, None);
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "boss".into() }));
     let length = world.session_log().len();
-    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: None });
-    world.run_event(RunEvent::Say { text: "hello".into(), by: "me".into() });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "me".into(),
+        budget: Budget::default(),
+        turns_max: None,
+    });
+    world.run_event(RunEvent::Say { agent: 0, text: "hello".into(), by: "me".into() });
     assert_eq!(world.session_log().len(), length, "nothing after the end");
 }
 
@@ -578,7 +603,7 @@ fn a_crash_during_a_model_call_makes_it_again_and_three_pause() {
 fn a_wish_to_stop_survives_a_crash() {
     let mut world = World::start(policy());
     world.call(&[("shell", "{}")]);
-    world.run_event(RunEvent::Cancel { by: "me".into() });
+    world.run_event(RunEvent::Cancel { agent: None, by: "me".into() });
     world.run_event(RunEvent::Recover { fresh: Vec::new() });
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "me".into() }));
 }
@@ -588,7 +613,7 @@ fn what_a_person_says_is_heard_before_the_agent_may_stop() {
     check(
         without_hooks(),
         |w| {
-            w.run_event(RunEvent::Say { text: "one more thing".into(), by: "me".into() });
+            w.run_event(RunEvent::Say { agent: 0, text: "one more thing".into(), by: "me".into() });
             w.say("done");
         },
         expect![[r#"
@@ -705,7 +730,12 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
     world.call(&[("read", "{}")]);
     world.finish_first("y");
     world.say("that far");
-    world.run_event(RunEvent::Resume { by: "me".into(), budget: Budget::default(), turns_max: Some(4) });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "me".into(),
+        budget: Budget::default(),
+        turns_max: Some(4),
+    });
     world.call(&[("read", "{}")]);
     world.finish_first("z");
     expect![[r#"

@@ -170,7 +170,7 @@ fn over_eighty_five_percent_the_model_sums_up_and_what_matters_stays_whatever_it
     policy.agent.limits.turns_max = 1_000;
     let mut world = World::start(policy);
     world.usage = Usage::default();
-    world.run_event(RunEvent::Say { text: "keep it small".into(), by: "a person".into() });
+    world.run_event(RunEvent::Say { agent: 0, text: "keep it small".into(), by: "a person".into() });
     world.call(&[("edit", "{\"path\":\"src/a.rs\"}")]);
     let seq = world.tools()[0].0;
     world.finish_remembering(seq, "{\"open\":[\"tests\"]}");
@@ -311,7 +311,11 @@ fn the_newest_results_are_cut_or_become_lines_before_they_are_left_out() {
 fn words_that_fill_the_window_are_kept_as_far_as_they_fit() {
     let mut world = start(without_hooks());
     tell(&mut world, 100);
-    world.run_event(RunEvent::Say { text: format!("begin {}", words(20_000)), by: "a person".into() });
+    world.run_event(RunEvent::Say {
+        agent: 0,
+        text: format!("begin {}", words(20_000)),
+        by: "a person".into(),
+    });
     tell(&mut world, 100);
     let emergency = last(&world);
     assert!(emergency.summary.contains("Said since then:\nbegin word"), "{}", emergency.summary);
@@ -445,7 +449,7 @@ fn without_a_known_window_only_the_provider_says_when_it_is_too_long() {
         tell(&mut world, 4_000);
     }
     assert_eq!(kinds(&world), []);
-    world.run_event(RunEvent::Say { text: words(50_000), by: "a person".into() });
+    world.run_event(RunEvent::Say { agent: 0, text: words(50_000), by: "a person".into() });
     tell(&mut world, 10);
     let before = world.request_tokens;
     world.fail(ErrorClass::ContextTooLong, None);
@@ -533,7 +537,12 @@ fn a_hook_asked_before_a_compaction_may_pause_abort_or_fail() {
     let mut world = asked();
     world.hear(Say::Pause("wait".into()));
     assert!(matches!(world.outcome(), Some(Outcome::Paused { .. })));
-    world.run_event(RunEvent::Resume { by: "a person".into(), budget: Budget::default(), turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "a person".into(),
+        budget: Budget::default(),
+        turns_max: None,
+    });
     assert_eq!(world.consults().len(), 1, "it is asked again");
     let mut world = asked();
     world.hear(Say::Abort("no more".into()));
@@ -567,7 +576,7 @@ fn what_is_said_while_a_summary_is_made_is_heard_and_fits() {
     for tokens in [10, 800, 20_000] {
         let mut world = summing_up(without_hooks());
         let text = format!("listen: {}", words(tokens));
-        world.run_event(RunEvent::Say { text, by: "a person".into() });
+        world.run_event(RunEvent::Say { agent: 0, text, by: "a person".into() });
         let said = world.session_log().last().expect("an entry").seq;
         world.say("so far");
         assert!(world.thinks_for(Purpose::Turn), "{tokens}");
@@ -579,13 +588,18 @@ fn what_is_said_while_a_summary_is_made_is_heard_and_fits() {
 #[test]
 fn a_stop_while_a_summary_is_made_ends_it_and_a_resume_asks_for_it_anew() {
     let mut world = summing_up(without_hooks());
-    world.run_event(RunEvent::Pause { by: "a person".into() });
+    world.run_event(RunEvent::Pause { agent: None, by: "a person".into() });
     assert_eq!(world.aborted.len(), 1);
     world.fail(ErrorClass::Aborted, None);
     assert!(matches!(world.outcome(), Some(Outcome::Paused { .. })));
-    world.run_event(RunEvent::Resume { by: "a person".into(), budget: Budget::default(), turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "a person".into(),
+        budget: Budget::default(),
+        turns_max: None,
+    });
     assert!(world.thinks_for(Purpose::Summary));
-    world.run_event(RunEvent::Cancel { by: "a person".into() });
+    world.run_event(RunEvent::Cancel { agent: None, by: "a person".into() });
     // It came all the same.
     world.say("so far");
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "a person".into() }));

@@ -180,7 +180,7 @@ impl Driver {
             }
             Op::Say(size, shape) => {
                 let text = text(*shape, part(size));
-                self.world.run_event(RunEvent::Say { text, by: "a person".into() });
+                self.world.run_event(RunEvent::Say { agent: 0, text, by: "a person".into() });
             }
             // A request that is far from the end of its room isn't too long for anybody.
             Op::Fail(ErrorClass::ContextTooLong)

@@ -19,7 +19,7 @@ use provost_event::{
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -47,6 +47,9 @@ pub(crate) fn policy() -> RunPolicy {
     RunPolicy {
         observers: Vec::new(),
         budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy {
@@ -61,6 +64,7 @@ pub(crate) fn policy() -> RunPolicy {
                 tool("shell", Access::Anything, false),
             ],
             workspace: "/w".into(),
+            bounds: Vec::new(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![StopHookPolicy { name: "tests".to_owned(), command: None, timeout_ms: 1_000 }],
             hooks: Vec::new(),

@@ -1,6 +1,6 @@
 //! The chain of agents, from outside.
 
-use provost_event::{ChainContext, Limits, RunId, SessionId};
+use provost_event::{ChainContext, RunId, SessionId};
 
 const RUN: RunId = RunId::from_entropy(7);
 
@@ -32,13 +32,4 @@ fn its_fields_have_the_names_that_traces_have() {
     assert_eq!(serde_json::from_str::<ChainContext>(&json).expect("a chain"), child);
     let root = serde_json::to_string(&ChainContext::root(RUN)).expect("JSON");
     assert_eq!(root, r#"{"chain_id":"000000000007","parent":null,"depth":0}"#);
-}
-
-#[test]
-fn a_policy_that_says_nothing_of_depth_allows_four_levels_and_stays_as_it_was() {
-    let usual = serde_json::to_value(Limits::default()).expect("JSON");
-    assert_eq!(usual.get("depth_max"), None);
-    assert_eq!(serde_json::from_value::<Limits>(usual).expect("limits").depth_max, 4);
-    let other = serde_json::to_value(Limits { depth_max: 2, ..Limits::default() }).expect("JSON");
-    assert_eq!(other["depth_max"], 2);
 }

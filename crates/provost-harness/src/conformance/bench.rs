@@ -157,7 +157,7 @@ pub(super) async fn post(home: &Arc<dyn Home>, key: impl Into<ActorKey>, event: 
 }
 
 pub(super) async fn say(home: &Arc<dyn Home>, number: u64, text: String) {
-    let said = RunEvent::Say { text, by: "ann".to_owned() };
+    let said = RunEvent::Say { agent: 0, text, by: "ann".to_owned() };
     post(home, run(number), said).await;
 }
 
@@ -208,6 +208,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         system_prompt: "Be brief.".to_owned(),
         tools: vec![tool],
         workspace: PathBuf::from("/somewhere"),
+        bounds: Vec::new(),
         limits: Limits::default(),
         stop_hooks: Vec::new(),
         hooks: Vec::new(),
@@ -217,7 +218,15 @@ pub(super) fn start(budget: Budget) -> RunEvent {
     RunEvent::Start {
         goal: "a goal".to_owned(),
         images: Vec::new(),
-        policy: Box::new(RunPolicy { budget, allow_unpriced: false, agent, observers: Vec::new() }),
+        policy: Box::new(RunPolicy {
+            budget,
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
+            allow_unpriced: false,
+            agent,
+            observers: Vec::new(),
+        }),
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn an_abort_reaches_a_running_effect(maker: &impl HomeMaker) {
         let call = served.call().await;
         assert!(!call.cancel.is_cancelled());
         let asked = Instant::now();
-        post(from, run(number), RunEvent::Cancel { by: "ann".to_owned() }).await;
+        post(from, run(number), RunEvent::Cancel { agent: None, by: "ann".to_owned() }).await;
         soon("an abort arrives", call.cancel.cancelled()).await;
         assert!(asked.elapsed() < ABORT_WITHIN, "an abort took {:?}", asked.elapsed());
         assert!(!kinds(&home, run(number)).await.contains(&"ended"), "it ended before its effect had");

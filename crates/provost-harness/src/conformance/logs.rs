@@ -45,7 +45,7 @@ pub(super) async fn a_doubled_post_does_nothing(maker: &impl HomeMaker) {
     let again = || home.post(run(1).into(), start(Budget::default()).into(), Some("start"));
     let first = ok(again().await);
     assert!(first.changed);
-    let said = || provost_engine::RunEvent::Say { text: "hello".to_owned(), by: "ann".to_owned() };
+    let said = || provost_engine::RunEvent::Say { agent: 0, text: "hello".to_owned(), by: "ann".to_owned() };
     ok(home.post(run(1).into(), said().into(), Some("hello")).await);
     let before = kinds(&home, root(1)).await;
     let second = ok(home.post(run(1).into(), said().into(), Some("hello")).await);

@@ -69,7 +69,7 @@ pub(super) async fn a_stopped_server_drops_what_is_in_flight(maker: &impl HomeMa
     served.guard.release().await;
     assert!(!kinds(&home, run(1)).await.contains(&"ended"));
     // Nobody works on it, but it can still be spoken to.
-    post(&home, run(1), RunEvent::Say { text: "hello".to_owned(), by: "ann".to_owned() }).await;
+    post(&home, run(1), RunEvent::Say { agent: 0, text: "hello".to_owned(), by: "ann".to_owned() }).await;
     assert_eq!(kinds(&home, root(1)).await.last(), Some(&"user_message"));
 }
 

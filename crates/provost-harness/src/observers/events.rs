@@ -52,6 +52,13 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         }
         Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
+        Entry::ChildSpawned(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
+        // Who holds a slot: the headcount is a budget too.
+        Entry::ChildStarted(_)
+        | Entry::ChildYields(_)
+        | Entry::ChildPaused(_)
+        | Entry::ChildResumed(_)
+        | Entry::Reprioritized(_) => &[Kind::Budget],
         Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
         Entry::Compacted(_) => &[Kind::Compaction],
         // A copy of what is known.
@@ -67,7 +74,11 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         // Words to the model, which the next call answers.
         Entry::UserMessage(_) | Entry::SystemItem(_) => &[],
         // The rest or end that comes of it is told; a session's rest by its run's.
-        Entry::StopRequested(_) | Entry::Paused(_) | Entry::Resumed(_) => &[],
+        Entry::StopRequested(_)
+        | Entry::Paused(_)
+        | Entry::Resumed(_)
+        | Entry::YieldRequested(_)
+        | Entry::ChildRested(_) => &[],
     }
 }
 

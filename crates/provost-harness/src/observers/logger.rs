@@ -160,6 +160,18 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             _ => shortened(compacted),
         },
         Entry::WrappedUp(wrapped) => last_words(wrapped),
+        Entry::ChildSpawned(spawned) => {
+            format!("to {} ({}): {}", spawned.child, spawned.brief.name, spawned.brief.goal)
+        }
+        Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
+        Entry::ChildStarted(started) => format!("{} has a slot", started.child),
+        Entry::ChildYields(yields) => match yields.to {
+            Some(to) => format!("{} shall make way for {to}", yields.child),
+            None => format!("{} shall make way", yields.child),
+        },
+        Entry::ChildPaused(paused) => format!("{} rests: {}", paused.child, paused.outcome),
+        Entry::ChildResumed(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
+        Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
         Entry::Paused(paused) => paused.outcome.to_string(),
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
         Entry::Ended(ended) => ended.outcome.to_string(),
@@ -167,6 +179,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)
+        | Entry::YieldRequested(_)
+        | Entry::ChildRested(_)
         | Entry::StopRequested(_)
         | Entry::Snapshot(_) => String::new(),
     }

@@ -268,8 +268,8 @@ where
     let stop = async {
         is_asked.recv().await.unwrap();
         let event = match pause {
-            Some(()) => provost_engine::RunEvent::Pause { by: "ann".into() },
-            None => provost_engine::RunEvent::Cancel { by: "ann".into() },
+            Some(()) => provost_engine::RunEvent::Pause { agent: None, by: "ann".into() },
+            None => provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() },
         };
         home.post(RUN.into(), Event::Run(event), None).await.unwrap();
     };
@@ -320,7 +320,7 @@ async fn a_cancel_while_somebody_is_asked_withdraws_the_question() {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let event = provost_engine::RunEvent::Cancel { by: "ann".into() };
+        let event = provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() };
         home.post(RUN.into(), Event::Run(event), None).await.unwrap();
     };
     let (outcome, ()) =
@@ -341,7 +341,7 @@ async fn a_second_cancel_does_not_wait_for_the_last_hooks() {
     let script = "answers: [{tools: [{act: {stay: 1}}]}, {text: 'all is well'}]";
     let mut stage = Bench::new(script).with::<OnAbort>(options, Hangs(asked)).start().await;
     stage.until(|record| matches!(record.entry, Entry::ToolStarted(_)).then_some(())).await;
-    let cancel = || provost_engine::RunEvent::Cancel { by: "ann".into() };
+    let cancel = || provost_engine::RunEvent::Cancel { agent: None, by: "ann".into() };
     stage.home.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();
     is_asked.recv().await.unwrap();
     stage.home.post(RUN.into(), Event::Run(cancel()), None).await.unwrap();

@@ -157,12 +157,16 @@ impl Bench {
         let policy = RunPolicy {
             observers: Vec::new(),
             budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: String::new(),
                 tools: vec![tool.spec.clone()],
                 workspace: std::env::temp_dir(),
+                bounds: Vec::new(),
                 limits: Limits::default(),
                 stop_hooks: Vec::new(),
                 hooks: self.policies,

@@ -134,12 +134,16 @@ impl Scene {
         RunPolicy {
             observers: Vec::new(),
             budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: "be good".into(),
                 tools: self.tools.specs(),
                 workspace: self.workspace.path().to_owned(),
+                bounds: Vec::new(),
                 limits: Limits::default(),
                 stop_hooks: self.hooks.iter().map(hook).collect(),
                 hooks: Vec::new(),

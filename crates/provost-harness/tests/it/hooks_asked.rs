@@ -208,12 +208,16 @@ impl Scene {
         RunPolicy {
             observers: Vec::new(),
             budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: String::new(),
                 tools: Vec::new(),
                 workspace: self.folder.path().to_owned(),
+                bounds: Vec::new(),
                 limits: Limits::default(),
                 stop_hooks: self.stop_hooks.clone(),
                 hooks: self.hooks.clone(),

@@ -369,7 +369,7 @@ impl Play<'_> {
 
     fn somebody_says(&mut self, bytes: usize) {
         let text = filled("By the way: ".to_owned(), bytes, 0, &mut Rng::with_seed(bytes as u64));
-        self.desk.tell_run(provost_engine::RunEvent::Say { text, by: "ann".to_owned() });
+        self.desk.tell_run(provost_engine::RunEvent::Say { agent: 0, text, by: "ann".to_owned() });
     }
 
     fn content_of(&mut self, place: usize, turn: &Turn) -> Vec<Block> {

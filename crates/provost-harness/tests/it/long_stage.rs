@@ -70,12 +70,16 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
     RunPolicy {
         observers: Vec::new(),
         budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },
             system_prompt: "You guard a harbour with many gates. Work alone and keep to the plan.".to_owned(),
             tools: toolbox().specs(),
             workspace: workspace.to_owned(),
+            bounds: Vec::new(),
             limits: Limits { turns_max: u32::MAX, ..Limits::default() },
             stop_hooks: Vec::new(),
             hooks: Vec::new(),

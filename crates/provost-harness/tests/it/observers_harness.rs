@@ -63,12 +63,16 @@ pub(crate) fn policy() -> RunPolicy {
     RunPolicy {
         observers: vec!["somebody else".into()],
         budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy::new("script:test", 1_000),
             system_prompt: "be good".into(),
             tools: vec![spec()],
             workspace: std::env::temp_dir(),
+            bounds: Vec::new(),
             limits: Limits::default(),
             stop_hooks: Vec::new(),
             hooks: Vec::new(),

@@ -161,12 +161,16 @@ fn policy() -> RunPolicy {
     RunPolicy {
         observers: Vec::new(),
         budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model,
             system_prompt: "You are an agent.".to_owned(),
             tools: Vec::new(),
             workspace: std::env::temp_dir(),
+            bounds: Vec::new(),
             limits: Limits::default(),
             stop_hooks: Vec::new(),
             hooks: Vec::new(),

@@ -148,6 +148,9 @@ impl Stage {
         RunPolicy {
             observers: Vec::new(),
             budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy {
@@ -158,6 +161,7 @@ impl Stage {
                 system_prompt: "a walrus prompts".into(),
                 tools: self.tools.specs(),
                 workspace: self.workspace.path().to_owned(),
+                bounds: Vec::new(),
                 limits: Limits::default(),
                 stop_hooks: Vec::new(),
                 hooks: Vec::new(),

@@ -76,13 +76,22 @@ fn policy(tools: &Toolbox) -> RunPolicy {
         system_prompt: "You are careful.".to_owned(),
         tools: tools.specs(),
         workspace: std::env::temp_dir(),
+        bounds: Vec::new(),
         limits: Limits { turns_max: 300, ..Limits::default() },
         stop_hooks: Vec::new(),
         hooks: Vec::new(),
         permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
-    RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() }
+    RunPolicy {
+        budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
+        allow_unpriced: false,
+        agent,
+        observers: Vec::new(),
+    }
 }
 
 /// What a run leaves behind.

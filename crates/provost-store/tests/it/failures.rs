@@ -29,7 +29,9 @@ async fn start_run(home: &Arc<dyn Home>, number: u64) {
 }
 
 async fn say(home: &Arc<dyn Home>, number: u64, text: String) -> Result<(), HomeError> {
-    home.post(run(number).into(), RunEvent::Say { text, by: "ann".to_owned() }.into(), None).await.map(drop)
+    home.post(run(number).into(), RunEvent::Say { agent: 0, text, by: "ann".to_owned() }.into(), None)
+        .await
+        .map(drop)
 }
 
 async fn said(home: &Arc<dyn Home>, number: u64) -> BTreeSet<String> {

@@ -106,7 +106,7 @@ async fn process_that_works_for_long() {
         println!("called");
         std::io::stdout().flush().unwrap();
         if random.u8(..) < 50 {
-            let say = RunEvent::Say { text: "And the others?".to_owned(), by: "ann".to_owned() };
+            let say = RunEvent::Say { agent: 0, text: "And the others?".to_owned(), by: "ann".to_owned() };
             home.post(run(1).into(), say.into(), None).await.unwrap();
         }
     }

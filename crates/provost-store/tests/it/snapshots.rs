@@ -95,9 +95,11 @@ async fn talked_to(home: &LocalHome, messages: u64) {
     let guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
     home.post(run(1).into(), start(policy(Budget::default(), 10)).into(), None).await.unwrap();
     let call = soon(calls.recv()).await.unwrap();
-    let say = |number: u64| RunEvent::Say { text: format!("word {number}"), by: "ann".to_owned() };
+    let say = |number: u64| RunEvent::Say { agent: 0, text: format!("word {number}"), by: "ann".to_owned() };
     join_all((0..messages).map(|number| home.post(run(1).into(), say(number).into(), None))).await;
-    home.post(run(1).into(), RunEvent::Pause { by: "ann".to_owned() }.into(), None).await.unwrap();
+    home.post(run(1).into(), RunEvent::Pause { agent: None, by: "ann".to_owned() }.into(), None)
+        .await
+        .unwrap();
     let failure = ModelFailure::new(ErrorClass::Aborted, "cancelled");
     let seq = call.id.seq;
     call.answer(SessionEvent::ModelFailed { seq, failure }.into());
@@ -132,7 +134,7 @@ fn layout() -> u32 {
                 }
                 waiting.extend(step.messages.into_iter().map(|message| (message.to, message.event)));
             }
-            let say = RunEvent::Say { text: "on".to_owned(), by: "ann".to_owned() };
+            let say = RunEvent::Say { agent: 0, text: "on".to_owned(), by: "ann".to_owned() };
             waiting.push((run(1).into(), say.into()));
         }
         panic!("no snapshot is ever taken")
@@ -337,7 +339,8 @@ async fn a_long_log_without_snapshots_gets_one_with_its_next_entry() {
     assert_eq!(home.newest_snapshot(root()).await.unwrap(), None);
     let (hands, _calls) = Hands::new();
     let _guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
-    let resume = RunEvent::Resume { by: "ann".to_owned(), budget: Budget::default(), turns_max: None };
+    let resume =
+        RunEvent::Resume { agent: None, by: "ann".to_owned(), budget: Budget::default(), turns_max: None };
     home.post(run(1).into(), resume.into(), None).await.unwrap();
     assert!(home.newest_snapshot(root()).await.unwrap().is_some(), "it has one from here on");
     check(&home, root()).await;

@@ -34,13 +34,22 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         system_prompt: "Be brief.".to_owned(),
         tools: vec![look],
         workspace: PathBuf::from("/somewhere"),
+        bounds: Vec::new(),
         limits: Limits { turns_max, ..Limits::default() },
         stop_hooks: Vec::new(),
         hooks: Vec::new(),
         permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
-    RunPolicy { budget, allow_unpriced: false, agent, observers: Vec::new() }
+    RunPolicy {
+        budget,
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
+        allow_unpriced: false,
+        agent,
+        observers: Vec::new(),
+    }
 }
 
 pub(crate) fn start(policy: RunPolicy) -> RunEvent {

@@ -140,13 +140,22 @@ pub(crate) fn policy() -> RunPolicy {
         system_prompt: "You are a roofer.".to_owned(),
         tools: Vec::new(),
         workspace: PathBuf::from("/somewhere"),
+        bounds: Vec::new(),
         limits: Limits::default(),
         stop_hooks: Vec::new(),
         hooks: Vec::new(),
         permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
-    RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() }
+    RunPolicy {
+        budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
+        allow_unpriced: false,
+        agent,
+        observers: Vec::new(),
+    }
 }
 
 pub(crate) fn called(call: u32, attempt: u32) -> ModelCalled {
@@ -280,7 +289,7 @@ pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
         .root(4_000, called(3, 1))
         .root(4_500, answer(3, StopReason::ToolUse, vec![call("c1", "shell")], turn))
         .run(4_500, charged(3, turn, 2_500))
-        .root(5_000, StopRequested { outcome: outcome.clone() });
+        .root(5_000, StopRequested { agent: None, outcome: outcome.clone() });
     if let Some(call) = &wrapped.call {
         log.root(5_001, called_aside(4, Purpose::WrapUp)).run(5_500, charged(4, call.usage, 4_000));
     }

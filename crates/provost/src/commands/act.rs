@@ -31,14 +31,14 @@ pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let by = somebody("provost pause");
-    let outcome = Stop { home, run, status }.post(RunEvent::Pause { by }).await?;
+    let outcome = Stop { home, run, status }.post(RunEvent::Pause { agent: None, by }).await?;
     say_what_came(run, outcome)
 }
 
 pub(super) async fn cancel(args: ActArgs) -> anyhow::Result<Exit> {
     let (home, run, status) = found(&args.run).await?;
     let by = somebody("provost cancel");
-    let outcome = Stop { home, run, status }.post(RunEvent::Cancel { by }).await?;
+    let outcome = Stop { home, run, status }.post(RunEvent::Cancel { agent: None, by }).await?;
     say_what_came(run, outcome)
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
         return Err(Refusal::new("there is nothing to say", "e.g. provost say last \"Skip the docs\"").into());
     }
     let shown = one_line(&text, TEXT_WIDTH);
-    let event = RunEvent::Say { text, by: somebody("provost say") };
+    let event = RunEvent::Say { agent: 0, text, by: somebody("provost say") };
     if !home.post(run.into(), event.into(), None).await?.changed {
         return Err(ended(&home, run).await?.into());
     }

@@ -9,11 +9,11 @@ use provost_event::{
     StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
-use super::arguments;
 use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
+use super::{agents, arguments};
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
@@ -53,6 +53,15 @@ impl Sayer {
             Entry::BudgetReserved(entry) => budget_reserved(entry),
             Entry::BudgetCharged(entry) => budget_charged(entry),
             Entry::BudgetExhausted(entry) => budget_exhausted(entry),
+            Entry::ChildSpawned(entry) => agents::spawned(entry),
+            Entry::ChildStarted(entry) => agents::started(entry),
+            Entry::ChildYields(entry) => agents::yields(entry),
+            Entry::ChildPaused(entry) => agents::paused(entry),
+            Entry::ChildResumed(entry) => agents::resumed(entry),
+            Entry::ChildFinished(entry) => agents::finished(entry),
+            Entry::Reprioritized(entry) => agents::reprioritized(entry),
+            Entry::YieldRequested(entry) => agents::yield_requested(entry),
+            Entry::ChildRested(entry) => agents::rested(entry),
             Entry::StopRequested(entry) => stop_requested(entry),
             Entry::Paused(entry) => paused(entry),
             Entry::Resumed(entry) => resumed(actor, entry),
@@ -296,6 +305,7 @@ fn resumed(actor: ActorKey, entry: &Resumed) -> Saying {
     let cause = match &entry.cause {
         ResumeCause::Asked { by } => format!("goes on, asked by {by}"),
         ResumeCause::Interrupted => "goes on after an interruption".to_owned(),
+        ResumeCause::SlotFree => "goes on: it has a slot again".to_owned(),
     };
     match actor {
         ActorKey::Run(run) => Saying::kept(Tag::Run, format!("{run} {cause}")),

@@ -3,6 +3,7 @@
 //! `entry.rs` says each entry in words, one function a kind; the views print them: `live.rs` on a terminal, `plain.rs`
 //! elsewhere, `json.rs` for programs. Whatever comes from models and tools goes through `safe.rs`.
 
+mod agents;
 mod arguments;
 mod context;
 mod entry;

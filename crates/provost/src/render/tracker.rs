@@ -122,6 +122,15 @@ impl Tracker {
             | Entry::Snapshot(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetExhausted(_)
+            | Entry::ChildSpawned(_)
+            | Entry::ChildStarted(_)
+            | Entry::ChildYields(_)
+            | Entry::ChildPaused(_)
+            | Entry::ChildResumed(_)
+            | Entry::ChildFinished(_)
+            | Entry::ChildRested(_)
+            | Entry::Reprioritized(_)
+            | Entry::YieldRequested(_)
             | Entry::Paused(_)
             | Entry::Ended(_) => {}
         }

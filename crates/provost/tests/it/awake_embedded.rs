@@ -76,12 +76,16 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
     let policy = RunPolicy {
         observers: Vec::new(),
         budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: String::new(),
             tools: tools.specs(),
             workspace: std::env::current_dir().unwrap(),
+            bounds: Vec::new(),
             limits: Limits::default(),
             stop_hooks: Vec::new(),
             hooks: Vec::new(),

@@ -27,14 +27,22 @@ impl Log {
             system_prompt: String::new(),
             tools: Vec::new(),
             workspace: "/w".into(),
+            bounds: Vec::new(),
             limits: Limits::default(),
             stop_hooks: Vec::new(),
             hooks: Vec::new(),
             permissions: PermissionPolicy::default(),
             pace: Pace::Free,
         };
-        let policy =
-            RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() };
+        let policy = RunPolicy {
+            budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
+            allow_unpriced: false,
+            agent,
+            observers: Vec::new(),
+        };
         let log = Self { run: run.parse().unwrap(), records: Vec::new() };
         log.with(at, RunStarted { goal: goal.to_owned(), policy })
     }

@@ -62,13 +62,22 @@ fn plain() -> RunPolicy {
         system_prompt: String::new(),
         tools: ["read_file", "shell", "write_file"].map(tool).to_vec(),
         workspace: "/w".into(),
+        bounds: Vec::new(),
         limits: Limits::default(),
         stop_hooks: Vec::new(),
         hooks: Vec::new(),
         permissions: PermissionPolicy::default(),
         pace: Pace::Free,
     };
-    RunPolicy { budget: Budget::default(), allow_unpriced: false, agent, observers: Vec::new() }
+    RunPolicy {
+        budget: Budget::default(),
+        spawn: provost_event::SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
+        allow_unpriced: false,
+        agent,
+        observers: Vec::new(),
+    }
 }
 
 /// A run's logs as an export has them, an entry a second.
@@ -360,13 +369,13 @@ fn rich() -> Log {
     log.turn_ended(3, 0);
     let exhausted = Exhausted { dimension: Dimension::Tokens, used: 300, limit: 1_500 };
     let session = log.session();
-    log.run(BudgetExhausted { session, exhausted });
+    log.run(BudgetExhausted { session, of: None, exhausted });
     log.rests(&Outcome::BudgetExhausted(exhausted));
     log.resumed(&asked_by_somebody(), Budget { tokens: Some(9_000), ..Budget::default() }, None);
     log.wishes_to_stop(4);
     log.verdicts(4, &[("tests", StopHookVerdict::Allow, 3_000), ("lint", StopHookVerdict::Allow, 1_000)]);
     log.turn_ended(4, 0);
-    log.agent(StopRequested { outcome: COMPLETED });
+    log.agent(StopRequested { agent: None, outcome: COMPLETED });
     log.hooks(
         HookSubject::Closing { outcome: COMPLETED },
         &[("farewell", M::SessionEnd, HookDecision::Continue)],
@@ -680,7 +689,7 @@ fn questions_that_an_interruption_dropped_are_no_fault_of_a_matcher() {
     log.asks_for(1, &[("c1", "shell", "{}")]);
     let asked = log.agent(HooksAsked { about: HookSubject::Call { call: CallId::from("c1") } });
     assert_eq!(why(&log.json()["agents"][0]["hooks"], "guard"), "never: it is being asked");
-    log.agent(StopRequested { outcome: COMPLETED });
+    log.agent(StopRequested { agent: None, outcome: COMPLETED });
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
     log.agent(HooksDecided { asked, reports: Vec::new() });
     let whole = log.json();

@@ -218,6 +218,7 @@ impl CounterSums {
 
     fn resumed(&mut self, resumed: &Resumed) {
         match resumed.cause {
+            ResumeCause::SlotFree => {}
             ResumeCause::Interrupted => {
                 self.now.interruptions += 1;
                 self.interruptions.asked();

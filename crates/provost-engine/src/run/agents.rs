@@ -1,0 +1,415 @@
+//! The agents of a run: who asked for whom, who works, who rests, whose time is limited.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use provost_event::{
+    Brief, ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority, Reprioritized, RunId,
+    Seq, SessionId, SlotWish, SpawnBudget, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use super::AgentNumber;
+use super::clock::WorkClock;
+use super::spawn::{SlotMove, SpawnTracker, Then};
+
+/// The agent that a run begins with.
+pub(super) const ROOT: AgentNumber = 0;
+
+/// How an agent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentStanding {
+    /// It has never had a slot, and waits for one.
+    InLine,
+    /// It works, or waits for those that work for it.
+    Working,
+    /// It works until its next check, and then makes way.
+    Yielding {
+        /// For whom, if for somebody.
+        to: Option<SessionId>,
+    },
+    /// It has made way, and goes on when there is a slot.
+    Furloughed {
+        /// For whom, if for somebody.
+        to: Option<SessionId>,
+    },
+    /// It rests, and somebody must see to it.
+    Rests(Outcome),
+    /// Its work is over.
+    Finished(Outcome),
+}
+
+/// One agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Agent {
+    pub(super) parent: Option<AgentNumber>,
+    /// The entry of the parent's log that asked for it.
+    pub(super) call: Option<Seq>,
+    /// The last entry of its own log that asked for an agent.
+    pub(super) last_call: Seq,
+    pub(super) depth: u32,
+    pub(super) name: String,
+    /// Until its work is over.
+    pub(super) brief: Option<Brief>,
+    pub(super) clock: WorkClock,
+    ask_timeout_ms: Option<u64>,
+    pub(super) spawned_at: Timestamp,
+    pub(super) has_begun: bool,
+    /// It was told to make way; the inner value is for whom.
+    pub(super) yields: Option<Option<SessionId>>,
+    /// At what it rests, without a slot.
+    pub(super) rests: Option<Outcome>,
+    /// It was told to come to this.
+    pub(super) stopping: Option<Outcome>,
+    pub(super) finished: Option<Outcome>,
+    /// Agents that work for it.
+    pub(super) children: u32,
+    /// The last limit that it reached was the run's.
+    pub(super) run_is_exhausted: bool,
+    due: Option<Timestamp>,
+}
+
+impl Agent {
+    pub(super) fn is_live(&self) -> bool {
+        self.finished.is_none()
+    }
+
+    /// Whether its session is worked on.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.has_begun && self.is_live() && self.rests.is_none()
+    }
+
+    pub(super) fn standing(&self) -> AgentStanding {
+        match (&self.finished, &self.rests) {
+            (Some(outcome), _) => AgentStanding::Finished(outcome.clone()),
+            (None, Some(Outcome::Paused { why: PauseReason::Preempted { by } })) => {
+                AgentStanding::Furloughed { to: *by }
+            }
+            (None, Some(outcome)) => AgentStanding::Rests(outcome.clone()),
+            (None, None) if !self.has_begun => AgentStanding::InLine,
+            (None, None) => match self.yields {
+                Some(to) => AgentStanding::Yielding { to },
+                None => AgentStanding::Working,
+            },
+        }
+    }
+
+    /// When something is to be done about its time.
+    fn next_due(&self) -> Option<Timestamp> {
+        if !self.is_at_work() || self.stopping.is_some() {
+            return None;
+        }
+        let asked_until = self.ask_timeout_ms.and_then(|timeout_ms| self.clock.when(timeout_ms));
+        let ends = self.clock.due();
+        asked_until.into_iter().chain(ends).min()
+    }
+
+    /// How long it is waited for, once that is over.
+    pub(super) fn asked_too_long(&self, now: Timestamp) -> Option<u64> {
+        self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_ms(now) >= *timeout_ms)
+    }
+}
+
+/// All agents of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Agents {
+    run: RunId,
+    all: BTreeMap<AgentNumber, Agent>,
+    pub(super) slots: SpawnTracker,
+    /// Slots that have changed hands and that nobody has been told of.
+    pub(super) moves: VecDeque<SlotMove>,
+    next: AgentNumber,
+    /// Agents whose sessions are worked on.
+    at_work: u32,
+    /// Agents besides the root whose work isn't over.
+    live: u32,
+    dues: BTreeSet<(Timestamp, AgentNumber)>,
+}
+
+impl Agents {
+    pub(super) fn new(run: RunId) -> Self {
+        Self {
+            run,
+            all: BTreeMap::new(),
+            slots: SpawnTracker::new(SpawnBudget::default(), None),
+            moves: VecDeque::new(),
+            next: 0,
+            at_work: 0,
+            live: 0,
+            dues: BTreeSet::new(),
+        }
+    }
+
+    /// The run begins, with a root agent.
+    pub(super) fn begin(&mut self, budget: SpawnBudget, at: Timestamp) {
+        self.slots = SpawnTracker::new(budget, Some(Priority::Normal));
+        let root = Agent {
+            parent: None,
+            call: None,
+            last_call: Seq::START,
+            depth: 0,
+            name: String::new(),
+            brief: None,
+            clock: WorkClock::default(),
+            ask_timeout_ms: None,
+            spawned_at: at,
+            has_begun: true,
+            yields: None,
+            rests: None,
+            stopping: None,
+            finished: None,
+            children: 0,
+            run_is_exhausted: false,
+            due: None,
+        };
+        self.all.insert(ROOT, root);
+        (self.next, self.at_work) = (1, 1);
+    }
+
+    pub(super) fn session(&self, agent: AgentNumber) -> SessionId {
+        SessionId { run: self.run, agent }
+    }
+
+    pub(super) fn get(&self, agent: AgentNumber) -> Option<&Agent> {
+        self.all.get(&agent)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (AgentNumber, &Agent)> {
+        self.all.iter().map(|(number, agent)| (*number, agent))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The number that the next agent gets.
+    pub(super) const fn next(&self) -> AgentNumber {
+        self.next
+    }
+
+    /// Agents whose sessions are worked on.
+    pub(super) const fn at_work(&self) -> u32 {
+        self.at_work
+    }
+
+    /// Agents besides the root whose work isn't over.
+    pub(super) const fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// The agents that work for `agent`, directly or not, whose work isn't over; those above come first.
+    pub(super) fn below(&self, agent: AgentNumber) -> Vec<AgentNumber> {
+        if self.get(agent).is_none_or(|agent| agent.children == 0) {
+            return Vec::new();
+        }
+        // Whoever asks has a smaller number than whoever is asked for.
+        let mut found = BTreeSet::from([agent]);
+        for (number, one) in self.all.range(agent.saturating_add(1)..) {
+            if one.is_live() && one.parent.is_some_and(|parent| found.contains(&parent)) {
+                found.insert(*number);
+            }
+        }
+        found.remove(&agent);
+        found.into_iter().collect()
+    }
+
+    /// Whether nothing comes of an agent before somebody sees to it: it rests, or it has made way and all that work
+    /// for it stand still.
+    pub(super) fn stands_still(&self, agent: AgentNumber) -> bool {
+        let Some(one) = self.get(agent) else { return true };
+        match one.standing() {
+            AgentStanding::Rests(_) if one.children == 0 => true,
+            AgentStanding::Rests(_) | AgentStanding::Furloughed { .. } if one.children > 0 => {
+                let children =
+                    self.iter().filter(|(_, child)| child.parent == Some(agent) && child.is_live());
+                let mut children = children.map(|(number, _)| number);
+                children.all(|child| self.stands_still(child))
+            }
+            AgentStanding::Finished(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The first time at which something is to be done about an agent's time.
+    pub(super) fn first_due(&self) -> Option<Timestamp> {
+        self.dues.first().map(|(due, _)| *due)
+    }
+
+    /// The agents whose time has come.
+    pub(super) fn due_by(&self, now: Timestamp) -> Vec<AgentNumber> {
+        self.dues.iter().take_while(|(due, _)| *due <= now).map(|(_, agent)| *agent).collect()
+    }
+
+    pub(super) fn spawned(&mut self, spawned: &ChildSpawned, at: Timestamp) {
+        let number = spawned.child.agent;
+        let parent = spawned.parent.map(|parent| parent.agent);
+        let brief = &spawned.brief;
+        let agent = Agent {
+            parent,
+            call: spawned.call,
+            last_call: Seq::START,
+            depth: spawned.depth,
+            name: brief.name.clone(),
+            clock: WorkClock::limited(brief.budget.wall_time_ms),
+            ask_timeout_ms: brief.ask_timeout_ms,
+            brief: Some(brief.clone()),
+            spawned_at: at,
+            has_begun: false,
+            yields: None,
+            rests: None,
+            stopping: None,
+            finished: None,
+            children: 0,
+            run_is_exhausted: false,
+            due: None,
+        };
+        self.all.insert(number, agent);
+        self.next = self.next.max(number.saturating_add(1));
+        self.live = self.live.saturating_add(1);
+        if let Some(parent) = parent.and_then(|parent| self.all.get_mut(&parent)) {
+            parent.children = parent.children.saturating_add(1);
+            parent.last_call = spawned.call.unwrap_or(parent.last_call);
+        }
+        match spawned.slot {
+            SlotWish::Free => {
+                self.slots.acquire(number, spawned.priority, |_| false);
+                self.moves.push_back(SlotMove::Begin(number));
+            }
+            SlotWish::After(_) => {
+                self.slots.acquire(number, spawned.priority, |_| false);
+            }
+            SlotWish::InLine => self.moves.extend(self.slots.wait(number, spawned.priority)),
+        }
+    }
+
+    /// An agent has its slot and works.
+    pub(super) fn started(&mut self, agent: AgentNumber, at: Timestamp) {
+        self.moves.pop_front();
+        self.change(agent, |agent| {
+            agent.has_begun = true;
+            agent.rests = None;
+            agent.clock.start(at);
+        });
+    }
+
+    pub(super) fn yields(&mut self, agent: AgentNumber, to: Option<SessionId>) {
+        if to.is_none() {
+            self.moves.pop_front();
+        }
+        self.change(agent, |agent| agent.yields = Some(to));
+    }
+
+    pub(super) fn paused(&mut self, paused: &ChildPaused, at: Timestamp) {
+        let agent = paused.child.agent;
+        self.change(agent, |agent| {
+            agent.rests = Some(paused.outcome.clone());
+            agent.yields = None;
+            agent.stopping = None;
+            agent.clock.stop(at);
+        });
+        // Whether it makes way or has gone by itself: nobody needs to ask it any more.
+        self.moves.retain(|one| *one != SlotMove::Leave(agent));
+        let has_children = self.get(agent).is_some_and(|agent| agent.children > 0);
+        let waits = paused.outcome.is_preempted() && !has_children;
+        let then = if waits { Then::Waits } else { Then::Sleeps };
+        self.moves.extend(self.slots.left(agent, then));
+    }
+
+    /// Somebody wants it to go on. One that others still work for goes on when they are done.
+    pub(super) fn resumed(&mut self, agent: AgentNumber) {
+        let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
+        if self.get(agent).is_some_and(may) {
+            self.moves.extend(self.slots.wake(agent));
+        }
+    }
+
+    pub(super) fn finished(&mut self, finished: &ChildFinished, at: Timestamp) {
+        let number = finished.child.agent;
+        if self.get(number).is_none_or(|agent| !agent.is_live()) {
+            return;
+        }
+        self.change(number, |agent| {
+            agent.finished = Some(finished.outcome.clone());
+            agent.brief = None;
+            agent.clock.stop(at);
+        });
+        self.live = self.live.saturating_sub(1);
+        // It may have been given a slot that it doesn't need any more.
+        self.moves.retain(|one| one.agent() != number);
+        self.moves.extend(self.slots.release(number));
+        let Some(parent) = self.get(number).and_then(|agent| agent.parent) else { return };
+        if let Some(parent) = self.all.get_mut(&parent) {
+            parent.children = parent.children.saturating_sub(1);
+        }
+        self.resumed(parent);
+    }
+
+    pub(super) fn reprioritized(&mut self, reprioritized: &Reprioritized) {
+        let moves = self.slots.reprioritize(reprioritized.agent.agent, reprioritized.priority);
+        self.moves.extend(moves);
+    }
+
+    /// An agent was told to come to an end or a rest.
+    pub(super) fn stopping(&mut self, agent: AgentNumber, outcome: &Outcome) {
+        self.change(agent, |agent| agent.stopping = Some(outcome.clone()));
+    }
+
+    /// The root rests or has ended; it keeps its slot.
+    pub(super) fn root_rests(&mut self, outcome: &Outcome) {
+        self.change(ROOT, |root| {
+            if outcome.is_final() {
+                root.finished = Some(outcome.clone());
+            } else {
+                root.rests = Some(outcome.clone());
+            }
+        });
+    }
+
+    /// The run goes on: so do the root and all that rest.
+    pub(super) fn run_resumed(&mut self) {
+        self.change(ROOT, |root| root.rests = None);
+        let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
+        let resting = resting.filter(|(_, agent)| agent.children == 0).map(|(number, _)| number);
+        for agent in resting.collect::<Vec<_>>() {
+            self.resumed(agent);
+        }
+    }
+
+    /// Nobody worked from `gone` to `back`.
+    pub(super) fn interrupted(&mut self, gone: Timestamp, back: Timestamp) {
+        let at_work = self.iter().filter(|(_, agent)| agent.is_at_work()).map(|(number, _)| number);
+        for agent in at_work.collect::<Vec<_>>() {
+            self.change(agent, |agent| agent.clock.interrupted(gone, back));
+        }
+    }
+
+    /// An agent has reached a limit of the run's, or one of its own or above it.
+    pub(super) fn exhausted(&mut self, agent: AgentNumber, of: Option<SessionId>, is_time: bool) {
+        let of = of.map(|session| session.agent);
+        self.change(agent, |one| {
+            one.run_is_exhausted = of.is_none();
+            if is_time && of == Some(agent) {
+                one.clock.winds_down = true;
+            }
+        });
+    }
+
+    /// Changes an agent, and what is counted and kept of it.
+    fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
+        let Some(agent) = self.all.get_mut(&number) else { return };
+        let was_at_work = agent.is_at_work();
+        change(agent);
+        let (is_at_work, due) = (agent.is_at_work(), agent.next_due());
+        let due_before = std::mem::replace(&mut agent.due, due);
+        match (was_at_work, is_at_work) {
+            (false, true) => self.at_work = self.at_work.saturating_add(1),
+            (true, false) => self.at_work = self.at_work.saturating_sub(1),
+            (true, true) | (false, false) => {}
+        }
+        if due != due_before {
+            due_before.into_iter().for_each(|due| {
+                self.dues.remove(&(due, number));
+            });
+            self.dues.extend(due.map(|due| (due, number)));
+        }
+    }
+}

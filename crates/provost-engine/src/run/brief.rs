@@ -1,0 +1,233 @@
+//! What an agent asks another for, and what that one gets: never more than the first has.
+
+use provost_event::{
+    Access, AgentPolicy, Brief, Budget, Isolation, Json, Pace, PermissionPolicy, Priority, SpawnBudget,
+    SubAgentPolicy, ToolSpec,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{AgentNumber, RunState};
+
+/// The tool that asks for an agent like the one that calls it.
+pub const SPAWN_TOOL: &str = "spawn_agent";
+
+/// Bytes of another agent's words that whoever asked gets to see.
+const REPORT_BYTES_MAX: usize = 32 * 1024;
+/// Characters of a label that an agent gives another.
+const NAME_CHARS_MAX: usize = 40;
+
+/// The tool by which an agent asks for one like itself.
+#[must_use]
+pub fn spawn_tool() -> ToolSpec {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "goal": {
+                "type": "string",
+                "description": "What the agent is to reach, with all it needs to know: it sees nothing of this conversation."
+            },
+            "name": {"type": "string", "description": "A short label for it."},
+            "instructions": {"type": "string", "description": "What it is told besides, as part of its system prompt."},
+            "tools": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "The tools it may use, of those you have. All of them if left out."
+            },
+            "priority": {"type": "string", "enum": ["background", "low", "normal"]},
+            "max_turns": {"type": "integer", "minimum": 1},
+            "isolation": {
+                "type": "string",
+                "enum": ["shared", "worktree"],
+                "description": "`worktree`: it works in a git worktree of its own, on a branch of its own; `shared`, the default: in your folder."
+            }
+        },
+        "required": ["goal"],
+        "additionalProperties": false
+    });
+    let description = "Has another agent work on a part of your task, and returns what it said last. It has your \
+                       model and tools, and works in your folder unless you say otherwise. Several calls in one \
+                       answer run side by side.";
+    tool(SPAWN_TOOL, description, &schema)
+}
+
+/// The tool by which an agent asks for the configured sub-agent `name`.
+#[must_use]
+pub fn agent_tool(name: &str, description: &str) -> ToolSpec {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "goal": {
+                "type": "string",
+                "description": "What it is to reach, with all it needs to know: it sees nothing of this conversation."
+            }
+        },
+        "required": ["goal"],
+        "additionalProperties": false
+    });
+    tool(name, description, &schema)
+}
+
+fn tool(name: &str, description: &str, schema: &serde_json::Value) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        input_schema: Json::parse(schema.to_string()).unwrap_or_else(|_| Json::empty_object()),
+        access: Access::Delegates,
+        idempotent: false,
+        timeout_ms: 0,
+        output_bytes_max: REPORT_BYTES_MAX,
+    }
+}
+
+/// An agent that another asks for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) brief: Brief,
+    pub(super) priority: Priority,
+}
+
+/// The arguments of a call for an agent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    goal: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    instructions: Option<String>,
+    #[serde(default)]
+    tools: Option<Vec<String>>,
+    #[serde(default)]
+    priority: Option<Priority>,
+    #[serde(default)]
+    max_turns: Option<u32>,
+    #[serde(default)]
+    isolation: Option<Isolation>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskedByName {
+    goal: String,
+}
+
+impl RunState {
+    pub(super) fn spawn_budget(&self) -> SpawnBudget {
+        self.policy.as_ref().map(|policy| policy.spawn).unwrap_or_default()
+    }
+
+    fn sub_agent(&self, name: &str) -> Option<&SubAgentPolicy> {
+        self.policy.as_ref()?.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// What agent `asking` wants with a call of `tool`.
+    ///
+    /// # Errors
+    /// Why that makes no sense, in words for the agent.
+    pub(super) fn wanted(&self, asking: AgentNumber, tool: &str, input: &Json) -> Result<Wanted, String> {
+        let wrong = |error: serde_json::Error| format!("The arguments make no sense: {error}.");
+        let wanted = match self.sub_agent(tool) {
+            Some(policy) => by_name(policy, input.read::<AskedByName>().map_err(wrong)?.goal),
+            None => self.alike(asking, input.read::<Asked>().map_err(wrong)?)?,
+        };
+        if wanted.brief.goal.trim().is_empty() {
+            return Err("The goal is empty: say what the agent is to reach.".to_owned());
+        }
+        Ok(wanted)
+    }
+
+    /// One like the agent that asks, with what it asks for.
+    fn alike(&self, asking: AgentNumber, asked: Asked) -> Result<Wanted, String> {
+        let own = self.agents.slots.priority(asking).unwrap_or_default();
+        let priority = asked.priority.unwrap_or(own.min(Priority::Normal));
+        if priority > own.max(Priority::Normal) {
+            return Err(format!("Its priority can be {} at most.", own.max(Priority::Normal)));
+        }
+        if asked.max_turns == Some(0) {
+            return Err("It needs at least one turn: `max_turns` is 0.".to_owned());
+        }
+        if let Some(wanted) = &asked.tools {
+            let policy = self.policy_of(asking);
+            let has = |name: &String| {
+                policy.as_ref().is_some_and(|policy| policy.tools.iter().any(|tool| tool.name == *name))
+            };
+            if let Some(unknown) = wanted.iter().find(|name| !has(name)) {
+                return Err(format!("It can't have the tool `{unknown}`: you don't have it yourself."));
+            }
+        }
+        let name = asked.name.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("agent");
+        let brief = Brief {
+            name: name.chars().take(NAME_CHARS_MAX).collect(),
+            goal: asked.goal,
+            agent: None,
+            instructions: asked.instructions,
+            tools: asked.tools,
+            budget: Budget::default(),
+            turns_max: asked.max_turns,
+            ask_timeout_ms: None,
+            isolation: asked.isolation.unwrap_or_default(),
+        };
+        Ok(Wanted { brief, priority })
+    }
+
+    /// What binds an agent: its own policy, and no more than the agent above it has.
+    pub(super) fn policy_of(&self, agent: AgentNumber) -> Option<AgentPolicy> {
+        let run = self.policy.as_ref()?;
+        let one = self.agents.get(agent)?;
+        let (Some(parent), Some(brief)) = (one.parent, one.brief.as_ref()) else {
+            return Some(run.agent.clone());
+        };
+        let above = self.policy_of(parent)?;
+        let mut policy = match brief.agent.as_deref().and_then(|name| self.sub_agent(name)) {
+            Some(named) => narrowed(named.agent.clone(), &above),
+            None => AgentPolicy { stop_hooks: Vec::new(), ..above },
+        };
+        if let Some(tools) = &brief.tools {
+            policy.tools.retain(|tool| tools.contains(&tool.name));
+        }
+        if one.depth >= run.spawn.max_depth {
+            policy.tools.retain(|tool| tool.access != Access::Delegates);
+        }
+        if let Some(instructions) = &brief.instructions {
+            policy.system_prompt = format!("{}\n\n{instructions}", policy.system_prompt);
+        }
+        policy.limits.turns_max = brief.turns_max.unwrap_or(u32::MAX).min(policy.limits.turns_max);
+        policy.pace = Pace::Free;
+        Some(policy)
+    }
+}
+
+fn by_name(policy: &SubAgentPolicy, goal: String) -> Wanted {
+    let brief = Brief {
+        name: policy.name.clone(),
+        goal,
+        agent: Some(policy.name.clone()),
+        instructions: None,
+        tools: None,
+        budget: policy.budget,
+        turns_max: None,
+        ask_timeout_ms: policy.ask_timeout_ms,
+        isolation: policy.isolation,
+    };
+    Wanted { brief, priority: policy.priority }
+}
+
+/// `policy` with no more than `above` has: its tools, and what its permissions let pass.
+fn narrowed(mut policy: AgentPolicy, above: &AgentPolicy) -> AgentPolicy {
+    policy.tools.retain(|tool| above.tools.iter().any(|known| known.name == tool.name));
+    let bounds = above.bounds.iter().chain([&above.permissions]);
+    let bounds = bounds.filter(|bound| !bound.is_open() && **bound != policy.permissions);
+    policy.bounds = distinct(bounds.cloned());
+    policy.workspace.clone_from(&above.workspace);
+    policy
+}
+
+fn distinct(policies: impl Iterator<Item = PermissionPolicy>) -> Vec<PermissionPolicy> {
+    policies.fold(Vec::new(), |mut all, policy| {
+        if !all.contains(&policy) {
+            all.push(policy);
+        }
+        all
+    })
+}

@@ -1,0 +1,82 @@
+//! Time that is worked: it counts while somebody works, and may be limited.
+
+use provost_event::{Dimension, Exhausted, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// This part of a limit is kept for last words, and no more than so many milliseconds.
+const LAST_WORDS_DIVISOR: u64 = 10;
+const LAST_WORDS_MS_MAX: u64 = 60_000;
+
+/// The time that a run or an agent was worked on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct WorkClock {
+    /// Milliseconds that may be worked; unlimited if absent.
+    pub(super) limit_ms: Option<u64>,
+    /// Milliseconds worked before `since`.
+    before_ms: u64,
+    /// Since when it runs; absent while nobody works.
+    since: Option<Timestamp>,
+    /// Those who work have been told that time is over; what is left of it is for their last words.
+    pub(super) winds_down: bool,
+}
+
+impl WorkClock {
+    pub(super) fn limited(limit_ms: Option<u64>) -> Self {
+        Self { limit_ms, ..Self::default() }
+    }
+
+    /// Work begins or goes on; with a limit reached before, it winds down anew.
+    pub(super) fn start(&mut self, at: Timestamp) {
+        self.since = Some(at);
+        self.winds_down = false;
+    }
+
+    /// Work stops.
+    pub(super) fn stop(&mut self, at: Timestamp) {
+        self.before_ms = self.used_ms(at);
+        self.since = None;
+    }
+
+    /// Nobody worked from `gone` to `back`.
+    pub(super) fn interrupted(&mut self, gone: Timestamp, back: Timestamp) {
+        if self.since.is_some() {
+            self.stop(gone);
+            self.start(back);
+        }
+    }
+
+    /// Milliseconds worked until `now`.
+    pub(super) const fn used_ms(&self, now: Timestamp) -> u64 {
+        match self.since {
+            Some(since) => self.before_ms.saturating_add(now.since_ms(since)),
+            None => self.before_ms,
+        }
+    }
+
+    /// When so much will have been worked, if nothing interrupts; absent while nobody works.
+    pub(super) fn when(&self, worked_ms: u64) -> Option<Timestamp> {
+        Some(self.since?.plus_ms(worked_ms.saturating_sub(self.before_ms)))
+    }
+
+    /// When something is to be done about the limit: those who work are told, or all of it is used up.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let limit_ms = self.limit_ms?;
+        let end = self.when(limit_ms)?;
+        if self.winds_down {
+            return Some(end);
+        }
+        let kept_ms = (limit_ms / LAST_WORDS_DIVISOR).min(LAST_WORDS_MS_MAX);
+        Some(Timestamp(end.0.saturating_sub(kept_ms)).max(self.since?))
+    }
+
+    /// What is used of the limit, if there is one.
+    pub(super) fn used(&self, now: Timestamp) -> Option<Exhausted> {
+        let limit = self.limit_ms?;
+        Some(Exhausted { dimension: Dimension::WallTime, used: self.used_ms(now), limit })
+    }
+
+    /// The limit, once all of it is used up.
+    pub(super) fn over(&self, now: Timestamp) -> Option<Exhausted> {
+        self.used(now).filter(|exhausted| self.winds_down && exhausted.used >= exhausted.limit)
+    }
+}

@@ -1,0 +1,363 @@
+//! How a run has agents work for others: acquire, spawn, ask, release, and who makes way for whom.
+
+use provost_event::{
+    Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
+    Dimension, Ended, Exhausted, Outcome, PauseReason, Paused, Priority, Reprioritized, Seq, SessionId,
+    SessionStarted, SlotWish, StopRequested, ToolStatus,
+};
+
+use super::agents::ROOT;
+use super::brief::Wanted;
+use super::spawn::{Acquired, SlotMove};
+use super::{AgentNumber, Deciding};
+use crate::{ChildReport, SessionEvent};
+
+/// How long an agent that makes way may still wait for its model; then that call is cancelled, and made again later.
+const PREEMPT_GRACE_MS: u64 = 30_000;
+
+impl Deciding<'_> {
+    pub(super) fn spawn(&mut self, parent: SessionId, call: Seq, tool: &str, input: &provost_event::Json) {
+        let Some(asking) = self.state.agents.get(parent.agent).filter(|agent| agent.is_at_work()) else {
+            return;
+        };
+        if call <= asking.last_call {
+            return;
+        }
+        match self.wanted(parent, tool, input) {
+            Ok((wanted, depth, slot)) => self.admit(parent, call, wanted, depth, slot),
+            Err((status, text)) => {
+                let report = ChildReport { status, text, duration_ms: 0 };
+                self.tell(parent, SessionEvent::ChildDone { started: call, report });
+            }
+        }
+    }
+
+    /// What is asked for, and how it comes by a slot.
+    ///
+    /// # Errors
+    /// Why there is no such agent, in words for the agent that asks.
+    fn wanted(
+        &self,
+        parent: SessionId,
+        tool: &str,
+        input: &provost_event::Json,
+    ) -> Result<(Wanted, u32, SlotWish), (ToolStatus, String)> {
+        let state = &*self.state;
+        let wanted = state.wanted(parent.agent, tool, input).map_err(|why| (ToolStatus::Rejected, why))?;
+        if state.comes_to_rest() {
+            return Err((ToolStatus::Cancelled, "Not started: the run is being stopped.".to_owned()));
+        }
+        let asking = state.agents.get(parent.agent);
+        let (above, children) = asking.map_or((0, 0), |asking| (asking.depth, asking.children));
+        let place = ChainContext { chain: parent.run, parent: None, depth: above };
+        let depth_max = state.spawn_budget().max_depth;
+        let place =
+            place.child_of(parent, depth_max).map_err(|deep| (ToolStatus::Error, deep.to_string()))?;
+        let slot = match state.agents.slots.would_acquire(wanted.priority, |_| false) {
+            Acquired::Granted => SlotWish::Free,
+            Acquired::After(victim) => SlotWish::After(state.agents.session(victim)),
+            // Who waits already for another of its own may wait for this one too: that one comes to an end.
+            Acquired::Exhausted if children > 0 => SlotWish::InLine,
+            Acquired::Exhausted => return Err((ToolStatus::Error, state.no_slot(wanted.priority))),
+        };
+        Ok((wanted, place.depth, slot))
+    }
+
+    fn admit(&mut self, parent: SessionId, call: Seq, wanted: Wanted, depth: u32, slot: SlotWish) {
+        let child = self.state.agents.session(self.state.agents.next());
+        let Wanted { brief, priority } = wanted;
+        let (parent, call) = (Some(parent), Some(call));
+        self.commit(ChildSpawned { child, parent, call, depth, brief, priority, slot });
+        if let SlotWish::After(victim) = slot {
+            self.have_make_way(victim, Some(child));
+        }
+    }
+
+    fn have_make_way(&mut self, victim: SessionId, to: Option<SessionId>) {
+        self.commit(ChildYields { child: victim, to });
+        let due = self.step.now().plus_ms(PREEMPT_GRACE_MS);
+        self.tell(victim, SessionEvent::MakeWay { to, due });
+    }
+
+    /// After each event: has those begin or go on who have a slot, and the run rest when all do.
+    pub(super) fn go_on(&mut self) {
+        while self.state.outcome.is_none() && !self.state.comes_to_rest() {
+            let Some(next) = self.state.agents.moves.front().copied() else { break };
+            match next {
+                SlotMove::Leave(agent) => self.have_make_way(self.state.agents.session(agent), None),
+                SlotMove::Begin(agent) | SlotMove::GoOn(agent) => self.have_work(agent),
+            }
+        }
+        self.rest_if_all_do();
+    }
+
+    /// An agent has its slot.
+    fn have_work(&mut self, agent: AgentNumber) {
+        let child = self.state.agents.session(agent);
+        let rested = self.state.agents.get(agent).and_then(|agent| agent.rests.clone());
+        let has_begun = self.state.agents.get(agent).is_some_and(|agent| agent.has_begun);
+        self.commit(ChildStarted { child });
+        let event = match rested {
+            Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
+            Some(_) => SessionEvent::Resume { by: self.state.resumed_by.clone(), turns_max: None },
+            None if has_begun => return,
+            None => match self.state.opening(agent) {
+                Some(started) => SessionEvent::Start(Box::new(started)),
+                None => return,
+            },
+        };
+        self.tell(child, event);
+    }
+
+    fn rest_if_all_do(&mut self) {
+        let Some(root) = self.state.agents.get(ROOT) else { return };
+        match (root.finished.clone(), root.rests.clone()) {
+            (Some(outcome), _) if self.state.agents.live() == 0 && !self.state.has_ended() => {
+                self.commit(Ended { outcome });
+            }
+            (None, Some(outcome)) if self.state.outcome.is_none() && self.state.agents.at_work() == 0 => {
+                self.commit(Paused { outcome });
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn session_rests(&mut self, session: SessionId, outcome: Outcome, text: String) {
+        let Some(agent) = self.state.agents.get(session.agent).filter(|agent| agent.is_live()) else {
+            return;
+        };
+        if session.agent == ROOT {
+            return self.root_rests(outcome);
+        }
+        if outcome.is_final() || self.state.is_reported(agent, &outcome) {
+            return self.finish(session, outcome, &text);
+        }
+        if agent.rests.is_some() {
+            return;
+        }
+        self.commit(ChildPaused { child: session, outcome: outcome.clone() });
+        if !outcome.is_preempted() {
+            self.tell_of_rest(session.agent, &outcome);
+        }
+    }
+
+    fn root_rests(&mut self, outcome: Outcome) {
+        if self.state.outcome.is_some() && !outcome.is_final() {
+            return;
+        }
+        let child = self.root();
+        match (self.state.agents.live(), outcome.is_final()) {
+            (0, true) => self.commit(Ended { outcome }),
+            (0, false) => self.commit(Paused { outcome }),
+            (_, false) => self.commit(ChildPaused { child, outcome }),
+            (_, true) => {
+                self.commit(ChildFinished { child, outcome });
+                self.end_below(ROOT);
+            }
+        }
+    }
+
+    /// An agent's work is over: whoever asked for it gets what came of it, and whoever works for it stops.
+    fn finish(&mut self, child: SessionId, outcome: Outcome, text: &str) {
+        let Some(agent) = self.state.agents.get(child.agent) else { return };
+        let (parent, call) = (agent.parent, agent.call);
+        let duration_ms = self.step.now().since_ms(agent.spawned_at);
+        let report = ChildReport {
+            status: status_of(agent.stopping.as_ref(), &outcome),
+            text: self.state.report(child, &outcome, text),
+            duration_ms,
+        };
+        let (is_final, has_begun) = (outcome.is_final(), agent.has_begun);
+        self.commit(ChildFinished { child, outcome });
+        if !is_final && has_begun {
+            let by = "the agent that asked for it, which has its result".to_owned();
+            self.tell(child, SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
+        }
+        self.end_below(child.agent);
+        if let (Some(parent), Some(started)) = (parent, call)
+            && self.state.agents.get(parent).is_some_and(|parent| parent.is_live())
+        {
+            let parent = self.state.agents.session(parent);
+            self.tell(parent, SessionEvent::ChildDone { started, report });
+        }
+    }
+
+    /// Nobody waits any more for those who work for `agent`.
+    fn end_below(&mut self, agent: AgentNumber) {
+        let outcome = Outcome::Cancelled { by: "the end of the agent that asked for it".to_owned() };
+        for agent in self.state.agents.below(agent) {
+            self.have_stop(agent, &outcome);
+        }
+    }
+
+    /// Has one agent stop; one that never began and shall end is done with.
+    fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
+        let child = self.state.agents.session(agent);
+        let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
+        if one.has_begun {
+            self.tell(child, SessionEvent::Stop { outcome: outcome.clone() });
+        } else if outcome.is_final() {
+            self.finish(child, outcome.clone(), "");
+        }
+    }
+
+    /// Those above an agent that rests can't go on either, once nothing else is left to them.
+    fn tell_of_rest(&mut self, agent: AgentNumber, outcome: &Outcome) {
+        let mut below = agent;
+        while let Some(resting) = self.state.agents.get(below) {
+            let (Some(parent), Some(started)) = (resting.parent, resting.call) else { return };
+            if self.state.agents.get(parent).is_some_and(|parent| parent.is_at_work()) {
+                let to = self.state.agents.session(parent);
+                return self.tell(to, SessionEvent::ChildRests { started, outcome: outcome.clone() });
+            }
+            if !self.state.agents.stands_still(parent) {
+                return;
+            }
+            below = parent;
+        }
+    }
+
+    pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
+        if self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun) {
+            self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
+        }
+    }
+
+    /// Has an agent and all below it stop, or the whole run.
+    pub(super) fn stop(&mut self, agent: Option<AgentNumber>, outcome: Outcome) {
+        let agent = agent.unwrap_or(ROOT);
+        let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
+        let before = if agent == ROOT { &self.state.stopping } else { &one.stopping };
+        // A second wish counts only when it is the harder one.
+        let counts = before.as_ref().is_none_or(|before| !before.is_final() && outcome.is_final());
+        let below = self.state.agents.below(agent);
+        let is_noted = agent != ROOT || (!below.is_empty() && self.state.outcome.is_none());
+        if counts && is_noted && (one.has_begun || outcome.is_final()) {
+            let agent = (agent != ROOT).then(|| self.state.agents.session(agent));
+            self.commit(StopRequested { agent, outcome: outcome.clone() });
+        }
+        self.have_stop(agent, &outcome);
+        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
+    }
+
+    pub(super) fn resume_agent(&mut self, agent: AgentNumber, by: &str) {
+        if self.state.outcome.is_some() || self.state.comes_to_rest() {
+            return;
+        }
+        let mut wanted = self.state.agents.below(agent);
+        wanted.push(agent);
+        for agent in wanted {
+            let rests = self.state.agents.get(agent).and_then(|agent| agent.rests.as_ref());
+            if rests.is_some_and(|outcome| !outcome.is_preempted()) {
+                let child = self.state.agents.session(agent);
+                self.commit(ChildResumed { child, by: by.to_owned() });
+            }
+        }
+    }
+
+    pub(super) fn reprioritize(&mut self, agent: AgentNumber, priority: Priority, by: String) {
+        let known = self.state.agents.get(agent).filter(|agent| agent.is_live());
+        if known.is_some() && self.state.agents.slots.priority(agent) != Some(priority) {
+            let agent = self.state.agents.session(agent);
+            self.commit(Reprioritized { agent, priority, by });
+        }
+    }
+
+    /// An agent has used up its time, or is waited for no longer.
+    pub(super) fn agents_time_passed(&mut self, number: AgentNumber) {
+        let now = self.step.now();
+        let session = self.state.agents.session(number);
+        let Some(agent) = self.state.agents.get(number) else { return };
+        let (below, used) = (self.state.agents.below(number), agent.clock.used(now));
+        let outcome = match (agent.asked_too_long(now), used) {
+            (Some(timeout_ms), _) => {
+                let by = format!("its ask timeout of {} s", timeout_ms / 1_000);
+                Outcome::Cancelled { by }
+            }
+            (None, Some(exhausted)) => Outcome::BudgetExhausted(exhausted),
+            (None, None) => return,
+        };
+        match used.filter(|_| !agent.clock.winds_down && !outcome.is_final()) {
+            Some(exhausted) => self.note_exhausted(session, exhausted),
+            None => self.commit(StopRequested { agent: Some(session), outcome: outcome.clone() }),
+        }
+        self.have_stop(number, &outcome);
+        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
+    }
+
+    fn note_exhausted(&mut self, session: SessionId, exhausted: Exhausted) {
+        self.commit(provost_event::BudgetExhausted { session, of: Some(session), exhausted });
+    }
+}
+
+impl super::RunState {
+    /// Whether whoever asked for an agent gets a rest like this as its result: nobody else would see to it.
+    fn is_reported(&self, agent: &super::agents::Agent, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::BudgetExhausted(exhausted) => {
+                // The run as a whole is at its limit, and goes on with all its agents when it gets more.
+                let is_runs = match exhausted.dimension {
+                    Dimension::Turns => false,
+                    Dimension::Tokens | Dimension::Money => agent.run_is_exhausted,
+                    Dimension::WallTime => self.clock.winds_down,
+                };
+                !is_runs
+            }
+            Outcome::Blocked { .. } => true,
+            Outcome::Paused { why } => match why {
+                PauseReason::Circles { .. } | PauseReason::ToolFailures { .. } => true,
+                PauseReason::Asked { .. }
+                | PauseReason::CrashLoop { .. }
+                | PauseReason::Hook { .. }
+                | PauseReason::Approval { .. }
+                | PauseReason::Preempted { .. } => false,
+            },
+            Outcome::Completed { .. }
+            | Outcome::Aborted { .. }
+            | Outcome::Cancelled { .. }
+            | Outcome::Failed { .. } => true,
+        }
+    }
+
+    /// What whoever asked for an agent gets to see of it.
+    fn report(&self, child: SessionId, outcome: &Outcome, text: &str) -> String {
+        let said = if text.trim().is_empty() { "(It said nothing.)" } else { text.trim() };
+        let name = self.agents.get(child.agent).map(|agent| agent.name.clone()).unwrap_or_default();
+        let turns = self.ledger.own_turns(child.agent);
+        let (tokens, cost) =
+            self.ledger.spent(child.agent).map_or_else(Default::default, |spent| (spent.tokens, spent.cost));
+        format!(
+            "{said}\n\n[agent {child} ({name}): {outcome}; turns: {turns}, tokens: {tokens}, cost: {cost}]"
+        )
+    }
+
+    fn no_slot(&self, priority: Priority) -> String {
+        let (held, slots) = (self.agents.slots.held(), self.spawn_budget().slots());
+        format!(
+            "Not started: {held} of {slots} agents are at work (spawn.max_agents), and none of them makes way for one \
+             of priority {priority}. Do this part yourself, or ask again when other agents are done."
+        )
+    }
+
+    /// The first entry of an agent that begins.
+    fn opening(&self, agent: AgentNumber) -> Option<SessionStarted> {
+        let one = self.agents.get(agent)?;
+        let Brief { goal, .. } = one.brief.as_ref()?;
+        Some(SessionStarted {
+            goal: goal.clone(),
+            images: Vec::new(),
+            policy: self.policy_of(agent)?,
+            parent: one.parent.map(|parent| self.agents.session(parent)),
+            depth: one.depth,
+        })
+    }
+}
+
+/// How a call for another agent counts.
+const fn status_of(stopping: Option<&Outcome>, outcome: &Outcome) -> ToolStatus {
+    match (stopping, outcome) {
+        (_, Outcome::Completed { .. }) => ToolStatus::Ok,
+        (_, Outcome::Cancelled { .. }) => ToolStatus::Cancelled,
+        _ => ToolStatus::Error,
+    }
+}

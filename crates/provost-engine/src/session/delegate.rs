@@ -1,0 +1,183 @@
+//! Calls that have another agent work, and making way for one. The run starts the other agent and says what came of it;
+//! the session only waits.
+
+use provost_event::{
+    CallId, ChildRested, Outcome, PauseReason, ResumeCause, Resumed, Seq, SessionId, Timestamp, ToolStatus,
+    YieldRequested,
+};
+
+use super::{Deciding, Phase, SessionState, Stage};
+use crate::event::ToolResult;
+use crate::{ChildReport, Effect, RunEvent};
+
+impl Deciding<'_> {
+    /// Asks the run for an agent; the entry just committed names the call.
+    pub(super) fn delegate(&mut self, tool: String, input: provost_event::Json) {
+        let (parent, call) = (self.state.session, self.state.head);
+        self.tell_run(RunEvent::Spawn { parent, call, tool, input });
+    }
+
+    /// The other agent is done, or there is none. Also a session that rests takes this in: nobody says it again.
+    pub(super) fn child_done(&mut self, started: Seq, report: ChildReport) {
+        let Some(call) = self.state.delegated_by(started).cloned() else { return };
+        let limit = self.state.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
+        let output = cut(report.text, limit.min(self.state.output_share()));
+        let ChildReport { status, duration_ms, .. } = report;
+        self.finish(
+            call,
+            ToolResult { status, output, images: Vec::new(), whole: None, duration_ms, memory: None },
+        );
+        if self.state.outcome.is_none() {
+            self.advance_calls();
+        }
+    }
+
+    /// The other agent waits for somebody: so does this one, once nothing else is left to it.
+    pub(super) fn child_rests(&mut self, started: Seq, outcome: Outcome) {
+        if self.state.outcome.is_some() || self.state.delegated_by(started).is_none() {
+            return;
+        }
+        self.commit(ChildRested { started, outcome });
+        self.advance_calls();
+    }
+
+    /// Makes way at the next check. Until `due` a model call in flight may still come to its end.
+    pub(super) fn make_way(&mut self, to: Option<SessionId>, due: Timestamp) {
+        if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
+            return;
+        }
+        self.commit(YieldRequested { to, due });
+        self.open(Effect::Timer { due });
+        match self.state.phase {
+            Phase::Ready | Phase::Between => self.next_call(),
+            Phase::Waiting(_) => self.make_way_now(),
+            Phase::Acting => self.advance_calls(),
+            Phase::New
+            | Phase::Preparing(_)
+            | Phase::Thinking(_)
+            | Phase::Compacting(_)
+            | Phase::Wishing(_) => {}
+        }
+    }
+
+    /// The time for making way is over: a model call can be made again, a tool call can't.
+    pub(super) fn grace_is_over(&mut self) {
+        if let Phase::Thinking(call) = self.state.phase {
+            self.step.abort(call);
+        }
+    }
+
+    /// At a check: rests if somebody is to be made way for. Returns whether it does.
+    pub(super) fn made_way(&mut self) -> bool {
+        let yields = self.state.yielding.is_some() && self.state.stopping.is_none();
+        if yields {
+            self.make_way_now();
+        }
+        yields
+    }
+
+    fn make_way_now(&mut self) {
+        let Some((_, by)) = self.state.yielding else { return };
+        // Nothing of it is asked of hooks: the session goes on by itself.
+        self.come_to_rest(Outcome::Paused { why: PauseReason::Preempted { by } });
+    }
+
+    /// Rests in the middle of its calls, if none of them can come further without somebody else: they keep their
+    /// place. Returns whether it does.
+    pub(super) fn rest_amid_calls(&mut self) -> bool {
+        let state = &self.state;
+        let stands_still = state.running().next().is_none() && state.questions.is_empty();
+        if state.stopping.is_some()
+            || !stands_still
+            || state.calls.iter().all(|call| call.stage == Stage::Done)
+        {
+            return false;
+        }
+        if state.yielding.is_some() {
+            return self.made_way();
+        }
+        let open = || state.calls.iter().filter(|call| !call.stage.has_result());
+        let Some(outcome) = state.child_rests.clone() else { return false };
+        if !open().all(|call| matches!(call.stage, Stage::Delegated { rests: true, .. })) {
+            return false;
+        }
+        self.rest(outcome);
+        true
+    }
+
+    pub(super) fn slot_is_free(&mut self) {
+        if self.state.outcome.as_ref().is_some_and(Outcome::is_preempted) {
+            self.go_on(ResumeCause::SlotFree, None);
+        }
+    }
+
+    pub(super) fn go_on(&mut self, cause: ResumeCause, turns_max: Option<u32>) {
+        self.commit(Resumed { cause, budget: provost_event::Budget::default(), turns_max });
+        self.time_approvals();
+        let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
+        questions.into_iter().for_each(|seq| self.open_question(seq));
+        match self.state.phase {
+            Phase::Wishing(_) => self.wish_to_stop(),
+            Phase::Ready => self.next_call(),
+            Phase::Acting => self.advance_calls(),
+            Phase::New
+            | Phase::Between
+            | Phase::Thinking(_)
+            | Phase::Waiting(_)
+            | Phase::Preparing(_)
+            | Phase::Compacting(_) => {}
+        }
+    }
+
+    /// Gives each call that another agent works for a result that says that it is stopped: the run stops that agent.
+    pub(super) fn cut_delegated(&mut self) {
+        let is_delegated = |stage: Stage| matches!(stage, Stage::Delegated { .. });
+        let open =
+            self.state.calls.iter().filter(|call| is_delegated(call.stage)).cloned().collect::<Vec<_>>();
+        for call in open {
+            // No hook is asked about what nobody did.
+            let call = super::Call { stage: Stage::Pending, ..call };
+            let text = "The agent was stopped, and with it the one that worked for it.";
+            self.finish(call, ToolResult::without_run(ToolStatus::Cancelled, text));
+        }
+    }
+}
+
+impl SessionState {
+    pub(super) fn delegated(&mut self, id: &CallId, started: Seq) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
+            call.stage = Stage::Delegated { started, rests: false };
+        }
+    }
+
+    pub(super) fn is_delegated(&self, id: &CallId) -> bool {
+        self.call(id).is_some_and(|call| matches!(call.stage, Stage::Delegated { .. }))
+    }
+
+    fn delegated_by(&self, entry: Seq) -> Option<&super::Call> {
+        let is_by = |stage: Stage| matches!(stage, Stage::Delegated { started, .. } if started == entry);
+        self.calls.iter().find(|call| is_by(call.stage))
+    }
+
+    pub(super) fn child_rested(&mut self, rested: &ChildRested) {
+        self.child_rests = Some(rested.outcome.clone());
+        for call in &mut self.calls {
+            if let Stage::Delegated { started, rests } = &mut call.stage
+                && *started == rested.started
+            {
+                *rests = true;
+            }
+        }
+    }
+}
+
+/// The beginning of a text that is too long, with a note that says so.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    let whole = text.len();
+    text.truncate(text.floor_char_boundary(bytes_max));
+    text.push_str(&format!("\n[cut: {whole} bytes in all; the rest is in that agent's log]"));
+    text
+}
