@@ -11,6 +11,7 @@
 mod actor;
 mod event;
 mod permission;
+mod retry;
 mod run;
 mod session;
 mod snapshot;
@@ -23,7 +24,11 @@ pub use event::{
     Answer, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult, ToolResult,
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, names_of, narrowest_pattern};
-pub use run::{Acquired, AgentNumber, LAST_WORDS_TOKENS, Ledger, RunState, SlotMove, SpawnTracker};
+pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};
+pub use run::{
+    Acquired, AgentNumber, ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SlotMove,
+    SpawnTracker, Then,
+};
 pub use session::{PendingApproval, SessionState, Standing};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,

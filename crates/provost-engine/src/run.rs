@@ -11,8 +11,8 @@ use provost_event::{
 
 use serde::{Deserialize, Serialize};
 
-pub use ledger::{LAST_WORDS_TOKENS, Ledger};
-pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker};
+pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal};
+pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
@@ -334,7 +334,7 @@ impl Deciding<'_> {
                 let deadline = self.state.timer_at();
                 self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
             }
-            Err(exhausted) => {
+            Err(Refusal { exhausted, .. }) => {
                 if request.purpose == Purpose::Turn {
                     self.commit(BudgetExhausted { session, exhausted });
                 }

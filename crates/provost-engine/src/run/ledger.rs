@@ -1,30 +1,44 @@
-//! What a run has spent and set aside, and what that leaves of its budget.
+//! What a run and each of its agents have spent and set aside, and what that leaves of their budgets.
+
+mod tracker;
 
 use std::collections::BTreeMap;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetReserved, Dimension, Exhausted, MicroDollars, Price, SessionId, Usage,
+    Budget, BudgetCharged, BudgetReserved, Exhausted, MicroDollars, Price, SessionId, Usage,
 };
-
 use serde::{Deserialize, Serialize};
 
+pub use tracker::ExecutionTracker;
+
+use super::AgentNumber;
 use crate::ReserveRequest;
 
-/// An answer shorter than this isn't worth a call: the budget counts as used up instead.
-const USEFUL_OUTPUT_TOKENS: u64 = 256;
 /// Tokens that are kept back for an agent's last words at a limit, besides what the conversation takes.
 pub const LAST_WORDS_TOKENS: u32 = 512;
 
-/// What a run has spent and set aside.
+/// What a run and each of its agents have spent and set aside. A call counts for its agent, for every agent above that
+/// and for the run; to note one takes time by how deep the agent is, however many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Tokens charged.
     pub tokens: u64,
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
-    turns: BTreeMap<u32, u32>,
-    /// By agent and call.
-    reserved: BTreeMap<u32, BTreeMap<u32, Reservation>>,
+    run: ExecutionTracker,
+    agents: BTreeMap<AgentNumber, Account>,
+}
+
+/// One agent's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Account {
+    parent: Option<AgentNumber>,
+    budget: Budget,
+    /// With what those below it took.
+    spent: ExecutionTracker,
+    own_turns: u32,
+    /// By call.
+    reserved: BTreeMap<u32, Reservation>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,84 +48,114 @@ struct Reservation {
     output_tokens_max: u32,
 }
 
+/// A call that doesn't fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// The limit that leaves no useful answer.
+    pub exhausted: Exhausted,
+    /// Whose: the agent's own or one's above it; `None` is the run's.
+    pub by: Option<AgentNumber>,
+}
+
 impl Ledger {
     /// Turns of all agents.
     #[must_use]
-    pub fn turns(&self) -> u32 {
-        self.turns.values().fold(0, |sum, turns| sum.saturating_add(*turns))
+    pub const fn turns(&self) -> u32 {
+        self.run.turns
     }
 
-    fn reserved_tokens(&self) -> u64 {
-        self.reservations().map(|r| r.tokens).fold(0, u64::saturating_add)
+    /// What the run has spent and set aside.
+    #[must_use]
+    pub const fn run(&self) -> &ExecutionTracker {
+        &self.run
     }
 
-    fn reserved_cost(&self) -> MicroDollars {
-        self.reservations().fold(MicroDollars(0), |sum, r| sum + r.cost)
+    /// What an agent and all below it have spent and set aside; absent for one that was never heard of.
+    #[must_use]
+    pub fn spent(&self, agent: AgentNumber) -> Option<&ExecutionTracker> {
+        self.agents.get(&agent).map(|account| &account.spent)
     }
 
-    fn reservations(&self) -> impl Iterator<Item = &Reservation> {
-        self.reserved.values().flat_map(BTreeMap::values)
+    /// Turns that an agent took itself.
+    #[must_use]
+    pub fn own_turns(&self, agent: AgentNumber) -> u32 {
+        self.agents.get(&agent).map_or(0, |account| account.own_turns)
     }
 
-    pub(super) fn reserve(&mut self, entry: &BudgetReserved) {
+    /// Takes in an agent with what it and all below it may spend together. What it takes counts for its parent as well.
+    /// An agent that is known already keeps its parent and gets the budget. One that nobody takes in before its first
+    /// call has no parent and no budget of its own.
+    pub fn admit(&mut self, agent: AgentNumber, parent: Option<AgentNumber>, budget: Budget) {
+        // Agents come after those above them, so that no chain ever closes.
+        if let Some(parent) = parent {
+            self.agents.entry(parent).or_default();
+        }
+        self.agents.entry(agent).or_insert_with(|| Account { parent, ..Account::default() }).budget = budget;
+    }
+
+    /// Notes what is set aside for a call, in place of what already was.
+    pub fn reserve(&mut self, entry: &BudgetReserved) {
+        let (agent, call) = (entry.session.agent, entry.call);
         let reservation = Reservation {
             tokens: entry.tokens,
             cost: entry.cost,
             output_tokens_max: entry.output_tokens_max,
         };
-        self.reserved.entry(entry.session.agent).or_default().insert(entry.call, reservation);
+        self.give_back(agent, call);
+        self.agents.entry(agent).or_default().reserved.insert(call, reservation);
+        self.each_up_from(agent, |spent| spent.set_aside(entry.tokens, entry.cost));
     }
 
-    pub(super) fn charge(&mut self, entry: &BudgetCharged) {
-        if let Some(calls) = self.reserved.get_mut(&entry.session.agent) {
-            calls.remove(&entry.call);
+    /// Notes what a call took, and gives back what was set aside for it, if anything was.
+    pub fn charge(&mut self, entry: &BudgetCharged) {
+        let agent = entry.session.agent;
+        self.give_back(agent, entry.call);
+        let account = self.agents.entry(agent).or_default();
+        let turns = entry.turn.saturating_sub(account.own_turns);
+        account.own_turns = account.own_turns.max(entry.turn);
+        let (tokens, cost) = (entry.usage.total(), entry.cost.unwrap_or_default());
+        self.each_up_from(agent, |spent| spent.charge(tokens, cost, turns));
+        (self.tokens, self.cost) = (self.run.tokens, self.run.cost);
+    }
+
+    fn give_back(&mut self, agent: AgentNumber, call: u32) {
+        let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call));
+        if let Some(Reservation { tokens, cost, .. }) = reserved {
+            self.each_up_from(agent, |spent| spent.give_back(tokens, cost));
         }
-        self.tokens = self.tokens.saturating_add(entry.usage.total());
-        self.cost += entry.cost.unwrap_or_default();
-        let turns = self.turns.entry(entry.session.agent).or_default();
-        *turns = (*turns).max(entry.turn);
+    }
+
+    /// The agent's numbers, those of all above it, and the run's.
+    fn each_up_from(&mut self, agent: AgentNumber, change: impl Fn(&mut ExecutionTracker)) {
+        let mut next = Some(agent);
+        while let Some(account) = next.and_then(|agent| self.agents.get_mut(&agent)) {
+            change(&mut account.spent);
+            next = account.parent;
+        }
+        change(&mut self.run);
     }
 
     /// The output cap that is set aside for a session's call, if any is.
-    pub(super) fn reserved_output(&self, session: SessionId, call: u32) -> Option<u32> {
-        Some(self.reserved.get(&session.agent)?.get(&call)?.output_tokens_max)
+    #[must_use]
+    pub fn reserved_output(&self, session: SessionId, call: u32) -> Option<u32> {
+        Some(self.agents.get(&session.agent)?.reserved.get(&call)?.output_tokens_max)
     }
 
-    /// The output cap that fits what is left of every limit of `budget`.
+    /// The output cap that fits what is left of every limit: the agent's own, those of the agents above it, and the
+    /// run's.
     ///
     /// # Errors
-    /// The limit that leaves no useful one.
-    pub(super) fn fitting_output(&self, budget: Budget, request: &ReserveRequest) -> Result<u32, Exhausted> {
-        let wanted = u64::from(request.output_tokens_max);
-        let floor = wanted.min(USEFUL_OUTPUT_TOKENS);
-        let mut output = wanted;
-        if let Some(limit) = budget.tokens {
-            let taken =
-                self.tokens.saturating_add(self.reserved_tokens()).saturating_add(request.input_tokens);
-            let left = limit.saturating_sub(taken);
-            // Last words need what this call was asked, what it answers, and room for themselves.
-            let last_words = request.input_tokens.saturating_add(u64::from(LAST_WORDS_TOKENS));
-            let fits = if request.keeps_back { left.saturating_sub(last_words) / 2 } else { left };
-            output = output.min(fits);
-            if output < floor {
-                return Err(Exhausted { dimension: Dimension::Tokens, used: self.tokens, limit });
-            }
+    /// The first limit, in that order, that leaves no useful cap.
+    pub fn fitting_output(&self, run_budget: Budget, request: &ReserveRequest) -> Result<u32, Refusal> {
+        let mut output = u64::from(request.output_tokens_max);
+        let mut next = Some(request.session.agent);
+        while let Some((by, account)) = next.and_then(|by| Some((by, self.agents.get(&by)?))) {
+            let fits = account.spent.fitting_output(account.budget, request);
+            output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: Some(by) })?);
+            next = account.parent;
         }
-        if let (Some(limit), Some(price)) = (budget.money, request.price) {
-            let price = price.for_prompt(request.input_tokens);
-            let taken = self.cost + self.reserved_cost() + worst_cost(request, 0);
-            let left = limit.saturating_sub(taken);
-            let last_words = worst_cost(request, LAST_WORDS_TOKENS);
-            let fits = if request.keeps_back {
-                price.output_tokens_for(left.saturating_sub(last_words)) / 2
-            } else {
-                price.output_tokens_for(left)
-            };
-            output = output.min(fits);
-            if output < floor {
-                return Err(Exhausted { dimension: Dimension::Money, used: self.cost.0, limit: limit.0 });
-            }
-        }
+        let fits = self.run.fitting_output(run_budget, request);
+        output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None })?);
         Ok(u32::try_from(output).unwrap_or(u32::MAX))
     }
 }

@@ -1,45 +1,35 @@
 //! Who of a run's agents may work: how many at a time, and who makes way for whom.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+mod seats;
 
 use provost_event::{Priority, SpawnBudget};
 use serde::{Deserialize, Serialize};
 
-/// An agent's number within its run; the root is 0.
+use seats::{Agent, Seat, Seats};
+
+/// An agent's number within its run; the root, where there is one, is 0.
 pub type AgentNumber = u32;
 
-/// The root, whose slot is never lost.
 const ROOT: AgentNumber = 0;
-
-/// How an agent stands with the slots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Seat {
-    /// It holds a slot.
-    Working,
-    /// It holds a slot, and gives it up as soon as it can: it was asked to make way. `first`: it has risen since.
-    Leaving { first: bool },
-    /// It holds none and wants one. `since` orders those who want one; whoever is `first` comes before all others.
-    Waiting { since: u64, first: bool, has_worked: bool },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Agent {
-    priority: Priority,
-    /// Orders agents by when they came; the youngest makes way first.
-    came: u64,
-    seat: Seat,
-}
 
 /// What an agent that asks for a slot is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acquired {
     /// It has one.
     Granted,
-    /// It gets one when this agent has left.
+    /// It is in the line, and this agent leaves a slot.
     After(AgentNumber),
     /// There is none for it, and nobody makes way.
     Exhausted,
+}
+
+/// What an agent that has given up its slot wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// A slot, as soon as it is its turn.
+    Waits,
+    /// None until it is woken: it waits for its children, or for a person.
+    Sleeps,
 }
 
 /// What follows from a change.
@@ -53,146 +43,179 @@ pub enum SlotMove {
     GoOn(AgentNumber),
 }
 
-/// The slots of a run. Slots held never exceed the budget's `max_agents`; an agent that waits holds none, and nobody
-/// waits while one is free.
+/// The slots of a run. Slots held never exceed the budget's `max_agents`; an agent that waits or sleeps holds none, and
+/// nobody waits while one is free. A call takes logarithmic time in the number of agents; one in which several get a
+/// slot takes that for each of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnTracker {
     budget: SpawnBudget,
-    agents: BTreeMap<AgentNumber, Agent>,
+    /// The root's priority. It isn't among the seats, since nothing moves it.
+    root: Option<Priority>,
+    seats: Seats,
     /// Counts what happened, to tell what was earlier.
     events: u64,
 }
 
 impl SpawnTracker {
-    /// The slots of a run whose root works with `priority`; it holds the first one.
+    /// The slots of a run whose root works with this priority and holds the first slot for ever; `None` is a run without
+    /// a root, in which no agent is special.
     #[must_use]
-    pub fn new(budget: SpawnBudget, priority: Priority) -> Self {
-        let root = Agent { priority, came: 0, seat: Seat::Working };
-        Self { budget, agents: BTreeMap::from([(ROOT, root)]), events: 0 }
+    pub fn new(budget: SpawnBudget, root: Option<Priority>) -> Self {
+        Self { budget, root, seats: Seats::default(), events: 0 }
     }
 
     /// Slots that are held.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.agents.values().filter(|agent| agent.seat.holds_slot()).count()
+        self.seats.held() + usize::from(self.root.is_some())
     }
 
-    /// Whether the agent shall do nothing more for now: it makes way, or has. One that is unknown is not paused.
+    /// Whether the agent shall do nothing more for now: it makes way, or it has worked and holds no slot. One that is
+    /// unknown or has yet to begin is not paused.
     #[must_use]
     pub fn is_paused(&self, agent: AgentNumber) -> bool {
-        let is_paused = |agent: &Agent| match agent.seat {
-            Seat::Working => false,
-            Seat::Leaving { .. } => true,
-            Seat::Waiting { has_worked, .. } => has_worked,
-        };
-        self.agents.get(&agent).is_some_and(is_paused)
+        self.seats.get(agent).is_some_and(Agent::is_paused)
     }
 
-    /// A slot for a new agent. With none free, an agent above [`Priority::Normal`] gets that of the one with the lowest
-    /// priority strictly below its own, of several the youngest; never the root's, nor one of `spared` (those that
-    /// wait for the new one). An agent that is known already keeps what it has.
-    pub fn acquire(&mut self, agent: AgentNumber, priority: Priority, spared: &[AgentNumber]) -> Acquired {
-        if let Some(known) = self.agents.get(&agent) {
-            return if known.seat.holds_slot() { Acquired::Granted } else { Acquired::Exhausted };
-        }
-        if self.held() < self.budget.slots() {
-            self.come(agent, priority, |_| Seat::Working);
+    /// The agent's priority, from its call for a slot until its release.
+    #[must_use]
+    pub fn priority(&self, agent: AgentNumber) -> Option<Priority> {
+        self.root.filter(|_| agent == ROOT).or_else(|| self.seats.get(agent).map(|agent| agent.priority))
+    }
+
+    /// What a new agent of this priority would be told by [`acquire`](Self::acquire).
+    pub fn would_acquire(&self, priority: Priority, spared: impl Fn(AgentNumber) -> bool) -> Acquired {
+        if self.has_room() {
             return Acquired::Granted;
         }
-        let may_preempt = priority > Priority::Normal && self.budget.allow_preempt;
-        let Some(victim) = self.victim(priority, spared).filter(|_| may_preempt) else {
+        if priority <= Priority::Normal || !self.budget.allow_preempt {
             return Acquired::Exhausted;
-        };
-        self.seat(victim, Seat::Leaving { first: false });
-        self.come(agent, priority, |since| Seat::Waiting { since, first: false, has_worked: false });
-        Acquired::After(victim)
+        }
+        let victim = self.seats.working_below(priority).find(|agent| !spared(*agent));
+        victim.map_or(Acquired::Exhausted, Acquired::After)
     }
 
-    /// An agent that was asked to make way has done so. Nothing happens if it wasn't.
-    pub fn left(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
-        if let Some(Seat::Leaving { first }) = self.agents.get(&agent).map(|agent| agent.seat) {
-            let since = self.next_event();
-            self.seat(agent, Seat::Waiting { since, first, has_worked: true });
+    /// A slot for a new agent. With none free, one above [`Priority::Normal`] joins the line, and the agent with the
+    /// lowest priority strictly below its own makes way, of several the youngest; never the root, nor one that is
+    /// `spared` (those that wait for the new one). An agent that is known already keeps what it has.
+    pub fn acquire(
+        &mut self,
+        agent: AgentNumber,
+        priority: Priority,
+        spared: impl Fn(AgentNumber) -> bool,
+    ) -> Acquired {
+        if self.is_root(agent) {
+            return Acquired::Granted;
         }
+        if let Some(known) = self.seats.get(agent) {
+            return if known.seat.holds_slot() { Acquired::Granted } else { Acquired::Exhausted };
+        }
+        let acquired = self.would_acquire(priority, spared);
+        match acquired {
+            Acquired::Granted => self.come(agent, priority, |_| Seat::Working),
+            Acquired::After(victim) => {
+                self.change(victim, |victim| victim.seat = Seat::Leaving);
+                self.come(agent, priority, |since| Seat::Waiting { since });
+            }
+            Acquired::Exhausted => {}
+        }
+        acquired
+    }
+
+    /// A new agent joins the line, however long it gets, and nobody makes way for it. Nothing happens to one that is
+    /// known already.
+    pub fn wait(&mut self, agent: AgentNumber, priority: Priority) -> Vec<SlotMove> {
+        if !self.is_root(agent) && self.seats.get(agent).is_none() {
+            self.come(agent, priority, |since| Seat::Waiting { since });
+        }
+        self.fill()
+    }
+
+    /// An agent has given up its slot: it was asked to, or rests by itself. One that waits already may go to sleep. The
+    /// root keeps its slot.
+    pub fn left(&mut self, agent: AgentNumber, then: Then) -> Vec<SlotMove> {
+        let since = self.next_event();
+        self.change(agent, |agent| match then {
+            Then::Sleeps => agent.seat = Seat::Sleeping,
+            Then::Waits if agent.seat.holds_slot() => agent.seat = Seat::Waiting { since },
+            Then::Waits => {}
+        });
+        self.fill()
+    }
+
+    /// An agent that sleeps joins the line. Nothing happens to others.
+    pub fn wake(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
+        let since = self.next_event();
+        self.change(agent, |agent| {
+            if agent.seat == Seat::Sleeping {
+                agent.seat = Seat::Waiting { since };
+            }
+        });
         self.fill()
     }
 
     /// The agent is done and gives back its slot, if it holds one. The root's is never lost.
     pub fn release(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
-        if agent != ROOT {
-            self.agents.remove(&agent);
-        }
+        self.seats.remove(agent);
         self.fill()
     }
 
-    /// Gives an agent another priority. One that falls below [`Priority::Normal`] while all slots are held and somebody
-    /// waits makes way; a paused one that rises to it or above is first in the line.
-    pub fn reprioritize(&mut self, agent: AgentNumber, priority: Priority) -> Option<SlotMove> {
-        let somebody_waits = self.agents.values().any(|agent| matches!(agent.seat, Seat::Waiting { .. }));
-        let Some(known) = self.agents.get_mut(&agent) else { return None };
-        let rises = priority > known.priority && priority >= Priority::Normal;
-        known.priority = priority;
-        match &mut known.seat {
-            Seat::Leaving { first } | Seat::Waiting { first, has_worked: true, .. } => {
-                *first = *first || rises
-            }
-            Seat::Working if agent != ROOT && priority < Priority::Normal && somebody_waits => {
-                known.seat = Seat::Leaving { first: false };
-                return Some(SlotMove::Leave(agent));
-            }
-            Seat::Working | Seat::Waiting { .. } => {}
+    /// Gives an agent another priority. One that falls, to below [`Priority::Normal`], while somebody waits makes way; a
+    /// paused one that rises, to that or above, is first in the line, as soon as it wants a slot and until it falls below
+    /// again.
+    pub fn reprioritize(&mut self, agent: AgentNumber, priority: Priority) -> Vec<SlotMove> {
+        if self.is_root(agent) {
+            self.root = Some(priority);
+            return Vec::new();
         }
-        None
+        let Some(mut known) = self.seats.get(agent) else { return Vec::new() };
+        let (rises, falls) = (priority > known.priority, priority < known.priority);
+        let is_low = priority < Priority::Normal;
+        let leaves = falls && is_low && known.seat == Seat::Working && self.seats.somebody_waits();
+        known.is_first = !is_low && (known.is_first || (rises && known.is_paused()));
+        known.priority = priority;
+        if leaves {
+            known.seat = Seat::Leaving;
+        }
+        self.seats.put(agent, known);
+        if leaves { vec![SlotMove::Leave(agent)] } else { Vec::new() }
     }
 
-    fn next_event(&mut self) -> u64 {
+    fn is_root(&self, agent: AgentNumber) -> bool {
+        agent == ROOT && self.root.is_some()
+    }
+
+    fn has_room(&self) -> bool {
+        self.held() < self.budget.slots()
+    }
+
+    const fn next_event(&mut self) -> u64 {
         self.events = self.events.saturating_add(1);
         self.events
     }
 
-    fn come(&mut self, agent: AgentNumber, priority: Priority, seat: impl FnOnce(u64) -> Seat) {
+    fn come(&mut self, number: AgentNumber, priority: Priority, seat: impl FnOnce(u64) -> Seat) {
         let came = self.next_event();
-        self.agents.insert(agent, Agent { priority, came, seat: seat(came) });
+        let seat = seat(came);
+        let has_worked = seat == Seat::Working;
+        self.seats.put(number, Agent { priority, came, seat, has_worked, is_first: false });
     }
 
-    fn seat(&mut self, agent: AgentNumber, seat: Seat) {
-        if let Some(agent) = self.agents.get_mut(&agent) {
-            agent.seat = seat;
+    fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
+        if let Some(mut agent) = self.seats.get(number) {
+            change(&mut agent);
+            self.seats.put(number, agent);
         }
-    }
-
-    /// Who makes way for an agent of this priority.
-    fn victim(&self, newcomer: Priority, spared: &[AgentNumber]) -> Option<AgentNumber> {
-        let may_leave = |(number, agent): &(&AgentNumber, &Agent)| {
-            agent.seat == Seat::Working
-                && agent.priority < newcomer
-                && **number != ROOT
-                && !spared.contains(number)
-        };
-        let candidates = self.agents.iter().filter(may_leave);
-        candidates.min_by_key(|(_, agent)| (agent.priority, Reverse(agent.came))).map(|(number, _)| *number)
     }
 
     /// Gives free slots to those who wait.
     fn fill(&mut self) -> Vec<SlotMove> {
-        let mut turns = Vec::new();
-        while self.held() < self.budget.slots() {
-            let waiting = self.agents.iter().filter_map(|(number, agent)| match agent.seat {
-                Seat::Waiting { since, first, has_worked } => {
-                    Some(((first, agent.priority, Reverse(since)), *number, has_worked))
-                }
-                Seat::Working | Seat::Leaving { .. } => None,
-            });
-            let Some((_, next, has_worked)) = waiting.max_by_key(|(rank, ..)| *rank) else { break };
-            self.seat(next, Seat::Working);
-            turns.push(if has_worked { SlotMove::GoOn(next) } else { SlotMove::Begin(next) });
+        let mut moves = Vec::new();
+        while self.has_room() {
+            let Some((next, agent)) = self.seats.next_in_line() else { break };
+            moves.push(if agent.has_worked { SlotMove::GoOn(next) } else { SlotMove::Begin(next) });
+            self.seats.put(next, Agent { seat: Seat::Working, has_worked: true, is_first: false, ..agent });
         }
-        turns
-    }
-}
-
-impl Seat {
-    const fn holds_slot(self) -> bool {
-        matches!(self, Self::Working | Self::Leaving { .. })
+        moves
     }
 }

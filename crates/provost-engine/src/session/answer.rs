@@ -10,11 +10,7 @@ use provost_event::{
 use super::{Deciding, Phase};
 use crate::Effect;
 use crate::event::Answer;
-
-/// The ceiling of the first wait between attempts; it doubles with each.
-const BACKOFF_FIRST_MS: u64 = 500;
-/// The highest ceiling.
-const BACKOFF_MAX_MS: u64 = 30_000;
+use crate::retry::retry_delay_ms;
 
 impl Deciding<'_> {
     pub(super) fn answered(&mut self, seq: Seq, answer: Answer) {
@@ -142,12 +138,9 @@ impl Deciding<'_> {
         self.rest(Outcome::Failed { class: failure.class, message });
     }
 
-    /// Exponential with full jitter, or what the provider asks for. A provider that asks for more time than
-    /// the run has left ends it now.
+    /// A provider that asks for more time than the run has left ends it now.
     fn back_off(&mut self, failure: ModelFailure, attempts: u32) {
-        let ceiling =
-            BACKOFF_FIRST_MS.saturating_mul(1_u64 << attempts.saturating_sub(1).min(16)).min(BACKOFF_MAX_MS);
-        let delay_ms = failure.retry_after_ms.unwrap_or(self.entropy % (ceiling + 1)).max(1);
+        let delay_ms = retry_delay_ms(attempts, failure.retry_after_ms, self.entropy);
         let due = self.step.now().plus_ms(delay_ms);
         if self.state.deadline.is_some_and(|deadline| due > deadline) {
             let note =

@@ -1,36 +1,50 @@
 //! Slots: random requests against a model so plain that it can be read.
 
 use proptest::prelude::*;
-use provost_engine::{Acquired, SlotMove, SpawnTracker};
+use proptest::test_runner::{TestCaseError, TestRunner};
+use provost_engine::{Acquired, SlotMove, SpawnTracker, Then};
 use provost_event::{Priority, SpawnBudget};
 
 const PRIORITIES: [Priority; 5] =
     [Priority::Background, Priority::Low, Priority::Normal, Priority::High, Priority::Critical];
 
+/// Agents are named by their place among those that are there; one past the end is a stranger.
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    Acquire(usize, bool),
-    Left(usize),
+    Acquire(Priority, bool),
+    Wait(Priority),
+    /// One that is there asks once more.
+    AcquireAgain(usize),
+    WaitAgain(usize),
+    Left(usize, Then),
+    Wake(usize),
     Release(usize),
-    Reprioritize(usize, usize),
+    Reprioritize(usize, Priority),
 }
 
 fn op() -> impl Strategy<Value = Op> {
+    let agent = || 0..12_usize;
+    let priority = || proptest::sample::select(&PRIORITIES[..]);
+    let then = proptest::sample::select(vec![Then::Waits, Then::Sleeps]);
     prop_oneof![
-        5 => (0..5_usize, any::<bool>()).prop_map(|(p, spares)| Op::Acquire(p, spares)),
-        3 => (0..12_usize).prop_map(Op::Left),
-        3 => (0..12_usize).prop_map(Op::Release),
-        2 => (0..12_usize, 0..5_usize).prop_map(|(a, p)| Op::Reprioritize(a, p)),
+        8 => (priority(), any::<bool>()).prop_map(|(p, spares)| Op::Acquire(p, spares)),
+        3 => priority().prop_map(Op::Wait),
+        1 => agent().prop_map(Op::AcquireAgain),
+        1 => agent().prop_map(Op::WaitAgain),
+        6 => (agent(), then).prop_map(|(a, then)| Op::Left(a, then)),
+        4 => agent().prop_map(Op::Wake),
+        4 => agent().prop_map(Op::Release),
+        5 => (agent(), priority()).prop_map(|(a, p)| Op::Reprioritize(a, p)),
     ]
 }
 
-/// An agent in a list: the order of the list is that in which they came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum At {
     Work,
     Leaving,
     /// In the line since.
     Line(usize),
+    Sleep,
 }
 
 #[derive(Debug, Clone)]
@@ -42,151 +56,300 @@ struct One {
     has_worked: bool,
 }
 
-/// The rules as a list that is searched from one end to the other.
+impl One {
+    fn is_paused(&self) -> bool {
+        self.has_worked && self.at != At::Work
+    }
+}
+
+/// The rules as a list that is searched from one end to the other; agents are in it in the order in which they came.
 struct Naive {
     slots: usize,
     preempts: bool,
+    has_root: bool,
     all: Vec<One>,
     clock: usize,
 }
 
 impl Naive {
     fn held(&self) -> usize {
-        self.all.iter().filter(|one| !matches!(one.at, At::Line(_))).count()
+        self.all.iter().filter(|one| matches!(one.at, At::Work | At::Leaving)).count()
     }
 
-    fn acquire(&mut self, number: u32, priority: Priority, spared: &[u32]) -> Acquired {
+    fn is_root(&self, number: u32) -> bool {
+        self.has_root && number == 0
+    }
+
+    fn find(&mut self, number: u32) -> Option<&mut One> {
+        self.all.iter_mut().find(|one| one.number == number)
+    }
+
+    fn tick(&mut self) -> usize {
         self.clock += 1;
-        let one = One { number, priority, at: At::Work, first: false, has_worked: true };
+        self.clock
+    }
+
+    fn would_acquire(&self, priority: Priority, spared: &[u32]) -> Acquired {
         if self.held() < self.slots {
-            self.all.push(one);
             return Acquired::Granted;
         }
         if !self.preempts || priority <= Priority::Normal {
             return Acquired::Exhausted;
         }
-        let mut victim: Option<usize> = None;
-        for (place, one) in self.all.iter().enumerate() {
-            let may = one.number != 0 && one.at == At::Work && one.priority < priority;
-            let lower = victim.is_none_or(|known| one.priority <= self.all[known].priority);
-            if may && lower && !spared.contains(&one.number) {
-                victim = Some(place);
+        let mut victim: Option<&One> = None;
+        for one in &self.all {
+            let may = one.at == At::Work && one.priority < priority;
+            let may = may && !self.is_root(one.number) && !spared.contains(&one.number);
+            // Of several with the lowest priority the last one that came.
+            if may && victim.is_none_or(|known| one.priority <= known.priority) {
+                victim = Some(one);
             }
         }
-        let Some(victim) = victim else { return Acquired::Exhausted };
-        self.all[victim].at = At::Leaving;
-        self.all.push(One { at: At::Line(self.clock), has_worked: false, ..one });
-        Acquired::After(self.all[victim].number)
+        victim.map_or(Acquired::Exhausted, |one| Acquired::After(one.number))
     }
 
-    fn left(&mut self, number: u32) -> Vec<SlotMove> {
-        self.clock += 1;
-        let clock = self.clock;
-        if let Some(one) = self.all.iter_mut().find(|one| one.number == number && one.at == At::Leaving) {
-            one.at = At::Line(clock);
+    fn acquire(&mut self, number: u32, priority: Priority, spared: &[u32]) -> Acquired {
+        if let Some(known) = self.find(number) {
+            let holds = matches!(known.at, At::Work | At::Leaving);
+            return if holds { Acquired::Granted } else { Acquired::Exhausted };
+        }
+        let told = self.would_acquire(priority, spared);
+        let since = self.tick();
+        match told {
+            Acquired::Granted => {
+                self.all.push(One { number, priority, at: At::Work, first: false, has_worked: true });
+            }
+            Acquired::After(victim) => {
+                self.find(victim).expect("the victim").at = At::Leaving;
+                self.all.push(One { number, priority, at: At::Line(since), first: false, has_worked: false });
+            }
+            Acquired::Exhausted => {}
+        }
+        told
+    }
+
+    fn wait(&mut self, number: u32, priority: Priority) -> Vec<SlotMove> {
+        let since = self.tick();
+        if self.find(number).is_none() {
+            self.all.push(One { number, priority, at: At::Line(since), first: false, has_worked: false });
+        }
+        self.fill()
+    }
+
+    fn left(&mut self, number: u32, then: Then) -> Vec<SlotMove> {
+        let since = self.tick();
+        if !self.is_root(number)
+            && let Some(one) = self.find(number)
+        {
+            one.at = match (one.at, then) {
+                (_, Then::Sleeps) => At::Sleep,
+                (At::Work | At::Leaving, Then::Waits) => At::Line(since),
+                (at, Then::Waits) => at,
+            };
+        }
+        self.fill()
+    }
+
+    fn wake(&mut self, number: u32) -> Vec<SlotMove> {
+        let since = self.tick();
+        if let Some(one) = self.find(number).filter(|one| one.at == At::Sleep) {
+            one.at = At::Line(since);
         }
         self.fill()
     }
 
     fn release(&mut self, number: u32) -> Vec<SlotMove> {
-        self.all.retain(|one| one.number == 0 || one.number != number);
+        if !self.is_root(number) {
+            self.all.retain(|one| one.number != number);
+        }
         self.fill()
     }
 
-    fn reprioritize(&mut self, number: u32, priority: Priority) -> Option<SlotMove> {
-        let line = self.all.iter().any(|one| matches!(one.at, At::Line(_)));
-        let one = self.all.iter_mut().find(|one| one.number == number)?;
-        let rises = priority > one.priority && priority >= Priority::Normal;
-        one.priority = priority;
-        if one.at == At::Work && number != 0 && priority < Priority::Normal && line {
-            (one.at, one.first) = (At::Leaving, false);
-            return Some(SlotMove::Leave(number));
+    fn reprioritize(&mut self, number: u32, priority: Priority) -> Vec<SlotMove> {
+        let somebody_waits = self.all.iter().any(|one| matches!(one.at, At::Line(_)));
+        let is_root = self.is_root(number);
+        let Some(one) = self.find(number) else { return Vec::new() };
+        let before = std::mem::replace(&mut one.priority, priority);
+        if priority < Priority::Normal {
+            one.first = false;
+            if priority < before && one.at == At::Work && somebody_waits && !is_root {
+                one.at = At::Leaving;
+                return vec![SlotMove::Leave(number)];
+            }
+        } else if priority > before && one.is_paused() {
+            one.first = true;
         }
-        if one.at == At::Leaving || (one.has_worked && one.at != At::Work) {
-            one.first |= rises;
-        }
-        None
+        Vec::new()
     }
 
+    /// Whoever is first in the line gets a slot, as long as there is one.
     fn fill(&mut self) -> Vec<SlotMove> {
-        let mut turns = Vec::new();
+        let mut moves = Vec::new();
         while self.held() < self.slots {
-            let mut next: Option<usize> = None;
-            for (place, one) in self.all.iter().enumerate() {
+            let mut next: Option<(&mut One, usize)> = None;
+            for one in &mut self.all {
                 let At::Line(since) = one.at else { continue };
-                let before = next.is_none_or(|known| {
-                    let At::Line(other) = self.all[known].at else { return true };
-                    let known = &self.all[known];
-                    (one.first, one.priority) > (known.first, known.priority)
-                        || ((one.first, one.priority) == (known.first, known.priority) && since < other)
+                let is_before = next.as_ref().is_none_or(|(known, other)| {
+                    let (mine, theirs) = ((one.first, one.priority), (known.first, known.priority));
+                    mine > theirs || (mine == theirs && since < *other)
                 });
-                if before {
-                    next = Some(place);
+                if is_before {
+                    next = Some((one, since));
                 }
             }
-            let Some(next) = next else { break };
-            let one = &mut self.all[next];
-            turns.push(if one.has_worked { SlotMove::GoOn(one.number) } else { SlotMove::Begin(one.number) });
+            let Some((one, _)) = next else { break };
+            moves.push(if one.has_worked { SlotMove::GoOn(one.number) } else { SlotMove::Begin(one.number) });
             (one.at, one.first, one.has_worked) = (At::Work, false, true);
         }
-        turns
+        moves
     }
 }
 
+/// The tracker and the model, asked the same.
+struct Both {
+    tracker: SpawnTracker,
+    naive: Naive,
+    /// The number of the next newcomer.
+    next: u32,
+}
+
+impl Both {
+    fn new(budget: SpawnBudget, root: Option<Priority>) -> Self {
+        let one = |priority| One { number: 0, priority, at: At::Work, first: false, has_worked: true };
+        let naive = Naive {
+            slots: budget.max_agents as usize,
+            preempts: budget.allow_preempt,
+            has_root: root.is_some(),
+            all: root.map(one).into_iter().collect(),
+            clock: 0,
+        };
+        let next = u32::from(root.is_some());
+        Self { tracker: SpawnTracker::new(budget, root), naive, next }
+    }
+
+    fn agent(&self, place: usize) -> u32 {
+        let place = place % (self.naive.all.len() + 1);
+        self.naive.all.get(place).map_or(self.next + 7, |one| one.number)
+    }
+
+    fn newcomer(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn acquire(&mut self, number: u32, priority: Priority, spared: &[u32]) -> Result<(), TestCaseError> {
+        let spares = |agent| spared.contains(&agent);
+        let would = self.tracker.would_acquire(priority, spares);
+        prop_assert_eq!(would, self.naive.would_acquire(priority, spared));
+        let is_new = self.naive.find(number).is_none();
+        let told = self.tracker.acquire(number, priority, spares);
+        prop_assert_eq!(told, self.naive.acquire(number, priority, spared));
+        prop_assert!(!is_new || told == would);
+        Ok(())
+    }
+
+    fn apply(&mut self, op: Op) -> Result<(), TestCaseError> {
+        match op {
+            Op::Acquire(priority, spares) => {
+                let spared = if spares { vec![self.agent(1), self.agent(3)] } else { Vec::new() };
+                let number = self.newcomer();
+                self.acquire(number, priority, &spared)?;
+            }
+            Op::AcquireAgain(place) => {
+                let number = self.agent(place);
+                if self.naive.find(number).is_some() {
+                    self.acquire(number, Priority::Critical, &[])?;
+                }
+            }
+            Op::Wait(priority) => {
+                let number = self.newcomer();
+                prop_assert_eq!(self.tracker.wait(number, priority), self.naive.wait(number, priority));
+            }
+            Op::WaitAgain(place) => {
+                let number = self.agent(place);
+                if self.naive.find(number).is_some() {
+                    let told = self.tracker.wait(number, Priority::Critical);
+                    prop_assert_eq!(told, self.naive.wait(number, Priority::Critical));
+                }
+            }
+            Op::Left(place, then) => {
+                let number = self.agent(place);
+                prop_assert_eq!(self.tracker.left(number, then), self.naive.left(number, then));
+            }
+            Op::Wake(place) => {
+                let number = self.agent(place);
+                prop_assert_eq!(self.tracker.wake(number), self.naive.wake(number));
+            }
+            Op::Release(place) => {
+                let number = self.agent(place);
+                prop_assert_eq!(self.tracker.release(number), self.naive.release(number));
+                let stays = self.naive.is_root(number);
+                prop_assert!(
+                    stays || (self.tracker.priority(number), self.tracker.is_paused(number)) == (None, false)
+                );
+            }
+            Op::Reprioritize(place, priority) => {
+                let number = self.agent(place);
+                let told = self.tracker.reprioritize(number, priority);
+                prop_assert_eq!(told, self.naive.reprioritize(number, priority));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        let Self { tracker, naive, .. } = self;
+        prop_assert!(tracker.held() <= naive.slots);
+        prop_assert_eq!(tracker.held(), naive.held());
+        let somebody_waits = naive.all.iter().any(|one| matches!(one.at, At::Line(_)));
+        prop_assert!(!somebody_waits || tracker.held() == naive.slots, "somebody waits while a slot is free");
+        for one in &naive.all {
+            prop_assert_eq!(tracker.priority(one.number), Some(one.priority));
+            prop_assert_eq!(tracker.is_paused(one.number), one.is_paused());
+        }
+        Ok(())
+    }
+
+    /// Writes the tracker down and goes on with what is read back.
+    fn read_back(&mut self) -> Result<(), TestCaseError> {
+        let text = serde_json::to_string(&self.tracker).expect("JSON");
+        let read = serde_json::from_str::<SpawnTracker>(&text).expect("a tracker");
+        prop_assert_eq!(&read, &self.tracker);
+        self.tracker = read;
+        Ok(())
+    }
+}
+
+/// So many cases, or as many as the variable says.
 fn cases() -> u32 {
     std::env::var("PROVOST_SPAWN_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(10_000)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn slots_are_held_as_the_rules_say(
-        max_agents in 1_u32..=8,
-        allow_preempt in proptest::bool::weighted(0.8),
-        root in 0..5_usize,
-        ops in proptest::collection::vec(op(), 0..60),
-    ) {
-        let budget = SpawnBudget { max_agents, allow_preempt, max_depth: 9 };
-        let mut tracker = SpawnTracker::new(budget, PRIORITIES[root]);
-        let first = One { number: 0, priority: PRIORITIES[root], at: At::Work, first: false, has_worked: true };
-        let mut naive = Naive { slots: max_agents as usize, preempts: allow_preempt, all: vec![first], clock: 0 };
-        let mut next = 1;
-        for op in ops {
-            let known = |place: usize| naive.all[place % naive.all.len()].number;
-            match op {
-                Op::Acquire(priority, spares) => {
-                    let spared = if spares { vec![known(1)] } else { Vec::new() };
-                    let told = tracker.acquire(next, PRIORITIES[priority], &spared);
-                    prop_assert_eq!(told, naive.acquire(next, PRIORITIES[priority], &spared));
-                    next += 1;
-                }
-                Op::Left(place) => {
-                    let agent = known(place);
-                    prop_assert_eq!(tracker.left(agent), naive.left(agent));
-                }
-                Op::Release(place) => {
-                    let agent = known(place);
-                    prop_assert_eq!(tracker.release(agent), naive.release(agent));
-                }
-                Op::Reprioritize(place, priority) => {
-                    let agent = known(place);
-                    let told = tracker.reprioritize(agent, PRIORITIES[priority]);
-                    prop_assert_eq!(told, naive.reprioritize(agent, PRIORITIES[priority]));
+#[test]
+fn slots_are_held_as_the_rules_say() {
+    let sequence = (
+        1_u32..=8,
+        proptest::bool::weighted(0.8),
+        proptest::option::weighted(0.7, proptest::sample::select(&PRIORITIES[..])),
+        proptest::collection::vec(op(), 0..=60),
+        0..60_usize,
+    );
+    let config = ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() };
+    let told =
+        TestRunner::new(config).run(&sequence, |(max_agents, allow_preempt, root, ops, read_back_at)| {
+            let mut both = Both::new(SpawnBudget { max_agents, allow_preempt, max_depth: 9 }, root);
+            for (place, op) in ops.into_iter().enumerate() {
+                both.apply(op)?;
+                both.check()?;
+                if place == read_back_at {
+                    both.read_back()?;
                 }
             }
-            prop_assert!(tracker.held() <= max_agents as usize);
-            prop_assert_eq!(tracker.held(), naive.held());
-            let waits = naive.all.iter().any(|one| matches!(one.at, At::Line(_)));
-            prop_assert!(!waits || tracker.held() == max_agents as usize, "somebody waits while a slot is free");
-            for one in &naive.all {
-                let paused = one.at == At::Leaving || (one.has_worked && one.at != At::Work);
-                prop_assert_eq!(tracker.is_paused(one.number), paused);
+            for number in 0..both.next {
+                both.tracker.release(number);
             }
-        }
-        for number in 1..next {
-            tracker.release(number);
-        }
-        prop_assert_eq!(tracker.held(), 1, "what all gave back is free");
-    }
+            prop_assert_eq!(both.tracker.held(), usize::from(root.is_some()), "what all gave back is free");
+            Ok(())
+        });
+    told.unwrap_or_else(|problem| panic!("{problem}"));
 }

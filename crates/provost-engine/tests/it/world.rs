@@ -19,7 +19,7 @@ use provost_event::{
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);

@@ -1,0 +1,168 @@
+//! Where a run's agents stand, sorted by who makes way first and by who is next, so that neither is searched for.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_event::Priority;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::AgentNumber;
+
+/// How an agent stands with the slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Seat {
+    /// It holds a slot.
+    Working,
+    /// It holds a slot, and gives it up as soon as it can: it was asked to make way.
+    Leaving,
+    /// It holds none and wants one. Whoever came to the line earlier has the lower `since`.
+    Waiting { since: u64 },
+    /// It holds none and wants none.
+    Sleeping,
+}
+
+/// An agent that has a slot, or wants one now or later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Packed", into = "Packed")]
+pub(super) struct Agent {
+    pub(super) priority: Priority,
+    /// Orders agents by when they came; the youngest makes way first.
+    pub(super) came: u64,
+    pub(super) seat: Seat,
+    /// It has held a slot.
+    pub(super) has_worked: bool,
+    /// It has risen while it was paused: in the line it comes before all others.
+    pub(super) is_first: bool,
+}
+
+/// An agent without its fields' names: a snapshot may have many.
+type Packed = (Priority, u64, Seat, bool, bool);
+
+impl From<Packed> for Agent {
+    fn from((priority, came, seat, has_worked, is_first): Packed) -> Self {
+        Self { priority, came, seat, has_worked, is_first }
+    }
+}
+
+impl From<Agent> for Packed {
+    fn from(agent: Agent) -> Self {
+        (agent.priority, agent.came, agent.seat, agent.has_worked, agent.is_first)
+    }
+}
+
+/// Makes way earlier, the less it is.
+type Youth = (Priority, Reverse<u64>, AgentNumber);
+/// Comes earlier in the line, the less it is.
+type Rank = (Reverse<bool>, Reverse<Priority>, u64, AgentNumber);
+
+/// The agents by number, and the orders that follow from how they stand. Only the agents are written down.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "BTreeMap<AgentNumber, Agent>")]
+pub(super) struct Seats {
+    agents: BTreeMap<AgentNumber, Agent>,
+    working: BTreeSet<Youth>,
+    line: BTreeSet<Rank>,
+    held: usize,
+}
+
+impl From<BTreeMap<AgentNumber, Agent>> for Seats {
+    fn from(agents: BTreeMap<AgentNumber, Agent>) -> Self {
+        let mut seats = Self::default();
+        for (number, agent) in agents {
+            seats.put(number, agent);
+        }
+        seats
+    }
+}
+
+impl Serialize for Seats {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.agents.serialize(serializer)
+    }
+}
+
+impl Seats {
+    pub(super) fn get(&self, number: AgentNumber) -> Option<Agent> {
+        self.agents.get(&number).copied()
+    }
+
+    /// Slots that are held.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
+    pub(super) fn somebody_waits(&self) -> bool {
+        !self.line.is_empty()
+    }
+
+    /// Agents that work below `priority`: the lowest first, of several the youngest.
+    pub(super) fn working_below(&self, priority: Priority) -> impl Iterator<Item = AgentNumber> {
+        let below = self.working.iter().take_while(move |(lowest, ..)| *lowest < priority);
+        below.map(|(.., number)| *number)
+    }
+
+    /// Who gets the next free slot.
+    pub(super) fn next_in_line(&self) -> Option<(AgentNumber, Agent)> {
+        let (.., number) = self.line.first()?;
+        Some((*number, self.get(*number)?))
+    }
+
+    /// Puts an agent where it stands now.
+    pub(super) fn put(&mut self, number: AgentNumber, agent: Agent) {
+        if let Some(before) = self.agents.insert(number, agent) {
+            self.forget(number, before);
+        }
+        match agent.seat {
+            Seat::Working => {
+                self.working.insert(youth(number, agent));
+            }
+            Seat::Waiting { since } => {
+                self.line.insert(rank(number, agent, since));
+            }
+            Seat::Leaving | Seat::Sleeping => {}
+        }
+        self.held += usize::from(agent.seat.holds_slot());
+    }
+
+    /// The agent has no part in it any more.
+    pub(super) fn remove(&mut self, number: AgentNumber) {
+        if let Some(before) = self.agents.remove(&number) {
+            self.forget(number, before);
+        }
+    }
+
+    fn forget(&mut self, number: AgentNumber, before: Agent) {
+        match before.seat {
+            Seat::Working => {
+                self.working.remove(&youth(number, before));
+            }
+            Seat::Waiting { since } => {
+                self.line.remove(&rank(number, before, since));
+            }
+            Seat::Leaving | Seat::Sleeping => {}
+        }
+        self.held -= usize::from(before.seat.holds_slot());
+    }
+}
+
+const fn youth(number: AgentNumber, agent: Agent) -> Youth {
+    (agent.priority, Reverse(agent.came), number)
+}
+
+const fn rank(number: AgentNumber, agent: Agent, since: u64) -> Rank {
+    (Reverse(agent.is_first), Reverse(agent.priority), since, number)
+}
+
+impl Agent {
+    /// It shall do nothing more for now.
+    pub(super) const fn is_paused(self) -> bool {
+        self.has_worked && !matches!(self.seat, Seat::Working)
+    }
+}
+
+impl Seat {
+    pub(super) const fn holds_slot(self) -> bool {
+        matches!(self, Self::Working | Self::Leaving)
+    }
+}
