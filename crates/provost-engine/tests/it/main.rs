@@ -11,6 +11,8 @@ mod last_words;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod log_laws;
 #[cfg(test)]
 mod long;
@@ -18,6 +20,8 @@ mod long;
 mod permissions;
 #[cfg(test)]
 mod permissions_laws;
+#[cfg(test)]
+mod retry;
 #[cfg(test)]
 mod spawn;
 #[cfg(test)]
