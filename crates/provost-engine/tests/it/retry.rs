@@ -63,9 +63,10 @@ proptest! {
             Some(asked) => prop_assert_eq!(wait, asked.max(1)),
             None => prop_assert!(wait <= ceiling),
         }
-        // Every wait up to the ceiling may be drawn.
+        // Every wait up to the ceiling may be drawn, and the ceiling itself.
         let drawn = entropy % ceiling + 1;
         prop_assert_eq!(retry_delay_ms(failures, None, drawn), drawn);
+        prop_assert_eq!(retry_delay_ms(failures, None, ceiling), ceiling);
     }
 }
 

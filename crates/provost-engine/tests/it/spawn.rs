@@ -23,8 +23,9 @@ enum Op {
 }
 
 impl Op {
-    /// Three random bytes as a request; a strategy that knows requests takes far longer to make them.
-    fn of((kind, agent, rest): (u8, u8, u8)) -> Self {
+    /// Random bytes as a request; a strategy that knows requests takes far longer to make them.
+    fn of(bytes: u32) -> Self {
+        let [kind, agent, rest, _] = bytes.to_le_bytes();
         let (agent, priority) = (usize::from(agent), PRIORITIES[usize::from(rest) % PRIORITIES.len()]);
         let then = if rest.is_multiple_of(2) { Then::Waits } else { Then::Sleeps };
         match kind % 32 {
@@ -333,14 +334,14 @@ fn slots_are_held_as_the_rules_say() {
         1_u32..=8,
         proptest::bool::weighted(0.8),
         proptest::option::weighted(0.7, proptest::sample::select(&PRIORITIES[..])),
-        proptest::collection::vec(any::<(u8, u8, u8)>(), 0..=60),
+        proptest::collection::vec(any::<u32>().prop_map(Op::of), 0..=60),
         0..60_usize,
     );
     let config = ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() };
     let told =
         TestRunner::new(config).run(&sequence, |(max_agents, allow_preempt, root, ops, read_back_at)| {
             let mut both = Both::new(SpawnBudget { max_agents, allow_preempt, max_depth: 9 }, root);
-            for (place, op) in ops.into_iter().map(Op::of).enumerate() {
+            for (place, op) in ops.into_iter().enumerate() {
                 both.apply(op)?;
                 both.check()?;
                 if place == read_back_at {
