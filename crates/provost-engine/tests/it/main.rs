@@ -10,6 +10,8 @@ mod last_words;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod log_laws;
 #[cfg(test)]
 mod long;
@@ -17,6 +19,8 @@ mod long;
 mod permissions;
 #[cfg(test)]
 mod permissions_laws;
+#[cfg(test)]
+mod retry;
 #[cfg(test)]
 mod spawn;
 #[cfg(test)]

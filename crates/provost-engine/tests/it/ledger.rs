@@ -1,0 +1,484 @@
+//! Budgets of a tree: random calls against a model that keeps a list of them and sums it up anew each time.
+
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseError, TestRunner};
+use provost_engine::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, ReserveRequest};
+use provost_event::{
+    Budget, BudgetCharged, BudgetReserved, Dimension, Exhausted, LongPrice, MicroDollars, Price, Purpose,
+    SessionId, Usage,
+};
+
+use crate::world::RUN;
+
+const DEPTH_MAX: usize = 4;
+/// The shortest answer that is worth a call.
+const USEFUL: u32 = 256;
+/// Some of the agents that nobody has heard of.
+const STRANGERS: u32 = 1_000;
+
+/// Agents and calls are named by their place among those that are there.
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Admit {
+        parent: usize,
+        budget: Budget,
+    },
+    Readmit {
+        agent: usize,
+        budget: Budget,
+    },
+    Reserve {
+        agent: usize,
+        request: Request,
+    },
+    ReserveByStranger {
+        request: Request,
+    },
+    /// For a call that something is set aside for, or was.
+    ReserveAgain {
+        call: usize,
+        request: Request,
+    },
+    Settle {
+        call: usize,
+        took: Took,
+    },
+    SettleUnknown {
+        agent: usize,
+        took: Took,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    input: u64,
+    output: u32,
+    keeps_back: bool,
+    price: Option<Price>,
+}
+
+/// What a provider reports, in percent of what was asked for.
+#[derive(Debug, Clone, Copy)]
+struct Took {
+    percent: u64,
+    turn: u32,
+}
+
+const fn price(input: u64, output: u64, cache_write: u64, long: Option<LongPrice>) -> Price {
+    Price {
+        input: MicroDollars(input),
+        output: MicroDollars(output),
+        cache_read: MicroDollars(input / 10),
+        cache_write: MicroDollars(cache_write),
+        long,
+    }
+}
+
+const LONG: LongPrice = LongPrice { above_tokens: 300, input_percent: 200, output_percent: 150 };
+const PRICES: [Option<Price>; 6] = [
+    None,
+    Some(price(1_000_000, 1_000_000, 0, None)),
+    Some(price(3_000_000, 15_000_000, 3_750_000, None)),
+    Some(price(1_250_001, 9_999_999, 0, Some(LONG))),
+    Some(price(1_000_000, 0, 0, None)),
+    Some(price(0, 0, 0, None)),
+];
+
+fn one_of<T: Copy, const N: usize>(all: [T; N], byte: u8) -> T {
+    all[usize::from(byte) % N]
+}
+
+fn budget(tokens: u8, money: u8) -> Budget {
+    let of = |byte: u8, each: u64| (!byte.is_multiple_of(3)).then(|| u64::from(byte) * each);
+    Budget { tokens: of(tokens, 40), money: of(money, 80).map(MicroDollars), wall_time_ms: None }
+}
+
+impl Op {
+    /// Random bytes as what happens; a strategy that knows it takes far longer to make it.
+    fn of(bytes: u64) -> Self {
+        let [kind, place, a, b, c, ..] = bytes.to_le_bytes();
+        let place = usize::from(place);
+        let request = Request {
+            input: u64::from(a) * 3,
+            output: one_of([0, 1, 100, USEFUL, 257, 600, 2_000], b),
+            keeps_back: c.is_multiple_of(2),
+            price: one_of(PRICES, c / 2),
+        };
+        let took = Took { percent: one_of([0, 10, 50, 99, 100, 100, 400], a), turn: u32::from(b % 8) };
+        match kind % 32 {
+            0..5 => Self::Admit { parent: place, budget: budget(a, b) },
+            5..7 => Self::Readmit { agent: place, budget: budget(a, b) },
+            7..18 => Self::Reserve { agent: place, request },
+            18 => Self::ReserveByStranger { request },
+            19..21 => Self::ReserveAgain { call: place, request },
+            21..31 => Self::Settle { call: place, took },
+            _ => Self::SettleUnknown { agent: place, took },
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Agent {
+    number: u32,
+    parent: Option<u32>,
+    budget: Budget,
+}
+
+/// A call, whether something is set aside for it or not.
+#[derive(Debug, Clone)]
+struct Call {
+    agent: u32,
+    number: u32,
+    set_aside: Option<(u64, MicroDollars)>,
+    request: Request,
+    output: u32,
+}
+
+#[derive(Debug)]
+struct Charge {
+    agent: u32,
+    turn: u32,
+    tokens: u64,
+    cost: MicroDollars,
+}
+
+/// Lists of what there is and what happened.
+#[derive(Default)]
+struct Naive {
+    agents: Vec<Agent>,
+    calls: Vec<Call>,
+    charges: Vec<Charge>,
+    run_budget: Budget,
+}
+
+impl Naive {
+    fn find(&self, agent: u32) -> Option<&Agent> {
+        self.agents.iter().find(|known| known.number == agent)
+    }
+
+    /// An agent and those above it, itself first.
+    fn chain(&self, agent: u32) -> impl Iterator<Item = &Agent> {
+        std::iter::successors(self.find(agent), |link| self.find(link.parent?))
+    }
+
+    /// Whether what `agent` does counts for `whom`; all that is done counts for the run, which is nobody.
+    fn counts(&self, agent: u32, whom: Option<u32>) -> bool {
+        whom.is_none_or(|whom| self.chain(agent).any(|link| link.number == whom))
+    }
+
+    fn own_turns(&self, agent: u32) -> u32 {
+        self.charges
+            .iter()
+            .filter(|charge| charge.agent == agent)
+            .map(|charge| charge.turn)
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn spent(&self, whom: Option<u32>) -> ExecutionTracker {
+        let mut sum = ExecutionTracker::default();
+        for charge in self.charges.iter().filter(|charge| self.counts(charge.agent, whom)) {
+            sum.tokens += charge.tokens;
+            sum.cost += charge.cost;
+        }
+        for (tokens, cost) in
+            self.calls.iter().filter(|call| self.counts(call.agent, whom)).filter_map(|call| call.set_aside)
+        {
+            sum.tokens_set_aside += tokens;
+            sum.cost_set_aside += cost;
+        }
+        let agents = self.agents.iter().filter(|agent| self.counts(agent.number, whom));
+        sum.turns = agents.map(|agent| self.own_turns(agent.number)).sum();
+        sum
+    }
+
+    /// Whose limits count for an agent, and which: its own, those above it, the run's.
+    fn limits(&self, agent: u32) -> Vec<(Option<u32>, Budget)> {
+        let chain = self.chain(agent).map(|link| (Some(link.number), link.budget));
+        chain.chain([(None, self.run_budget)]).collect()
+    }
+
+    /// The limit that a call with so long an answer would break, if any.
+    fn breaks(&self, agent: u32, request: Request, output: u32) -> Option<Refusal> {
+        for (by, budget) in self.limits(agent) {
+            if budget == Budget::default() {
+                continue;
+            }
+            let spent = self.spent(by);
+            let times = if request.keeps_back { 2 } else { 1 };
+            let words = if request.keeps_back { u64::from(LAST_WORDS_TOKENS) } else { 0 };
+            let tokens = times * (request.input + u64::from(output)) + words;
+            if let Some(limit) = budget.tokens
+                && spent.tokens + spent.tokens_set_aside + tokens > limit
+            {
+                let exhausted = Exhausted { dimension: Dimension::Tokens, used: spent.tokens, limit };
+                return Some(Refusal { exhausted, by });
+            }
+            if let (Some(limit), Some(price)) = (budget.money, request.price) {
+                let last_words = if request.keeps_back { worst(price, request.input, words) } else { 0 };
+                let answers = worst_output(price, request.input, times * u64::from(output));
+                let money = worst(price, request.input, 0) + last_words + answers;
+                if spent.cost.0 + spent.cost_set_aside.0 + money > limit.0 {
+                    let limit = limit.0;
+                    let exhausted = Exhausted { dimension: Dimension::Money, used: spent.cost.0, limit };
+                    return Some(Refusal { exhausted, by });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Micro-dollars, if all input is written to the cache where that is dearer.
+fn worst(price: Price, input: u64, output: u64) -> u64 {
+    let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
+    let written = Usage { cache_write_tokens: input, input_tokens: 0, ..usage };
+    price.cost(usage).0.max(price.cost(written).0)
+}
+
+/// Micro-dollars of the answer to a request alone.
+fn worst_output(price: Price, input: u64, output: u64) -> u64 {
+    let price = Price { input: MicroDollars(0), long: None, ..price.for_prompt(input) };
+    price.cost(Usage { output_tokens: output, ..Usage::default() }).0
+}
+
+const fn session(agent: u32) -> SessionId {
+    SessionId { run: RUN, agent }
+}
+
+#[derive(Default)]
+struct Both {
+    ledger: Ledger,
+    naive: Naive,
+    /// The last number that an agent or a call was given.
+    last: u32,
+}
+
+impl Both {
+    fn next_number(&mut self) -> u32 {
+        self.last += 1;
+        self.last
+    }
+
+    fn agent(&self, place: usize) -> u32 {
+        self.naive.agents.get(place % (self.naive.agents.len() + 1)).map_or(0, |agent| agent.number)
+    }
+
+    /// An agent that is first heard of when it calls has nobody above it.
+    fn hear_of(&mut self, agent: u32) {
+        if self.naive.find(agent).is_none() {
+            self.naive.agents.push(Agent { number: agent, parent: None, budget: Budget::default() });
+        }
+    }
+
+    fn apply(&mut self, op: Op) -> Result<(), TestCaseError> {
+        match op {
+            Op::Admit { parent, budget } => self.admit(parent, budget),
+            Op::Readmit { agent, budget } => self.readmit(agent, budget),
+            Op::Reserve { agent, request } => {
+                let (agent, number) = (self.agent(agent), self.next_number());
+                return self.reserve(agent, number, request);
+            }
+            Op::ReserveByStranger { request } => {
+                let number = self.next_number();
+                return self.reserve(STRANGERS + number, number, request);
+            }
+            Op::ReserveAgain { call, request } => {
+                let calls = &self.naive.calls;
+                let Some(call) = calls.get(call % calls.len().max(1)) else { return Ok(()) };
+                return self.reserve(call.agent, call.number, request);
+            }
+            Op::Settle { call, took } => {
+                let calls = &self.naive.calls;
+                if let Some(call) = calls.get(call % calls.len().max(1)).cloned() {
+                    self.settle(&call, took);
+                }
+            }
+            Op::SettleUnknown { agent, took } => {
+                let request = Request { input: 70, output: 30, keeps_back: false, price: PRICES[1] };
+                let (agent, number) = (self.agent(agent), u32::MAX);
+                self.settle(&Call { agent, number, set_aside: None, request, output: 30 }, took);
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, parent: usize, budget: Budget) {
+        let number = self.next_number();
+        let parent = self.agent(parent);
+        self.hear_of(parent);
+        if self.naive.chain(parent).count() < DEPTH_MAX {
+            self.naive.agents.push(Agent { number, parent: Some(parent), budget });
+            self.ledger.admit(number, Some(parent), budget);
+        }
+    }
+
+    /// Whatever parent is named, it keeps its own.
+    fn readmit(&mut self, agent: usize, budget: Budget) {
+        let number = self.agent(agent);
+        if let Some(known) = self.naive.agents.iter_mut().find(|known| known.number == number) {
+            known.budget = budget;
+            self.ledger.admit(number, Some(number), budget);
+        }
+    }
+
+    fn reserve(&mut self, agent: u32, number: u32, request: Request) -> Result<(), TestCaseError> {
+        let asked = ReserveRequest {
+            session: session(agent),
+            call: number,
+            input_tokens: request.input,
+            output_tokens_max: request.output,
+            price: request.price,
+            keeps_back: request.keeps_back,
+            purpose: Purpose::Turn,
+        };
+        let told = self.ledger.fitting_output(self.naive.run_budget, &asked);
+        let Ok(output) = told else {
+            let refused = self.naive.breaks(agent, request, request.output.min(USEFUL));
+            prop_assert_eq!(told.err(), refused);
+            return Ok(());
+        };
+        prop_assert!(output <= request.output && output >= request.output.min(USEFUL));
+        prop_assert_eq!(self.naive.breaks(agent, request, output), None);
+        let is_longest = output == request.output || self.naive.breaks(agent, request, output + 1).is_some();
+        prop_assert!(is_longest, "a longer answer than {} would fit", output);
+        self.set_aside(agent, number, request, output)
+    }
+
+    fn set_aside(
+        &mut self,
+        agent: u32,
+        number: u32,
+        request: Request,
+        output: u32,
+    ) -> Result<(), TestCaseError> {
+        let tokens = request.input + u64::from(output);
+        let cost = request.price.map_or(0, |price| worst(price, request.input, u64::from(output)));
+        let cost = MicroDollars(cost);
+        self.hear_of(agent);
+        self.ledger.reserve(&BudgetReserved {
+            session: session(agent),
+            call: number,
+            tokens,
+            cost,
+            output_tokens_max: output,
+        });
+        self.naive.calls.retain(|call| (call.agent, call.number) != (agent, number));
+        let set_aside = Some((tokens, cost));
+        self.naive.calls.push(Call { agent, number, set_aside, request, output });
+        prop_assert_eq!(self.ledger.reserved_output(session(agent), number), Some(output));
+        for (by, budget) in self.naive.limits(agent) {
+            let spent = by.map_or(Some(self.ledger.run()), |agent| self.ledger.spent(agent));
+            let spent = spent.expect("it is known");
+            let tokens = spent.tokens + spent.tokens_set_aside;
+            prop_assert!(budget.tokens.is_none_or(|limit| tokens <= limit));
+            let money = spent.cost + spent.cost_set_aside;
+            // A call whose price nobody knows is made all the same.
+            prop_assert!(request.price.is_none() || budget.money.is_none_or(|limit| money <= limit));
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, call: &Call, took: Took) {
+        let part = |all: u64| all * took.percent / 100;
+        let usage = Usage {
+            input_tokens: part(call.request.input),
+            output_tokens: part(u64::from(call.output)),
+            ..Usage::default()
+        };
+        let (agent, number) = (call.agent, call.number);
+        let cost = call.request.price.map(|price| price.cost(usage));
+        self.hear_of(agent);
+        self.ledger.charge(&BudgetCharged {
+            session: session(agent),
+            call: number,
+            turn: took.turn,
+            model: String::new(),
+            usage,
+            cost,
+        });
+        let tokens = usage.total();
+        let cost = cost.unwrap_or_default();
+        self.naive.charges.push(Charge { agent, turn: took.turn, tokens, cost });
+        let same = |known: &&mut Call| (known.agent, known.number) == (agent, number);
+        if let Some(known) = self.naive.calls.iter_mut().find(same) {
+            known.set_aside = None;
+        }
+    }
+
+    fn check(&self, agent: u32) -> Result<(), TestCaseError> {
+        let Some(known) = self.naive.find(agent) else {
+            prop_assert_eq!(self.ledger.spent(agent), None);
+            return Ok(());
+        };
+        let spent = self.naive.spent(Some(agent));
+        prop_assert_eq!(self.ledger.spent(agent), Some(&spent));
+        prop_assert_eq!(self.ledger.own_turns(agent), self.naive.own_turns(agent));
+        let over = |dimension, used, limit: Option<u64>| {
+            limit.filter(|limit| used > *limit).map(|limit| Exhausted { dimension, used, limit })
+        };
+        let tokens = over(Dimension::Tokens, spent.tokens, known.budget.tokens);
+        let money = over(Dimension::Money, spent.cost.0, known.budget.money.map(|money| money.0));
+        prop_assert_eq!(spent.first_breach(known.budget), tokens.or(money));
+        Ok(())
+    }
+
+    fn check_all(&self) -> Result<(), TestCaseError> {
+        for agent in &self.naive.agents {
+            self.check(agent.number)?;
+        }
+        let (ledger, run) = (&self.ledger, self.naive.spent(None));
+        prop_assert_eq!(*ledger.run(), run);
+        prop_assert_eq!((ledger.tokens, ledger.cost, ledger.turns()), (run.tokens, run.cost, run.turns));
+        Ok(())
+    }
+
+    /// Writes the ledger down and goes on with what is read back.
+    fn read_back(&mut self) -> Result<(), TestCaseError> {
+        let text = serde_json::to_string(&self.ledger).expect("JSON");
+        let read = serde_json::from_str::<Ledger>(&text).expect("a ledger");
+        prop_assert_eq!(&read, &self.ledger);
+        self.ledger = read;
+        Ok(())
+    }
+
+    /// Whatever happened, what was set aside comes back to nothing.
+    fn settle_all(&mut self) -> Result<(), TestCaseError> {
+        for call in self.naive.calls.clone() {
+            if call.set_aside.is_some() {
+                self.settle(&call, Took { percent: 10, turn: 1 });
+            }
+        }
+        let agents = self.naive.agents.iter().filter_map(|agent| self.ledger.spent(agent.number));
+        for spent in agents.chain([self.ledger.run()]) {
+            prop_assert_eq!((spent.tokens_set_aside, spent.cost_set_aside), (0, MicroDollars(0)));
+        }
+        Ok(())
+    }
+}
+
+/// So many cases, or as many as the variable says.
+fn cases() -> u32 {
+    std::env::var("PROVOST_LEDGER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(10_000)
+}
+
+#[test]
+fn no_call_is_granted_that_a_budget_above_it_could_not_pay_for() {
+    let sequence = (any::<(u8, u8)>(), proptest::collection::vec(any::<u64>().prop_map(Op::of), 0..=40));
+    let config = ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() };
+    let told = TestRunner::new(config).run(&sequence, |((tokens, money), ops)| {
+        let mut both = Both::default();
+        let run = budget(tokens, money);
+        both.naive.run_budget =
+            Budget { tokens: run.tokens.map(|tokens| tokens * 2), money: run.money, wall_time_ms: None };
+        for (place, op) in ops.into_iter().enumerate() {
+            both.apply(op)?;
+            both.check(both.agent(place))?;
+        }
+        both.check_all()?;
+        both.read_back()?;
+        both.settle_all()?;
+        both.check_all()
+    });
+    told.unwrap_or_else(|problem| panic!("{problem}"));
+}

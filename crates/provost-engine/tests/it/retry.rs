@@ -1,0 +1,80 @@
+//! Retries: random failures and successes against a model that keeps a list of them.
+
+use proptest::prelude::*;
+use provost_engine::{RetryPolicy, RetryTracker, retry_delay_ms};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Happened {
+    Failed(u32),
+    Worked(u32),
+}
+
+fn happened() -> impl Strategy<Value = Happened> {
+    (0..4_u32, proptest::bool::weighted(0.75))
+        .prop_map(|(agent, failed)| if failed { Happened::Failed(agent) } else { Happened::Worked(agent) })
+}
+
+/// How often the agent has failed since it last worked.
+fn in_a_row(agent: u32, history: &[Happened]) -> usize {
+    let since = history.iter().rev().take_while(|what| **what != Happened::Worked(agent));
+    since.filter(|what| **what == Happened::Failed(agent)).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_agent_is_tried_again_so_often_in_a_row_and_no_more(
+        attempts_max in 0..5_u32,
+        history in proptest::collection::vec(happened(), 0..60),
+    ) {
+        let mut tracker = RetryTracker::new(RetryPolicy { attempts_max });
+        for (place, what) in history.iter().enumerate() {
+            let seen = &history[..=place];
+            match *what {
+                Happened::Failed(agent) => {
+                    let failures = in_a_row(agent, seen);
+                    prop_assert_eq!(tracker.should_retry(agent), failures <= attempts_max as usize);
+                }
+                Happened::Worked(agent) => tracker.reset(agent),
+            }
+            for agent in 0..4 {
+                let attempts = in_a_row(agent, seen).min(attempts_max as usize);
+                prop_assert_eq!(tracker.attempts(agent) as usize, attempts);
+            }
+            let text = serde_json::to_string(&tracker).expect("JSON");
+            prop_assert_eq!(&serde_json::from_str::<RetryTracker>(&text).expect("a tracker"), &tracker);
+        }
+    }
+
+    #[test]
+    fn a_wait_stays_below_a_ceiling_that_doubles_unless_the_provider_names_one(
+        failures in prop_oneof![0..20_u32, any::<u32>()],
+        asked_ms in proptest::option::of(any::<u64>()),
+        entropy in any::<u64>(),
+    ) {
+        let mut ceiling = 500;
+        for _ in 1..failures.min(50) {
+            ceiling = (ceiling * 2).min(30_000);
+        }
+        let wait = retry_delay_ms(failures, asked_ms, entropy);
+        prop_assert!(wait >= 1);
+        match asked_ms {
+            Some(asked) => prop_assert_eq!(wait, asked.max(1)),
+            None => prop_assert!(wait <= ceiling),
+        }
+        // Every wait up to the ceiling may be drawn, and the ceiling itself.
+        let drawn = entropy % ceiling + 1;
+        prop_assert_eq!(retry_delay_ms(failures, None, drawn), drawn);
+        prop_assert_eq!(retry_delay_ms(failures, None, ceiling), ceiling);
+    }
+}
+
+#[test]
+fn three_retries_are_usual_and_none_is_one_too_many_where_none_is_allowed() {
+    let mut usual = RetryTracker::default();
+    assert_eq!([(); 5].map(|()| usual.should_retry(7)), [true, true, true, false, false]);
+    usual.reset(7);
+    assert!(usual.should_retry(7));
+    assert!(!RetryTracker::new(RetryPolicy { attempts_max: 0 }).should_retry(7));
+}
