@@ -60,6 +60,8 @@ pub(super) struct Agent {
     pub(super) rests: Option<Outcome>,
     /// It was told to come to this.
     pub(super) stopping: Option<Outcome>,
+    /// Somebody had it rest, and only somebody has it go on.
+    is_held: bool,
     pub(super) finished: Option<Outcome>,
     /// Agents that work for it.
     pub(super) children: u32,
@@ -156,6 +158,7 @@ impl Agents {
             yields: None,
             rests: None,
             stopping: None,
+            is_held: false,
             finished: None,
             children: 0,
             run_is_exhausted: false,
@@ -257,6 +260,7 @@ impl Agents {
             yields: None,
             rests: None,
             stopping: None,
+            is_held: false,
             finished: None,
             children: 0,
             run_is_exhausted: false,
@@ -303,7 +307,7 @@ impl Agents {
         self.change(agent, |agent| {
             agent.rests = Some(paused.outcome.clone());
             agent.yields = None;
-            agent.stopping = None;
+            agent.is_held = agent.stopping.take().is_some();
             agent.clock.stop(at);
         });
         // Whether it makes way or has gone by itself: nobody needs to ask it any more.
@@ -314,9 +318,16 @@ impl Agents {
         self.moves.extend(self.slots.left(agent, then));
     }
 
-    /// Somebody wants it to go on. One that others still work for goes on when they are done.
+    /// Somebody wants it to go on.
     pub(super) fn resumed(&mut self, agent: AgentNumber) {
-        let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
+        self.change(agent, |agent| agent.is_held = false);
+        self.wake(agent);
+    }
+
+    /// One that others still work for goes on when they are done.
+    fn wake(&mut self, agent: AgentNumber) {
+        let may =
+            |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0 && !agent.is_held;
         if self.get(agent).is_some_and(may) {
             self.moves.extend(self.slots.wake(agent));
         }
@@ -340,7 +351,7 @@ impl Agents {
         if let Some(parent) = self.all.get_mut(&parent) {
             parent.children = parent.children.saturating_sub(1);
         }
-        self.resumed(parent);
+        self.wake(parent);
     }
 
     pub(super) fn reprioritized(&mut self, reprioritized: &Reprioritized) {
@@ -368,8 +379,7 @@ impl Agents {
     pub(super) fn run_resumed(&mut self) {
         self.change(ROOT, |root| root.rests = None);
         let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
-        let resting = resting.filter(|(_, agent)| agent.children == 0).map(|(number, _)| number);
-        for agent in resting.collect::<Vec<_>>() {
+        for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
             self.resumed(agent);
         }
     }

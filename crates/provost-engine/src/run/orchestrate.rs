@@ -97,11 +97,10 @@ impl Deciding<'_> {
         let rested = self.state.agents.get(agent).and_then(|agent| agent.rests.clone());
         let has_begun = self.state.agents.get(agent).is_some_and(|agent| agent.has_begun);
         self.commit(ChildStarted { child });
-        let event = match rested {
+        let event = match rested.filter(|_| has_begun) {
             Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
             Some(_) => SessionEvent::Resume { by: self.state.resumed_by.clone(), turns_max: None },
-            None if has_begun => return,
-            None => match self.state.opening(agent) {
+            None => match self.state.opening(agent).filter(|_| !has_begun) {
                 Some(started) => SessionEvent::Start(Box::new(started)),
                 None => return,
             },
@@ -161,12 +160,15 @@ impl Deciding<'_> {
     fn finish(&mut self, child: SessionId, outcome: Outcome, text: &str) {
         let Some(agent) = self.state.agents.get(child.agent) else { return };
         let (parent, call) = (agent.parent, agent.call);
-        let duration_ms = self.step.now().since_ms(agent.spawned_at);
-        let report = ChildReport {
-            status: status_of(agent.stopping.as_ref(), &outcome),
-            text: self.state.report(child, &outcome, text),
-            duration_ms,
+        let now = self.step.now();
+        let duration_ms = now.since_ms(agent.spawned_at);
+        let status = match &outcome {
+            Outcome::Completed { .. } => ToolStatus::Ok,
+            Outcome::Cancelled { .. } if agent.asked_too_long(now).is_some() => ToolStatus::TimedOut,
+            Outcome::Cancelled { .. } => ToolStatus::Cancelled,
+            _ => ToolStatus::Error,
         };
+        let report = ChildReport { status, text: self.state.report(child, &outcome, text), duration_ms };
         let (is_final, has_begun) = (outcome.is_final(), agent.has_begun);
         self.commit(ChildFinished { child, outcome });
         if !is_final && has_begun {
@@ -232,12 +234,29 @@ impl Deciding<'_> {
         let counts = before.as_ref().is_none_or(|before| !before.is_final() && outcome.is_final());
         let below = self.state.agents.below(agent);
         let is_noted = agent != ROOT || (!below.is_empty() && self.state.outcome.is_none());
-        if counts && is_noted && (one.has_begun || outcome.is_final()) {
+        if counts && is_noted {
             let agent = (agent != ROOT).then(|| self.state.agents.session(agent));
             self.commit(StopRequested { agent, outcome: outcome.clone() });
         }
         self.have_stop(agent, &outcome);
+        if agent != ROOT {
+            self.hold(agent, &outcome);
+        }
         below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
+    }
+
+    /// An agent that waits for a slot shall not get one before somebody has it go on.
+    fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
+        let waits = |agent: &super::agents::Agent| match &agent.rests {
+            Some(rest) => rest.is_preempted(),
+            None => !agent.has_begun,
+        };
+        if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
+        {
+            let child = self.state.agents.session(agent);
+            self.commit(ChildPaused { child, outcome: outcome.clone() });
+            self.tell_of_rest(agent, outcome);
+        }
     }
 
     pub(super) fn resume_agent(&mut self, agent: AgentNumber, by: &str) {
@@ -350,14 +369,5 @@ impl super::RunState {
             parent: one.parent.map(|parent| self.agents.session(parent)),
             depth: one.depth,
         })
-    }
-}
-
-/// How a call for another agent counts.
-const fn status_of(stopping: Option<&Outcome>, outcome: &Outcome) -> ToolStatus {
-    match (stopping, outcome) {
-        (_, Outcome::Completed { .. }) => ToolStatus::Ok,
-        (_, Outcome::Cancelled { .. }) => ToolStatus::Cancelled,
-        _ => ToolStatus::Error,
     }
 }
