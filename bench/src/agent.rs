@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{
     Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy,
-    ToolSpec,
+    SpawnBudget, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Home, Model, Models, SystemClock, Tool, ToolContext,
@@ -79,7 +79,11 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
     Ok(RunPolicy {
         budget: Budget::default(),
-        spawn: provost_event::SpawnBudget::default(), agents: Vec::new(), flow: None, allow_unpriced: false,
+        spawn: SpawnBudget::default(),
+        agents: Vec::new(),
+        flow: None,
+        worktrees: None,
+        allow_unpriced: false,
         observers: Vec::new(),
         agent: AgentPolicy {
             model: ModelPolicy::new(MODEL, 8192),
@@ -90,6 +94,7 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
             stop_hooks: Vec::new(),
             hooks: Vec::new(),
             permissions: PermissionPolicy::default(),
+            bounds: Vec::new(),
             pace: Pace::Free,
         },
     })
@@ -100,13 +105,14 @@ pub(crate) fn run_id() -> RunId {
     RunId::from_entropy(fastrand::u64(..))
 }
 
-struct Noop {
+/// The tool that does nothing.
+pub(crate) struct Noop {
     spec: ToolSpec,
     output: String,
 }
 
 impl Noop {
-    fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self { spec: noop_spec()?, output: tool_output() })
     }
 }

@@ -21,6 +21,15 @@ pub(crate) fn tool_call(wire: WireFormat, number: usize) -> String {
     }
 }
 
+/// An answer that has `number` agents by the name `agent` work at once.
+///
+/// # Errors
+/// Only Anthropic's format has it.
+pub(crate) fn agents(wire: WireFormat, agent: &str, number: usize) -> anyhow::Result<String> {
+    anyhow::ensure!(wire == WireFormat::Anthropic, "agents are asked for in Anthropic's format alone");
+    Ok(anthropic::agents(agent, number))
+}
+
 /// The last answer.
 pub(crate) fn last_text(wire: WireFormat) -> String {
     match wire {

@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
-use crate::{appends, dispatch, fold, http, observers, sessions, turn};
+use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, turn};
 
 /// One thing to measure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,6 +25,10 @@ pub(crate) enum Case {
     Dispatch { hooks: usize, matcher: dispatch::Matcher, questions: usize },
     /// Sessions that wait for a model.
     Sessions { model: sessions::SlowModel, sessions: usize, port: u16 },
+    /// Slots that come and go.
+    Slots { agents: usize, busy: slots::Busy, pairs: usize },
+    /// A tree of agents that talk to a server.
+    Agents { store: Store, size: agents::Size, port: u16 },
     /// Events told to observers.
     Observers { pace: observers::Pace, observers: usize, events: usize },
 }
@@ -34,10 +38,14 @@ impl Case {
     pub(crate) fn run(&self, dir: &Path) -> anyhow::Result<Sample> {
         let mut builder = match self {
             // As `provost run` does it, and the same for those it is compared with.
-            Self::Turn { .. } | Self::Http { .. } | Self::Dispatch { .. } => Builder::new_current_thread(),
-            Self::Appends { .. } | Self::Fold { .. } | Self::Sessions { .. } | Self::Observers { .. } => {
-                Builder::new_multi_thread()
+            Self::Turn { .. } | Self::Http { .. } | Self::Dispatch { .. } | Self::Slots { .. } => {
+                Builder::new_current_thread()
             }
+            Self::Appends { .. }
+            | Self::Fold { .. }
+            | Self::Sessions { .. }
+            | Self::Agents { .. }
+            | Self::Observers { .. } => Builder::new_multi_thread(),
         };
         builder.enable_all().build()?.block_on(async {
             match self {
@@ -51,6 +59,8 @@ impl Case {
                 Self::Dispatch { hooks, matcher, questions } => {
                     dispatch::case(*hooks, *matcher, *questions, dir).await
                 }
+                Self::Slots { agents, busy, pairs } => slots::case(*agents, *busy, *pairs),
+                Self::Agents { store, size, port } => agents::case(*store, *size, *port, dir).await,
                 Self::Fold { work, entries, log } => fold::case(*work, *entries, log).await,
                 Self::Observers { pace, observers, events } => {
                     observers::case(*pace, *observers, *events).await

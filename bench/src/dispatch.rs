@@ -7,7 +7,7 @@ use anyhow::ensure;
 use provost_engine::{CallDetails, Consult, ConsultDetails};
 use provost_event::{HookSubject, Json, ModelPolicy, SessionId};
 use provost_harness::hooks::{Hook, HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
-use provost_harness::{HookQuestion, HookQuestionSubject, SystemClock};
+use provost_harness::{HookAgent, HookQuestion, HookQuestionSubject, SystemClock};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +85,8 @@ pub(crate) async fn case(
             workspace: workspace.clone(),
             model: model.clone(),
             transcript_path: None,
+            agent: HookAgent::default(),
+            root_transcript_path: None,
             records: Vec::new(),
         });
         let reports = registry.ask(&question, &SystemClock, &cancel).await;
@@ -99,6 +101,7 @@ fn consult() -> anyhow::Result<Consult> {
         tool: "shell".to_owned(),
         input: Json::parse(r#"{"command":"cargo nextest run --workspace","timeout_s":600}"#.to_owned())?,
         why: String::new(),
+        wanted: None,
     };
     Ok(Consult {
         session: SessionId::root(log::RUN),

@@ -1,6 +1,7 @@
 //! Measures Provost. Each case runs in a process of its own; see the README for what the numbers mean.
 
 mod agent;
+mod agents;
 mod answer;
 mod appends;
 mod case;
@@ -11,10 +12,12 @@ mod fold;
 mod http;
 mod log;
 mod measure;
+mod model_script;
 mod model_server;
 mod observers;
 mod sample;
 mod sessions;
+mod slots;
 mod snapshots;
 mod start;
 mod table;
@@ -67,6 +70,10 @@ enum Command {
     Observers,
     /// A long session in a small window.
     Context,
+    /// Slots that come and go, a million times.
+    Slots,
+    /// Thousands of agents in one run.
+    Agents(agents::Size),
     /// Everything.
     All,
     /// One case, as a parent asks for it.
@@ -145,6 +152,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Dispatch => dispatch::report(options),
         Command::Observers => observers::report(options),
         Command::Context => context::report(options),
+        Command::Slots => slots::report(options),
+        Command::Agents(size) => agents::report(options, *size),
         Command::All | Command::Case { .. } | Command::LongJob { .. } | Command::ServeModel => {
             turn::report(options)?;
             http::report(options)?;
@@ -154,7 +163,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             sessions::report(options)?;
             dispatch::report(options)?;
             observers::report(options)?;
-            context::report(options)
+            context::report(options)?;
+            slots::report(options)
         }
     }
 }

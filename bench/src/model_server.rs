@@ -1,8 +1,7 @@
 //! A local server that answers as the providers do, in a process of its own, so that what it costs isn't counted.
 //!
-//! `POST /CALLS/HOLD_MS/…` is answered in the format that its path belongs to: with a tool call until the
-//! conversation holds CALLS results, then, after HOLD_MS, with a last text. `GET /` tells how many connections and
-//! bytes of bodies came since it was last asked.
+//! `POST /SCRIPT/HOLD_MS/…` is answered in the format that its path belongs to: with what the script says, and after
+//! HOLD_MS with a last text. `GET /` tells how many connections and bytes of bodies came since it was last asked.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::answer;
+use crate::model_script::{Next, Script};
 
 static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
 static BODY_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -66,6 +66,11 @@ pub(crate) fn base_url(port: u16, calls: usize, hold_ms: u64) -> String {
     format!("http://127.0.0.1:{port}/{calls}/{hold_ms}")
 }
 
+/// The address of a model that answers as `script` has it.
+pub(crate) fn scripted_url(port: u16, script: &Script) -> String {
+    format!("http://127.0.0.1:{port}/{script}/0")
+}
+
 /// Serves until standard input ends, which it does with the parent.
 pub(crate) fn serve() -> anyhow::Result<()> {
     crate::measure::raise_open_files()?;
@@ -92,18 +97,22 @@ pub(crate) fn serve() -> anyhow::Result<()> {
 async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
     let mut received = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut received).await? {
-        let Request::Answer { wire, calls, hold, results } = request else {
+        let Request::Answer { wire, script, hold, results } = request else {
             let (connections, bytes) = (&CONNECTIONS, &BODY_BYTES);
             let told =
                 format!("{} {}", connections.swap(0, Ordering::Relaxed), bytes.swap(0, Ordering::Relaxed));
             stream.write_all(told.as_bytes()).await?;
             return Ok(());
         };
-        let events = if results < calls {
-            answer::tool_call(wire, results)
-        } else {
-            tokio::time::sleep(hold).await;
-            answer::last_text(wire)
+        let (next, each) = (script.next(results), Duration::from_millis(script.each_ms));
+        let wait = if next == Next::LastText { hold + each } else { each };
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let events = match next {
+            Next::Agents(agent, number) => answer::agents(wire, agent, number)?,
+            Next::Call => answer::tool_call(wire, results),
+            Next::LastText => answer::last_text(wire),
         };
         stream.write_all(answer::http(&events).as_bytes()).await?;
     }
@@ -116,7 +125,7 @@ enum Request {
     Received,
     Answer {
         wire: WireFormat,
-        calls: usize,
+        script: Script,
         hold: Duration,
         results: usize,
     },
@@ -137,13 +146,13 @@ async fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> anyhow:
     }
     let wire = wire_of(path).with_context(|| format!("no format has the path {path}"))?;
     let mut path = path.split('/').skip(1);
-    let calls = path.next().context("no number of calls")?.parse()?;
+    let script = path.next().context("no script")?.parse()?;
     let hold = Duration::from_millis(path.next().context("no time to hold")?.parse()?);
     let body = received.get(..whole.end).unwrap_or_default();
     let results = String::from_utf8_lossy(body).matches(answer::result_mark(wire)).count();
     BODY_BYTES.fetch_add(whole.end.saturating_sub(whole.head.len()), Ordering::Relaxed);
     received.drain(..whole.end);
-    Ok(Some(Request::Answer { wire, calls, hold, results }))
+    Ok(Some(Request::Answer { wire, script, hold, results }))
 }
 
 fn wire_of(path: &str) -> Option<WireFormat> {

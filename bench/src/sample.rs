@@ -30,6 +30,13 @@ pub(crate) struct Sample {
     pub(crate) lost: u64,
     /// What the memory grew by meanwhile.
     pub(crate) grown_kib: u64,
+    /// The most agents that worked at once, and the most that was said in their conversations together.
+    pub(crate) live: usize,
+    pub(crate) message_kib: u64,
+    /// Median and 99th percentile of the delays from an answer that asks for agents to their first model calls.
+    pub(crate) asked_us: [u64; 2],
+    /// The same from an answer that ends an agent to the first model call of the one that gets its slot.
+    pub(crate) freed_us: [u64; 2],
 }
 
 impl Sample {
@@ -41,6 +48,11 @@ impl Sample {
     /// Pieces a second.
     pub(crate) fn per_second(&self) -> f64 {
         count(self.count) / self.wall.as_secs_f64()
+    }
+
+    /// What an agent takes of memory besides its messages.
+    pub(crate) fn agent_kib(&self) -> f64 {
+        mib(self.grown_kib.saturating_sub(self.message_kib)) * 1024.0 / count(self.live.max(1))
     }
 
     /// `part` for each piece.

@@ -7,20 +7,35 @@ use super::WORDS;
 /// An answer that calls the tool for the `number`th time.
 pub(super) fn tool_call(number: usize) -> String {
     let mut events = beginning();
-    let stop = r#"{"type":"content_block_stop","index":1}"#;
-    let start = format!(
-        r#"{{"type":"content_block_start","index":1,"content_block":{{"type":"tool_use","id":"toolu_{number:08}","name":"noop","input":{{}}}}}}"#
-    );
-    event(&mut events, "content_block_start", &start);
-    for piece in [r#"{\"n\":"#.to_owned(), format!(" {number}}}")] {
-        let delta = format!(
-            r#"{{"type":"content_block_delta","index":1,"delta":{{"type":"input_json_delta","partial_json":"{piece}"}}}}"#
-        );
-        event(&mut events, "content_block_delta", &delta);
-    }
-    event(&mut events, "content_block_stop", stop);
+    call(&mut events, 1, &format!("toolu_{number:08}"), "noop", [r#"{\"n\":"#, &format!(" {number}}}")]);
     end(&mut events, "tool_use");
     events
+}
+
+/// An answer that has `number` agents by the name `agent` work at once.
+pub(super) fn agents(agent: &str, number: usize) -> String {
+    let mut events = beginning();
+    for index in 1..=number {
+        let id = format!("toolu_{agent}_{index:06}");
+        let rest = format!(" \\\"Do part {index} of the work, and say what came of it.\\\"}}");
+        call(&mut events, index, &id, agent, [r#"{\"goal\":"#, &rest]);
+    }
+    end(&mut events, "tool_use");
+    events
+}
+
+fn call(events: &mut String, index: usize, id: &str, tool: &str, arguments: [&str; 2]) {
+    let start = format!(
+        r#"{{"type":"content_block_start","index":{index},"content_block":{{"type":"tool_use","id":"{id}","name":"{tool}","input":{{}}}}}}"#
+    );
+    event(events, "content_block_start", &start);
+    for piece in arguments {
+        let delta = format!(
+            r#"{{"type":"content_block_delta","index":{index},"delta":{{"type":"input_json_delta","partial_json":"{piece}"}}}}"#
+        );
+        event(events, "content_block_delta", &delta);
+    }
+    event(events, "content_block_stop", &format!(r#"{{"type":"content_block_stop","index":{index}}}"#));
 }
 
 /// The last answer.

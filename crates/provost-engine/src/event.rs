@@ -3,7 +3,7 @@
 use provost_event::{
     ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, MicroDollars,
     ModelFailure, Outcome, Priority, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason,
-    StopReport, Timestamp, ToolStatus, Usage,
+    StopReport, Timestamp, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +65,9 @@ pub enum RunEvent {
         /// What its agent said last.
         #[serde(default)]
         text: String,
+        /// Whether it rests only because agents do that work for it.
+        #[serde(default)]
+        for_child: bool,
     },
     /// An agent wants another to work for it. Asked twice for the same call, only the first counts.
     Spawn {
@@ -232,6 +235,20 @@ pub enum SessionEvent {
         /// What each that was asked said, in the order in which they were asked.
         reports: Vec<HookReport>,
     },
+    /// The session's worktree is there, or can't be made.
+    WorktreeReady {
+        /// The effect.
+        seq: Seq,
+        /// Which.
+        result: WorktreeResult,
+    },
+    /// What the session has done to its worktree is known, as far as it can be.
+    WorktreeChecked {
+        /// The effect.
+        seq: Seq,
+        /// What.
+        left: WorktreeLeft,
+    },
     /// Somebody says whether a tool call may be made; ignored when the question has its answer.
     Resolve {
         /// The entry that asked.
@@ -284,6 +301,11 @@ pub enum SessionEvent {
         /// At what.
         outcome: Outcome,
     },
+    /// The agent that was asked for by the entry `started` rested, and works again or will.
+    ChildGoesOn {
+        /// The entry.
+        started: Seq,
+    },
     /// It shall make way for another agent at its next check.
     MakeWay {
         /// For whom, if for somebody.
@@ -331,6 +353,19 @@ pub struct ToolResult {
     pub memory: Option<Json>,
 }
 
+/// What came of making a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorktreeResult {
+    /// It is there.
+    Made(WorktreeMade),
+    /// It isn't, and nothing is left of the attempt, as far as that could be seen to.
+    Failed {
+        /// Why, and what to do about it.
+        message: String,
+    },
+}
+
 /// What came of a call for another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildReport {
@@ -340,6 +375,9 @@ pub struct ChildReport {
     pub text: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// The agent, and what it came to; absent where there was none.
+    #[serde(default)]
+    pub ended: Option<(SessionId, Outcome)>,
 }
 
 /// The stop hooks' answers.

@@ -22,18 +22,19 @@ mod view;
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
     Answer, ChildReport, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult,
-    ToolResult,
+    ToolResult, WorktreeResult,
 };
-pub use permission::{Pattern, PatternError, Permissions, Ruling, names_of, narrowest_pattern};
+pub use permission::{Pattern, PatternError, Permissions, Ruling, agent_names, names_of, narrowest_pattern};
 pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};
 pub use run::{
-    Acquired, AgentNumber, AgentStanding, AgentStatus, ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal,
-    RunState, SPAWN_TOOL, SlotMove, SpawnTracker, Then, agent_tool, spawn_tool,
+    Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
+    LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
+    StepStanding, StepTracker, Then, agent_tool, check_flow, spawn_tool,
 };
 pub use session::{PendingApproval, SessionState, Standing};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,
-    View,
+    Untouched, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use tokens::tokens_of;
 pub use view::{ResultText, image_line};

@@ -19,7 +19,7 @@ use provost_event::{AgentPolicy, Json, Permission, PermissionPolicy};
 use call::{Call, Subject};
 use pattern::Touch;
 
-pub use names::names_of;
+pub use names::{agent_names, names_of};
 pub use pattern::{Pattern, PatternError};
 
 /// Compiled permissions of one agent.

@@ -3,9 +3,11 @@
 mod agents;
 mod brief;
 mod clock;
+mod flow;
 mod ledger;
 mod orchestrate;
 mod spawn;
+mod worktree;
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, EffectId, Entry, Exhausted, Image,
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use agents::AgentStanding;
 pub use brief::{SPAWN_TOOL, agent_tool, spawn_tool};
+pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, check_flow};
 pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal};
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
@@ -81,6 +84,8 @@ pub struct RunState {
     updated_at: Timestamp,
     clock: WorkClock,
     agents: Agents,
+    /// Its steps, if it goes through a flow and has no root agent.
+    flow: Option<StepTracker>,
     /// Who had it go on last.
     resumed_by: String,
     /// The entry that set the timer, while one runs, and when it is due.
@@ -107,6 +112,7 @@ impl RunState {
             updated_at: Timestamp::default(),
             clock: WorkClock::default(),
             agents: Agents::new(run),
+            flow: None,
             resumed_by: String::new(),
             timer: None,
             snapshot: Seq::START,
@@ -177,6 +183,12 @@ impl RunState {
         })
     }
 
+    /// The steps of its flow, if it goes through one; then none of its agents is a root.
+    #[must_use]
+    pub const fn flow(&self) -> Option<&StepTracker> {
+        self.flow.as_ref()
+    }
+
     /// Slots that are held: agents that work, or that shall make way.
     #[must_use]
     pub fn slots_held(&self) -> usize {
@@ -220,20 +232,36 @@ impl RunState {
             Entry::ChildSpawned(spawned) => {
                 let parent = spawned.parent.map(|parent| parent.agent);
                 self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
+                if let Some(flow) = self.flow.as_mut().filter(|_| parent.is_none())
+                    && let Some(step) = flow.find(&spawned.brief.name)
+                {
+                    flow.began(step, spawned.child.agent);
+                }
                 self.agents.spawned(spawned, at);
             }
             Entry::ChildStarted(started) => self.agents.started(started.child.agent, at),
             Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
-            Entry::ChildPaused(paused) if paused.child.agent == ROOT => {
-                self.agents.root_rests(&paused.outcome)
+            Entry::ChildPaused(paused) => {
+                self.ledger.rests(paused.child.agent);
+                match paused.child.agent {
+                    ROOT => self.agents.root_rests(&paused.outcome),
+                    _ => self.agents.paused(paused, at),
+                }
             }
-            Entry::ChildFinished(finished) if finished.child.agent == ROOT => {
-                self.agents.root_rests(&finished.outcome);
+            Entry::ChildFinished(finished) => {
+                self.ledger.rests(finished.child.agent);
+                match finished.child.agent {
+                    ROOT => self.agents.root_rests(&finished.outcome),
+                    _ => self.agents.finished(finished, at),
+                }
             }
-            Entry::ChildPaused(paused) => self.agents.paused(paused, at),
             Entry::ChildResumed(resumed) => self.agents.resumed(resumed.child.agent),
-            Entry::ChildFinished(finished) => self.agents.finished(finished, at),
             Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
+            Entry::StepEnded(ended) => {
+                if let Some(flow) = &mut self.flow {
+                    flow.ended(ended);
+                }
+            }
             Entry::StopRequested(requested) => match requested.agent {
                 Some(session) => self.agents.stopping(session.agent, &requested.outcome),
                 None => self.stopping = Some(requested.outcome.clone()),
@@ -245,7 +273,7 @@ impl RunState {
             _ => {}
         }
         self.updated_at = at;
-        let due = self.clock.due().into_iter().chain(self.agents.first_due()).min();
+        let due = self.clock.due().into_iter().chain(self.agents.first_due()).chain(self.step_due()).min();
         let due = due.filter(|_| self.outcome.is_none());
         if due != self.timer.map(|(_, due)| due) {
             self.timer = due.map(|due| (self.head, due));
@@ -256,7 +284,12 @@ impl RunState {
         self.goal.clone_from(&started.goal);
         self.budget = started.policy.budget;
         self.turns_max = started.policy.agent.limits.turns_max;
-        self.agents.begin(started.policy.spawn, at);
+        self.flow = started.policy.flow.as_ref().map(StepTracker::new);
+        if self.flow.is_some() {
+            self.agents.begin_without_root(started.policy.spawn);
+        } else {
+            self.agents.begin(started.policy.spawn, at);
+        }
         self.policy = Some(started.policy.clone());
         self.started_at = at;
         self.clock = WorkClock::limited(self.budget.wall_time_ms);
@@ -275,6 +308,7 @@ impl RunState {
         self.clock.stop(at);
         self.outcome = Some(outcome.clone());
         self.stopping = None;
+        self.ledger.rests(ROOT);
         self.agents.root_rests(outcome);
     }
 
@@ -286,6 +320,9 @@ impl RunState {
         } else {
             self.clock.start(at);
             self.agents.run_resumed();
+            if let Some(flow) = &mut self.flow {
+                flow.resumed();
+            }
         }
         self.outcome = None;
         if let ResumeCause::Asked { by } = &resumed.cause {
@@ -304,7 +341,7 @@ impl RunState {
 
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
         let timer_before = self.timer;
-        let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at) };
+        let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at), entropy: now.entropy };
         deciding.on(event);
         deciding.go_on();
         deciding.set_timer(timer_before);
@@ -327,6 +364,8 @@ impl Snapshots for RunState {
 struct Deciding<'a> {
     state: &'a mut RunState,
     step: StepBuilder,
+    /// Fresh random bits.
+    entropy: u64,
 }
 
 impl Deciding<'_> {
@@ -354,7 +393,9 @@ impl Deciding<'_> {
             RunEvent::Reserve(request) => self.reserve(&request),
             RunEvent::Settle(note) => self.settle(note),
             RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
-            RunEvent::SessionRests { session, outcome, text } => self.session_rests(session, outcome, text),
+            RunEvent::SessionRests { session, outcome, text, for_child } => {
+                self.session_rests(session, outcome, &text, for_child);
+            }
             RunEvent::TimerFired { seq } => self.timer_fired(seq),
             RunEvent::Say { agent, text, by } => self.say(agent, text, by),
             RunEvent::Pause { agent, by } => {
@@ -373,8 +414,21 @@ impl Deciding<'_> {
 
     fn start(&mut self, goal: String, images: Vec<Image>, policy: RunPolicy) {
         let agent = policy.agent.clone();
+        let has_root = policy.flow.is_none();
         self.commit(RunStarted { goal: goal.clone(), policy });
-        let started = SessionStarted { goal, images, policy: agent, parent: None, depth: 0 };
+        if !has_root {
+            return;
+        }
+        let started = SessionStarted {
+            goal,
+            images,
+            policy: agent,
+            parent: None,
+            depth: 0,
+            call: None,
+            agent: None,
+            worktree: None,
+        };
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }
 
@@ -468,7 +522,9 @@ impl Deciding<'_> {
             return;
         }
         self.commit(Resumed { cause: ResumeCause::Asked { by: by.clone() }, budget, turns_max });
-        self.tell(self.root(), SessionEvent::Resume { by, turns_max });
+        if self.state.flow.is_none() {
+            self.tell(self.root(), SessionEvent::Resume { by, turns_max });
+        }
     }
 
     fn recover(&mut self, fresh: &[EffectId]) {

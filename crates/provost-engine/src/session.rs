@@ -32,11 +32,13 @@ mod gate;
 mod hear;
 mod recover;
 mod stop;
+mod worktree;
 mod wrap_up;
 
 use call::{Call, Consent, Stage, Word};
 use compact::Compactions;
 use context::Context;
+use worktree::OwnTree;
 
 pub use call::PendingApproval;
 
@@ -61,6 +63,8 @@ pub enum Standing {
 enum Phase {
     /// Before its first entry.
     New,
+    /// The worktree that it works in is made, by the effect that this entry opened.
+    MakingWorktree(Seq),
     /// The next thing is a model call; its budget is asked for.
     Ready,
     /// A stepped session between turns.
@@ -157,6 +161,11 @@ pub struct SessionState {
     goal: String,
     #[serde(skip)]
     policy: Option<AgentPolicy>,
+    /// The agent that asked for it.
+    #[serde(skip)]
+    parent: Option<SessionId>,
+    #[serde(skip)]
+    depth: u32,
     turns_max: u32,
     phase: Phase,
     outcome: Option<Outcome>,
@@ -165,6 +174,9 @@ pub struct SessionState {
     yielding: Option<(Seq, Option<SessionId>)>,
     /// At what the agent rests that it waits for, if one does.
     child_rests: Option<Outcome>,
+    /// The worktree that it works in, if it has one of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tree: Option<OwnTree>,
     deadline: Option<Timestamp>,
     calls: Vec<Call>,
     counters: Counters,
@@ -209,12 +221,15 @@ impl SessionState {
             head: Seq::START,
             goal: String::new(),
             policy: None,
+            parent: None,
+            depth: 0,
             turns_max: 0,
             phase: Phase::New,
             outcome: None,
             stopping: None,
             yielding: None,
             child_rests: None,
+            tree: None,
             deadline: None,
             calls: Vec::new(),
             counters: Counters::default(),
@@ -287,11 +302,12 @@ impl SessionState {
         }
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
         open.extend(self.yielding.map(|(seq, _)| seq));
+        open.extend(self.worktree_question());
         if self.before_last_words == Some(Phase::Acting) {
             open.extend(self.approval_timers());
         }
         match self.phase {
-            Phase::Thinking(seq) | Phase::Waiting(seq) | Phase::Wishing(seq) => {
+            Phase::MakingWorktree(seq) | Phase::Thinking(seq) | Phase::Waiting(seq) | Phase::Wishing(seq) => {
                 // With the last questions asked, nothing but their answers is awaited.
                 open.extend(self.closing().is_none().then_some(seq));
             }
@@ -325,6 +341,7 @@ impl SessionState {
         let Entry::SessionStarted(started) = first else { return false };
         self.goal.clone_from(&started.goal);
         self.policy = Some(started.policy.clone());
+        (self.parent, self.depth) = (started.parent, started.depth);
         let policy = &started.policy;
         let mut permissions = Permissions::of_agent(policy, &policy.workspace);
         self.approved.iter().for_each(|pattern| permissions.approve(pattern));

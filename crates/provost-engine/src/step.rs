@@ -1,6 +1,10 @@
 //! What a decision comes to: entries to append and effects to perform.
 
-use provost_event::{ActorKey, CallId, Entry, HookSubject, Json, Purpose, Seq, SessionId, Timestamp};
+use std::path::PathBuf;
+
+use provost_event::{
+    ActorKey, CallId, Entry, HookSubject, Json, Priority, Purpose, Seq, SessionId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Event;
@@ -59,6 +63,10 @@ pub enum Effect {
     CheckStop(StopCheck),
     /// Ask hooks. Answered by `HooksAnswered`.
     AskHooks(Consult),
+    /// Make a session's worktree, or find the one that is there already. Answered by `WorktreeReady`.
+    MakeWorktree(WorktreeOrder),
+    /// Look at what a session has done to its worktree. Answered by `WorktreeChecked`.
+    CheckWorktree(WorktreeCheck),
     /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
     Timer {
         /// Until when.
@@ -136,6 +144,46 @@ pub struct StopCheck {
     pub blocked_before: bool,
 }
 
+/// A git worktree that a session needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeOrder {
+    /// Who needs it.
+    pub session: SessionId,
+    /// The folder whose last commit it begins with.
+    pub from: PathBuf,
+    /// Where it shall be.
+    pub path: PathBuf,
+    /// The branch that it shall be on.
+    pub branch: String,
+}
+
+/// A question about a session's worktree, before it comes to a rest or an end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeCheck {
+    /// Whose.
+    pub session: SessionId,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The branch that was made with it.
+    pub branch: String,
+    /// The folder that git keeps its repository's data in.
+    pub repository: PathBuf,
+    /// The commit that it began with.
+    pub commit: String,
+    /// What becomes of it if nothing was done to it.
+    pub untouched: Untouched,
+}
+
+/// What becomes of a worktree that nothing was done to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Untouched {
+    /// It stays: its session may go on.
+    Stays,
+    /// It and its branch go.
+    Goes,
+}
+
 /// A question to the hooks of a moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consult {
@@ -204,6 +252,26 @@ pub struct CallDetails {
     /// Why consent is needed, where it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// The agent that it asks for; absent of a call of any other tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<WantedAgent>,
+}
+
+/// An agent that a call asks for, as hooks see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedAgent {
+    /// The configured sub-agent; absent for one like the agent that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What it will be called; empty if nobody said.
+    pub name: String,
+    /// What it is to reach; empty if the call's arguments make no sense.
+    pub goal: String,
+    /// How urgent its work is, if the call says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// How many agents will stand above it.
+    pub depth: u32,
 }
 
 /// Collects a step while it is being decided.

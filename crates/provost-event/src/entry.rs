@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
-    BudgetReserved, CallId, ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
+    BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
     ChildStarted, ChildYields, Compacted, ErrorClass, HooksAsked, HooksDecided, Image, Json, MicroDollars,
-    Outcome, PermissionDecided, Reprioritized, RunPolicy, SessionId, Snapshot, StopReport, Timestamp, Usage,
-    WrappedUp, YieldRequested,
+    Outcome, PermissionDecided, Reprioritized, RunPolicy, Seq, SessionId, Snapshot, StepEnded, StopReport,
+    Timestamp, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -114,10 +114,20 @@ entries! {
     ChildFinished = "child_finished",
     /// An agent has another priority.
     Reprioritized = "reprioritized",
+    /// An attempt at a step of a flow is over.
+    StepEnded = "step_ended",
     /// The session shall make way for another agent.
     YieldRequested = "yield_requested",
     /// A sub-agent that the session waits for rests.
     ChildRested = "child_rested",
+    /// A sub-agent that rested works again.
+    ChildGoesOn = "child_goes_on",
+    /// The session's worktree is there.
+    WorktreeMade = "worktree_made",
+    /// The intent of looking at what the session has done to its worktree.
+    WorktreeAsked = "worktree_asked",
+    /// What it has done to it.
+    WorktreeFound = "worktree_found",
     /// The session or run shall come to an end or a rest as soon as what is in flight has stopped.
     StopRequested = "stop_requested",
     /// The session or run rests.
@@ -175,6 +185,15 @@ pub struct SessionStarted {
     /// How many agents stand above it; 0 for the root.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
+    /// The entry of its parent's log that has the call it works for; absent without a parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Seq>,
+    /// The configured sub-agent that it is; absent for the root, and for one like the agent that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The worktree that is made for it before it begins; absent where it works in a folder that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
 }
 
 /// Words of somebody outside.

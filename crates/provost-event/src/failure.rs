@@ -36,6 +36,8 @@ pub enum ErrorClass {
     ContextExhausted,
     /// The folder that an agent was to work in can't be made.
     Workspace,
+    /// A step of a flow has failed.
+    StepFailed,
     /// The model declined to answer.
     Refusal,
     /// The call was cancelled from our side.
@@ -65,6 +67,7 @@ impl ErrorClass {
             | Self::ContextTooLong
             | Self::ContextExhausted
             | Self::Workspace
+            | Self::StepFailed
             | Self::Refusal
             | Self::Aborted
             | Self::ScriptMismatch
@@ -90,6 +93,7 @@ impl ErrorClass {
             Self::ContextTooLong => "the request is longer than the model's window",
             Self::ContextExhausted => "the conversation no longer fits the model's window",
             Self::Workspace => "the agent's workspace can't be made",
+            Self::StepFailed => "a step of the flow has failed",
             Self::Refusal => "the model refused",
             Self::Aborted => "the call was cancelled",
             Self::ScriptMismatch => "the script doesn't fit the conversation",

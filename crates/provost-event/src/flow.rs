@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Priority, StopHookPolicy};
+use crate::{Budget, Outcome, Priority, SessionId, StopHookPolicy, Timestamp};
 
 /// The steps of a run without a root agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,4 +53,45 @@ pub enum OnStepFailure {
     Skip,
     /// It rests until somebody has it go on; then the step is tried again.
     Ask,
+}
+
+/// An attempt at a step of a flow is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepEnded {
+    /// The step's name.
+    pub step: String,
+    /// The agent that tried.
+    pub child: SessionId,
+    /// Which attempt it was, from 1; counted anew when somebody has had the flow go on.
+    pub attempt: u32,
+    /// What came of it.
+    pub end: StepEnd,
+}
+
+/// What came of an attempt at a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StepEnd {
+    /// The step is done.
+    Done {
+        /// What its agent said last, for the steps that need it; the middle of a long text is left out.
+        text: String,
+    },
+    /// It is tried again.
+    Again {
+        /// How the attempt ended.
+        outcome: Outcome,
+        /// Not before.
+        due: Timestamp,
+    },
+    /// It has failed.
+    Failed {
+        /// How the last attempt ended.
+        outcome: Outcome,
+        /// What becomes of the flow.
+        then: OnStepFailure,
+        /// The steps that need it, directly or not, and that are skipped.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<String>,
+    },
 }

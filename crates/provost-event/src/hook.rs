@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Outcome, Seq};
+use crate::{CallId, Outcome, Seq, SessionId};
 
 macro_rules! moments {
     ($($(#[$doc:meta])* $moment:ident = $name:literal,)*) => {
@@ -29,16 +29,22 @@ macro_rules! moments {
 moments! {
     /// A session begins or goes on.
     SessionStart = "session_start",
+    /// A sub-agent begins.
+    SubagentStart = "subagent_start",
     /// Somebody said something, before it is committed.
     PromptSubmit = "prompt_submit",
     /// Before each model call.
     PreLlmRequest = "pre_llm_request",
     /// Before each tool call.
     PreToolCall = "pre_tool_call",
+    /// Before each call that has another agent work.
+    Spawn = "spawn",
     /// A tool call needs somebody's consent.
     Approval = "approval",
     /// A person is waited for, or an agent has come to its end.
     Notification = "notification",
+    /// The agent that was asked for is done, or was stopped.
+    ChildEnd = "child_end",
     /// After each tool call that was run.
     PostToolCall = "post_tool_call",
     /// After each tool call that did what it was asked.
@@ -49,8 +55,10 @@ moments! {
     PostToolBatch = "post_tool_batch",
     /// A turn ended with no tool calls.
     TurnEnd = "turn_end",
-    /// The agent wishes to stop.
+    /// The agent wishes to stop; one that nobody but a person asked for.
     Stop = "stop",
+    /// A sub-agent wishes to stop.
+    SubagentStop = "subagent_stop",
     /// Before the conversation is shortened.
     PreCompact = "pre_compact",
     /// After it was.
@@ -61,6 +69,17 @@ moments! {
     StopFailure = "stop_failure",
     /// The session is about to end.
     SessionEnd = "session_end",
+}
+
+impl HookMoment {
+    /// The moment at which an agent with this parent wishes to stop.
+    #[must_use]
+    pub const fn stop(parent: Option<SessionId>) -> Self {
+        match parent {
+            None => Self::Stop,
+            Some(_) => Self::SubagentStop,
+        }
+    }
 }
 
 /// A hook as the policy names it.
@@ -89,6 +108,24 @@ pub struct HookPolicy {
     /// Whether it may have the model reminded of something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_remind: bool,
+}
+
+impl HookPolicy {
+    /// Whether it is asked about `about` when that happens to an agent with this parent.
+    ///
+    /// To scripts for Claude Code a session is what a person began: of a sub-agent's beginning and end they hear as of
+    /// a sub-agent's. And no person is told of each end of an agent that another agent waits for.
+    #[must_use]
+    pub fn is_asked(&self, about: &HookSubject, parent: Option<SessionId>) -> bool {
+        use HookMoment as M;
+        if !about.moments().contains(&self.moment) {
+            return false;
+        }
+        let of_session = matches!(self.moment, M::SessionStart | M::StopFailure | M::SessionEnd);
+        let of_ends = self.moment == M::Notification && matches!(about, HookSubject::Closing { .. });
+        let is_persons = of_ends || (of_session && self.contract == HookContract::Claude);
+        parent.is_none() || !is_persons
+    }
 }
 
 /// A program that is a hook.
@@ -162,6 +199,8 @@ pub enum HookSubject {
         /// Which of the two.
         source: SessionSource,
     },
+    /// A sub-agent begins.
+    Subagent,
     /// Somebody's words, which the log has only here until the hooks let them pass.
     Prompt {
         /// What was said.
@@ -179,6 +218,11 @@ pub enum HookSubject {
         /// Which.
         call: CallId,
     },
+    /// A call that is to have another agent work.
+    Spawn {
+        /// Which.
+        call: CallId,
+    },
     /// A tool call that needs consent.
     Approval {
         /// Which.
@@ -190,6 +234,17 @@ pub enum HookSubject {
         call: CallId,
         /// Whether it failed.
         is_error: bool,
+    },
+    /// A call that another agent worked for.
+    ChildEnd {
+        /// Which.
+        call: CallId,
+        /// Whether it failed.
+        is_error: bool,
+        /// The agent.
+        child: SessionId,
+        /// What it came to. One that isn't final: it was reported as it rests, and its log ends.
+        outcome: Outcome,
     },
     /// All results of one answer.
     Batch {
@@ -219,12 +274,16 @@ impl HookSubject {
         use HookMoment as M;
         match self {
             Self::Session { .. } => &[M::SessionStart],
+            Self::Subagent => &[M::SubagentStart, M::SessionStart],
             Self::Prompt { .. } => &[M::PromptSubmit],
             Self::Request { .. } => &[M::PreLlmRequest],
             Self::Call { .. } => &[M::PreToolCall],
+            Self::Spawn { .. } => &[M::Spawn],
             Self::Approval { .. } => &[M::Approval, M::Notification],
             Self::Result { is_error: false, .. } => &[M::PostToolCall, M::PostToolSuccess],
             Self::Result { is_error: true, .. } => &[M::PostToolCall, M::PostToolFailure],
+            Self::ChildEnd { is_error: false, .. } => &[M::ChildEnd, M::PostToolCall, M::PostToolSuccess],
+            Self::ChildEnd { is_error: true, .. } => &[M::ChildEnd, M::PostToolCall, M::PostToolFailure],
             Self::Batch { .. } => &[M::PostToolBatch],
             Self::TurnEnd { .. } => &[M::TurnEnd],
             Self::Compaction => &[M::PreCompact],

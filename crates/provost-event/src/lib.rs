@@ -22,6 +22,7 @@ mod spawn;
 mod stop;
 mod tree;
 mod verdict;
+mod worktree;
 
 pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
 pub use chain::{ChainContext, DepthExceeded};
@@ -33,7 +34,7 @@ pub use entry::{
     ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
-pub use flow::{FlowPolicy, OnStepFailure, StepPolicy};
+pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};
 pub use hook::{
     HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookReport, HookSubject, HooksAsked,
     HooksDecided, OnFailure, SessionSource,
@@ -53,7 +54,8 @@ pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHe
 pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopHookVerdict, StopReport};
 pub use tree::{
-    Brief, ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
-    Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
+    Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
+    ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
 };
 pub use verdict::Verdict;
+pub use worktree::{Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft, WorktreeMade};

@@ -97,6 +97,13 @@ pub enum PauseReason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<SessionId>,
     },
+    /// A step of a flow has failed, and somebody shall say what becomes of it: a resume tries it again.
+    StepFailed {
+        /// Which.
+        step: String,
+        /// How its last attempt ended.
+        reason: String,
+    },
 }
 
 impl fmt::Display for PauseReason {
@@ -116,6 +123,9 @@ impl fmt::Display for PauseReason {
             Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
             Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
             Self::Preempted { by: None } => f.write_str("makes way for others"),
+            Self::StepFailed { step, reason } => {
+                write!(f, "step `{step}` has failed ({reason}); resume tries it again, cancel ends the run")
+            }
         }
     }
 }

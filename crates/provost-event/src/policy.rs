@@ -28,6 +28,10 @@ pub struct RunPolicy {
     /// the steps that name no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowPolicy>,
+    /// The folder that the git worktrees of its agents are made in, absolute and outside of its workspace; none can be
+    /// made if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktrees: Option<PathBuf>,
     /// The names of those who watch it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<String>,

@@ -125,6 +125,9 @@ pub struct ChildPaused {
     pub child: SessionId,
     /// At what; never a final outcome.
     pub outcome: Outcome,
+    /// Whether it rests only because agents do that work for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_child: bool,
 }
 
 /// Somebody wants an agent that rests to go on as soon as there is a slot.
@@ -173,4 +176,11 @@ pub struct ChildRested {
     pub started: Seq,
     /// At what it rests.
     pub outcome: Outcome,
+}
+
+/// A sub-agent that rested works again, or will.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildGoesOn {
+    /// The entry that started the call.
+    pub started: Seq,
 }

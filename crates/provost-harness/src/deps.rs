@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use provost_engine::FlowProblem;
 use provost_event::RunId;
 
 use crate::{
@@ -81,4 +82,7 @@ pub enum HarnessError {
         /// The name.
         hook: String,
     },
+    /// The policy's flow can't be gone through.
+    #[error(transparent)]
+    Flow(#[from] FlowProblem),
 }

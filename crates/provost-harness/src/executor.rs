@@ -17,6 +17,7 @@ mod log_file;
 mod stop;
 mod think;
 mod tool;
+mod worktree;
 
 pub(crate) use log_file::LogFile;
 
@@ -70,6 +71,12 @@ impl HarnessExecutor {
             }
             Effect::AskHooks(consult) => {
                 SessionEvent::HooksAnswered { seq, reports: self.ask_hooks(&consult, cancel).await }
+            }
+            Effect::MakeWorktree(order) => {
+                SessionEvent::WorktreeReady { seq, result: self.make_worktree(&order, cancel).await }
+            }
+            Effect::CheckWorktree(check) => {
+                SessionEvent::WorktreeChecked { seq, left: self.check_worktree(&check, cancel).await }
             }
             // The home waits itself; should it ask all the same, the wait is over by then.
             Effect::Timer { due } => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
-use provost_engine::{Actor, AgentStanding, Event, RunEvent, SessionEvent, Standing};
+use provost_engine::{Actor, AgentStanding, Event, RunEvent, SessionEvent, Standing, check_flow};
 use provost_event::{
     ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Pace, Paused, Priority, Record, RunId, RunPolicy,
     Seq, SessionId,
@@ -54,8 +54,8 @@ impl AgentHarness {
     /// [`HarnessDeps::observers`] behind its own.
     ///
     /// # Errors
-    /// When the log can't be written or an image not be kept, the policy contradicts itself, or two hooks have
-    /// the same name. Nothing has started then.
+    /// When the log can't be written or an image not be kept, the policy contradicts itself, its flow can't be gone
+    /// through, or two hooks have the same name. Nothing has started then.
     pub async fn start(
         &self,
         run: RunId,
@@ -71,13 +71,17 @@ impl AgentHarness {
             agent.hooks.splice(..0, self.deps.hooks.policies());
             unique_hooks(agent)?;
         }
+        if let Some(flow) = &policy.flow {
+            let agents = policy.agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>();
+            check_flow(flow, &agents).into_iter().next().map_or(Ok(()), Err)?;
+        }
         for name in self.deps.observers.names() {
             if !policy.observers.iter().any(|known| known == name) {
                 policy.observers.push(name.to_owned());
             }
         }
         let mut harness = self.claim(run, Seen::from([(run.into(), Seq::START)])).await?;
-        harness.pace = policy.agent.pace;
+        harness.pace = pace_of(&policy);
         let Goal { text, images } = goal.into();
         let mut kept = Vec::with_capacity(images.len());
         for image in &images {
@@ -122,7 +126,7 @@ impl AgentHarness {
         seen.entry(SessionId::root(run).into()).or_insert(Seq::START);
         let mut records = SelectAll::new();
         for (actor, head) in &seen {
-            records.push(home.subscribe(*actor, *head));
+            records.push(until_over(home.subscribe(*actor, *head)));
             // Where an agent stands is told by its first entry, which may have been told long ago.
             if !head.is_start() && !observers.is_empty() {
                 home.read(*actor, Seq::START, 1).await?.iter().for_each(|first| observers.learn(first));
@@ -144,6 +148,7 @@ impl AgentHarness {
             next_turn: 1,
             outcome: None,
             seen,
+            over: HashSet::new(),
             records,
             serving,
             _stop: stop.drop_guard(),
@@ -153,6 +158,9 @@ impl AgentHarness {
 
 /// How far each log of a run was told here; rests up to there are over.
 type Seen = HashMap<ActorKey, Seq>;
+
+/// A log as it is followed.
+type Records = BoxStream<'static, Result<Arc<Record>, HomeError>>;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -167,7 +175,9 @@ pub struct Harness {
     next_turn: u32,
     outcome: Option<Outcome>,
     seen: Seen,
-    records: SelectAll<BoxStream<'static, Result<Arc<Record>, HomeError>>>,
+    /// The agents whose whole logs were told.
+    over: HashSet<SessionId>,
+    records: SelectAll<Records>,
     serving: Box<dyn Serving>,
     _stop: tokio_util::sync::DropGuard,
 }
@@ -188,7 +198,7 @@ impl Harness {
         }
         if let Actor::Run(state) = run {
             self.outcome = state.outcome().cloned();
-            self.pace = state.policy().map_or(Pace::Free, |policy| policy.agent.pace);
+            self.pace = state.policy().map_or(Pace::Free, pace_of);
         }
         if let Actor::Session(state) = session
             && let Standing::BetweenTurns { next } = state.standing()
@@ -268,6 +278,7 @@ impl Harness {
             }
             (ActorKey::Session(session), Entry::Ended(_)) => {
                 self.sessions.forget(session);
+                self.over.insert(session);
                 Ok(None)
             }
             (ActorKey::Session(session), Entry::TurnEnded(ended)) if session.agent == 0 => {
@@ -287,7 +298,7 @@ impl Harness {
     fn follow(&mut self, session: SessionId) {
         if !self.seen.contains_key(&session.into()) {
             self.seen.insert(session.into(), Seq::START);
-            self.records.push(self.deps.home.subscribe(session.into(), Seq::START));
+            self.records.push(until_over(self.deps.home.subscribe(session.into(), Seq::START)));
         }
     }
 
@@ -295,6 +306,9 @@ impl Harness {
     async fn done(&mut self, outcome: Outcome) -> Result<TurnState, HarnessError> {
         for actor in self.seen.keys().copied().collect::<Vec<_>>() {
             while let ActorKey::Session(session) = actor {
+                if self.over.contains(&session) {
+                    break;
+                }
                 let seen = self.seen.get(&actor).copied().unwrap_or_default();
                 let records = self.deps.home.read(actor, seen, READ_MAX).await?;
                 if records.is_empty() {
@@ -415,6 +429,20 @@ impl Harness {
     }
 }
 
+/// A session's log up to its end: of thousands of agents most are done before their run is, and nobody waits for more of
+/// them.
+fn until_over(records: Records) -> Records {
+    let next = |records: Option<Records>| async {
+        let mut records = records?;
+        let next = records.next().await?;
+        let is_over = next.as_ref().is_ok_and(|record| {
+            matches!(record.entry, Entry::Ended(_)) && matches!(record.actor, ActorKey::Session(_))
+        });
+        Some((next, (!is_over).then_some(records)))
+    };
+    futures::stream::unfold(Some(records), next).boxed()
+}
+
 /// The agents whose work isn't over and that have a log, but for the root.
 fn live_below_root(run: &Actor) -> Vec<SessionId> {
     let Actor::Run(state) = run else { return Vec::new() };
@@ -422,6 +450,11 @@ fn live_below_root(run: &Actor) -> Vec<SessionId> {
         |standing: &AgentStanding| !matches!(standing, AgentStanding::Finished(_) | AgentStanding::InLine);
     let live = state.agents().filter(|agent| agent.session.agent != 0 && has_log(&agent.standing));
     live.map(|agent| agent.session).collect()
+}
+
+/// Only a root agent can be waited for turn by turn.
+fn pace_of(policy: &RunPolicy) -> Pace {
+    if policy.flow.is_some() { Pace::Free } else { policy.agent.pace }
 }
 
 fn unique_hooks(policy: &AgentPolicy) -> Result<(), HarnessError> {

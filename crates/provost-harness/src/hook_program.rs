@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::{Consult, StopCheck};
-use provost_event::{HookDecision, HookMoment, HookPolicy, ModelPolicy, Record};
+use provost_event::{HookDecision, HookMoment, HookPolicy, ModelPolicy, Record, SessionId};
 use tokio_util::sync::CancellationToken;
 
 /// What a hook program is asked, before it is put in the form of its contract.
@@ -15,12 +15,27 @@ pub struct HookQuestion {
     pub subject: HookQuestionSubject,
     /// The folder the agent works in, absolute and without symlinks.
     pub workspace: Arc<std::path::Path>,
+    /// Who the agent is.
+    pub agent: HookAgent,
     /// The model the agent thinks with.
     pub model: ModelPolicy,
     /// The session's log as a file, one entry a line, up to about now; absent where no folder for it is configured.
     pub transcript_path: Option<PathBuf>,
+    /// The same of the run's root; absent where the agent is that, or where no folder for it is configured.
+    pub root_transcript_path: Option<PathBuf>,
     /// The entries that the question's details point at (results of tool calls), in their order.
     pub records: Vec<Arc<Record>>,
+}
+
+/// Who an agent is, among those of its run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookAgent {
+    /// Who asked for it; absent for the root.
+    pub parent: Option<SessionId>,
+    /// How many agents stand above it.
+    pub depth: u32,
+    /// The configured sub-agent that it is; absent for the root, and for one like the agent that asked.
+    pub name: Option<String>,
 }
 
 /// What hooks are asked about.

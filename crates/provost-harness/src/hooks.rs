@@ -31,17 +31,19 @@ mod registry;
 mod reminders;
 
 pub use action::{
-    OnApprovalAction, OnPromptSubmitAction, OnTurnEndAction, PostToolCallAction, PreCompactAction,
+    OnApprovalAction, OnChildEndAction, OnPromptSubmitAction, OnSpawnAction, OnTurnEndAction, PostToolCallAction, PreCompactAction,
     PreLlmRequestAction, PreToolCallAction,
 };
 pub use adapter::{blocking, from_fn};
 pub(crate) use dispatch::Dispatch;
 pub use event::{
-    Hook, HookEvent, OnAbort, OnApproval, OnPromptSubmit, OnSessionEnd, OnSessionStart, OnTurnEnd,
+    Hook, HookEvent, OnAbort, OnApproval, OnChildEnd, OnPromptSubmit, OnSessionEnd, OnSessionStart, OnSpawn,
+    OnTurnEnd,
     PostToolCall, PreCompact, PreLlmRequest, PreToolCall,
 };
 pub use input::{
-    OnAbortInput, OnApprovalInput, OnPromptSubmitInput, OnSessionEndInput, OnSessionStartInput,
+    OnAbortInput, OnApprovalInput, OnChildEndInput, OnPromptSubmitInput, OnSessionEndInput,
+    OnSessionStartInput, OnSpawnInput,
     OnTurnEndInput, PostToolCallInput, PreCompactInput, PreLlmRequestInput, PreToolCallInput,
 };
 pub use registry::{HookOptions, HookRegistry, HookRegistryBuilder, HookRegistryError};

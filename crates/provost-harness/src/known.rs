@@ -1,6 +1,6 @@
 //! What an executor remembers of sessions between their effects. All of it can be read again from the log.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,34 +8,80 @@ use provost_engine::{Permissions, Think, View};
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 
 use crate::executor::LogFile;
-use crate::{Home, HomeError, ImageData, Transcript};
+use crate::{HookAgent, Home, HomeError, ImageData, Transcript};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
-/// Sessions remembered; beyond that the oldest is forgotten, and read again when it goes on.
-const SESSIONS_MAX: usize = 4_096;
+/// Sessions remembered; beyond that the one that came first is forgotten, and read again when it goes on. Where more than
+/// these work at once, each turn reads its whole conversation again.
+const SESSIONS_MAX: usize = 32_768;
+/// Policies that sessions share: those that came last.
+const SHARED_MAX: usize = 16;
 
 /// What stays the same through a session.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(crate) policy: AgentPolicy,
+    pub(crate) policy: Arc<AgentPolicy>,
     pub(crate) tools: Arc<[ToolSpec]>,
     /// The workspace without symlinks, or as it was given where it isn't there.
     pub(crate) workspace: Arc<Path>,
     pub(crate) permissions: Permissions,
+    pub(crate) agent: HookAgent,
 }
 
 #[derive(Debug, Default)]
 struct Sessions {
-    openings: HashMap<SessionId, Arc<Opening>>,
-    transcripts: HashMap<SessionId, Transcript>,
-    log_files: HashMap<SessionId, Arc<LogFile>>,
-    order: std::collections::VecDeque<SessionId>,
+    known: HashMap<SessionId, Remembered>,
+    /// The sessions by the numbers that they came with.
+    order: BTreeMap<u64, SessionId>,
+    next: u64,
+    /// Thousands of agents may have the same policy: it is kept once.
+    shared: Vec<(Arc<AgentPolicy>, Arc<[ToolSpec]>)>,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    number: u64,
+    opening: Option<Arc<Opening>>,
+    transcript: Option<Transcript>,
+    log_file: Option<Arc<LogFile>>,
+}
+
+impl Sessions {
+    /// What is remembered of `session`; one more than may be puts out the one that came first.
+    fn of(&mut self, session: SessionId) -> &mut Remembered {
+        if !self.known.contains_key(&session) {
+            self.order.insert(self.next, session);
+            self.known.insert(session, Remembered { number: self.next, ..Remembered::default() });
+            self.next += 1;
+        }
+        if self.known.len() > SESSIONS_MAX
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.known.remove(&oldest);
+        }
+        self.known.entry(session).or_default()
+    }
+
+    /// `policy` and its tools, as others have them already.
+    fn share(&mut self, policy: &AgentPolicy) -> (Arc<AgentPolicy>, Arc<[ToolSpec]>) {
+        if let Some((policy, tools)) = self.shared.iter().find(|(known, _)| **known == *policy) {
+            return (policy.clone(), tools.clone());
+        }
+        if self.shared.len() >= SHARED_MAX {
+            self.shared.remove(0);
+        }
+        let shared = (Arc::new(policy.clone()), Arc::from(policy.tools.as_slice()));
+        self.shared.push(shared.clone());
+        shared
+    }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     sessions: Mutex<Sessions>,
+    /// Whether worktrees that nobody has seen to have been looked for.
+    pub(crate) swept: tokio::sync::OnceCell<()>,
 }
 
 impl Known {
@@ -49,8 +95,9 @@ impl Known {
         home: &dyn Home,
         session: SessionId,
     ) -> Result<Arc<Opening>, HomeError> {
-        if let Some(opening) = self.sessions().openings.get(&session) {
-            return Ok(opening.clone());
+        let known = self.sessions().known.get(&session).and_then(|known| known.opening.clone());
+        if let Some(opening) = known {
+            return Ok(opening);
         }
         let first = home.read(session.into(), Seq::START, 1).await?;
         let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
@@ -58,22 +105,19 @@ impl Known {
         };
         let workspace =
             started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
+        let (policy, tools) = self.sessions().share(&started.policy);
         let opening = Arc::new(Opening {
-            tools: started.policy.tools.clone().into(),
+            tools,
             permissions: Permissions::of_agent(&started.policy, &workspace),
             workspace: workspace.into(),
-            policy: started.policy.clone(),
+            agent: HookAgent {
+                parent: started.parent,
+                depth: started.depth,
+                name: started.agent.clone(),
+            },
+            policy,
         });
-        let mut sessions = self.sessions();
-        sessions.openings.insert(session, opening.clone());
-        sessions.order.push_back(session);
-        if sessions.order.len() > SESSIONS_MAX
-            && let Some(oldest) = sessions.order.pop_front()
-        {
-            sessions.openings.remove(&oldest);
-            sessions.transcripts.remove(&oldest);
-            sessions.log_files.remove(&oldest);
-        }
+        self.sessions().of(session).opening = Some(opening.clone());
         Ok(opening)
     }
 
@@ -86,7 +130,7 @@ impl Known {
         sees: bool,
     ) -> Result<Transcript, HomeError> {
         let (session, through) = (think.session, think.through);
-        let kept = self.sessions().transcripts.remove(&session);
+        let kept = self.sessions().of(session).transcript.take();
         let mut transcript = match kept.filter(|kept| kept.head() <= through) {
             Some(kept) => kept,
             None => beginning(home, session, think.view).await?,
@@ -106,21 +150,20 @@ impl Known {
 
     /// Keeps a conversation for the next call.
     pub(crate) fn give_back(&self, session: SessionId, transcript: Transcript) {
-        self.sessions().transcripts.insert(session, transcript);
+        self.sessions().of(session).transcript = Some(transcript);
     }
 
     /// How far the file with the log of `session` has been written by this process.
     pub(crate) fn log_file(&self, session: SessionId) -> Arc<LogFile> {
-        self.sessions().log_files.entry(session).or_default().clone()
+        self.sessions().of(session).log_file.get_or_insert_default().clone()
     }
 
     /// Forgets a session that rests.
     pub(crate) fn forget(&self, session: SessionId) {
         let mut sessions = self.sessions();
-        sessions.openings.remove(&session);
-        sessions.transcripts.remove(&session);
-        sessions.log_files.remove(&session);
-        sessions.order.retain(|known| *known != session);
+        if let Some(forgotten) = sessions.known.remove(&session) {
+            sessions.order.remove(&forgotten.number);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_event::{ActorKey, ChainContext, Delta, Record, Timestamp};
+use provost_event::{ActorKey, ChainContext, Delta, Record, Seq, Timestamp};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
@@ -78,6 +78,8 @@ pub struct Observed {
     pub actor: ActorKey,
     /// Where that stands among the agents of the run.
     pub chain: ChainContext,
+    /// The entry of its parent's log that has the call it works for; absent of the root, and of the run as a whole.
+    pub call: Option<Seq>,
     /// What exactly.
     pub body: ObservedBody,
 }

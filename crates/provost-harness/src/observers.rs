@@ -218,10 +218,10 @@ impl RunObservers {
         let mut stretch = self.stretch();
         let (actor, at) = (record.actor, record.at);
         stretch.chains.learn(record);
-        let chain = stretch.chains.of(actor);
+        let (chain, call) = stretch.chains.of(actor);
         for kind in events::kinds(record, &mut stretch.turns) {
             let body = ObservedBody::Entry(record.clone());
-            stretch.tell(Observed { kind: *kind, at, actor, chain, body });
+            stretch.tell(Observed { kind: *kind, at, actor, chain, call, body });
         }
     }
 
@@ -232,8 +232,8 @@ impl RunObservers {
         }
         let (actor, body) = (ActorKey::Session(delta.session), ObservedBody::Delta(Arc::new(delta.clone())));
         let stretch = self.stretch();
-        let chain = stretch.chains.of(actor);
-        stretch.tell(Observed { kind: ObservedKind::LlmDelta, at, actor, chain, body });
+        let (chain, call) = stretch.chains.of(actor);
+        stretch.tell(Observed { kind: ObservedKind::LlmDelta, at, actor, chain, call, body });
     }
 
     /// Whether there are none.

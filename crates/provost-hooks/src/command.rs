@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use provost_event::HookProgram;
+use provost_event::{HookProgram, SessionId};
 use provost_process::{ChildSpec, Finished, SpawnError, Streams, allowed_env, run};
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +85,7 @@ fn own_env(asked: Asked<'_>) -> Vec<(&'static str, OsString)> {
     let session = asked.session();
     let mut env = vec![
         ("CLAUDE_PROJECT_DIR", asked.question.workspace.as_os_str().to_owned()),
-        ("CLAUDE_CODE_SESSION_ID", session.to_string().into()),
+        ("CLAUDE_CODE_SESSION_ID", SessionId::root(session.run).to_string().into()),
         ("PROVOST_SESSION_ID", session.to_string().into()),
         ("PROVOST_RUN_ID", session.run.to_string().into()),
     ];

@@ -76,18 +76,21 @@ pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) 
     let claude = contract == HookContract::Claude;
     let said = Meaning { refuses: true, ..Meaning::nothing() };
     match asked.moment {
-        M::PreToolCall | M::PromptSubmit | M::PreCompact | M::Stop => said.decide(HookDecision::Deny(reason)),
+        M::PreToolCall | M::Spawn | M::PromptSubmit | M::PreCompact | M::Stop | M::SubagentStop => {
+            said.decide(HookDecision::Deny(reason))
+        }
         M::Approval if !claude => said.decide(HookDecision::Deny(reason)),
         M::PostToolBatch | M::TurnEnd => said.decide(HookDecision::Pause(reason)),
         M::PreLlmRequest => said.decide(HookDecision::Abort(reason)),
-        M::SessionStart if !claude => said.decide(HookDecision::Abort(reason)),
+        M::SessionStart | M::SubagentStart if !claude => said.decide(HookDecision::Abort(reason)),
         // The call was made: all that is left is to tell the model.
-        M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
+        M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
             let said = said.remind(reason.clone());
             if claude { said } else { said.note(reason) }
         }
         M::Approval
         | M::SessionStart
+        | M::SubagentStart
         | M::Notification
         | M::PostCompact
         | M::Abort
@@ -108,7 +111,7 @@ pub(crate) fn of_reply(asked: Asked<'_>, contract: HookContract, reply: Reply) -
         said = said.note(message);
     }
     let context = specific.additional_context.clone().filter(|context| !context.trim().is_empty());
-    if asked.moment != HookMoment::Stop {
+    if !is_stop(asked.moment) {
         said = context_of(said, asked.moment, context.clone());
     }
     if top.goes_on == Some(false) && common {
@@ -121,9 +124,14 @@ pub(crate) fn of_reply(asked: Asked<'_>, contract: HookContract, reply: Reply) -
     match asked.moment {
         HookMoment::PreToolCall => before_call(said, asked, top, specific),
         HookMoment::Approval if specific.decision.is_some() => for_person(said, asked, specific.decision),
-        HookMoment::Stop => at_stop(said, top, context),
+        moment if is_stop(moment) => at_stop(said, top, context),
         _ => blocked(said, asked, contract, top),
     }
+}
+
+/// Whether an agent wishes to stop at `moment`.
+const fn is_stop(moment: HookMoment) -> bool {
+    matches!(moment, HookMoment::Stop | HookMoment::SubagentStop)
 }
 
 /// Whether `continue` and `systemMessage` mean something at `moment`.
@@ -140,9 +148,12 @@ fn context_of(said: Meaning, moment: HookMoment, context: Option<String>) -> Mea
     let Some(context) = context else { return said };
     match moment {
         M::SessionStart
+        | M::SubagentStart
         | M::PromptSubmit
         | M::PreLlmRequest
         | M::PreToolCall
+        | M::Spawn
+        | M::ChildEnd
         | M::PostToolCall
         | M::PostToolSuccess
         | M::PostToolFailure
@@ -194,7 +205,7 @@ fn for_person(said: Meaning, asked: Asked<'_>, decision: Option<RequestDecision>
 fn with_input(said: Meaning, asked: Asked<'_>, wanted: Option<Value>) -> Meaning {
     let (Some(wanted), Some(call)) = (wanted, asked.call()) else { return said };
     let input = value_of(&call.input);
-    let Some(wanted) = tool::changed(&call.tool, &input, &wanted, &asked.question.workspace) else {
+    let Some(wanted) = tool::call_changed(call, &input, &wanted, &asked.question.workspace) else {
         return said;
     };
     let words = format!(

@@ -14,6 +14,8 @@ const CLAUDE: &[(&str, HookMoment)] = &[
     ("PostToolUseFailure", HookMoment::PostToolFailure),
     ("PostToolBatch", HookMoment::PostToolBatch),
     ("Notification", HookMoment::Notification),
+    ("SubagentStart", HookMoment::SubagentStart),
+    ("SubagentStop", HookMoment::SubagentStop),
     ("Stop", HookMoment::Stop),
     ("StopFailure", HookMoment::StopFailure),
     ("PreCompact", HookMoment::PreCompact),
@@ -21,11 +23,10 @@ const CLAUDE: &[(&str, HookMoment)] = &[
     ("SessionEnd", HookMoment::SessionEnd),
 ];
 
-const NO_SUBAGENTS: &str = "this version starts no sub-agents";
 const NO_TEAMS: &str = "Provost has no teams of agents with shared tasks";
 const NO_SCREEN: &str = "it is about an interactive screen, which an agent under Provost doesn't have";
 const NO_WATCH: &str = "what a run works with is fixed at its start; nothing is watched";
-const NO_WORKTREES: &str = "Provost makes no worktrees";
+const NO_WORKTREES: &str = "Provost makes the worktrees of sub-agents itself, with git";
 const NO_ELICITATION: &str = "Provost answers no questions of MCP servers";
 
 /// Claude Code's events that Provost doesn't have.
@@ -34,8 +35,6 @@ const NOT_IMPLEMENTED: &[(&str, &str)] = &[
     ("UserPromptExpansion", "Provost has no slash commands"),
     ("MessageDisplay", NO_SCREEN),
     ("PermissionDenied", "a denied call can't be made again by a hook"),
-    ("SubagentStart", NO_SUBAGENTS),
-    ("SubagentStop", NO_SUBAGENTS),
     ("TaskCreated", NO_TEAMS),
     ("TaskCompleted", NO_TEAMS),
     ("TeammateIdle", NO_TEAMS),
@@ -98,7 +97,9 @@ fn nearest(event: &str) -> Option<&'static str> {
     let own = HookMoment::ALL.iter().map(|moment| moment.name());
     let names = own.chain(CLAUDE.iter().map(|(name, _)| *name));
     let lower = event.to_lowercase();
-    let near = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), &lower);
+    // As the events are called that embedding programs have.
+    let lower = lower.strip_prefix("on_").or_else(|| lower.strip_prefix("on")).unwrap_or(&lower);
+    let near = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), lower);
     names
         .map(|name| (near(name), name))
         .filter(|(near, _)| *near >= NEAREST_MIN)
@@ -116,6 +117,8 @@ pub(crate) fn event_name(moment: HookMoment, failed: bool) -> &'static str {
         HookMoment::PostToolCall if failed => "PostToolUseFailure",
         HookMoment::PostToolCall => "PostToolUse",
         HookMoment::PreLlmRequest => "PreLlmRequest",
+        HookMoment::Spawn => "Spawn",
+        HookMoment::ChildEnd => "ChildEnd",
         HookMoment::TurnEnd => "TurnEnd",
         HookMoment::Abort => "Abort",
         other => CLAUDE.iter().find(|(_, moment)| *moment == other).map_or("", |(name, _)| *name),
@@ -125,7 +128,11 @@ pub(crate) fn event_name(moment: HookMoment, failed: bool) -> &'static str {
 /// Whether `moment` is about one tool call.
 pub(crate) const fn is_about_a_call(moment: HookMoment) -> bool {
     use HookMoment as M;
-    matches!(moment, M::PreToolCall | M::Approval | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure)
+    match moment {
+        M::PreToolCall | M::Spawn | M::Approval => true,
+        M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -140,16 +147,17 @@ mod tests {
             assert_eq!(moment_of(moment.name()), Ok(*moment));
             let told = event_name(*moment, false);
             assert!(!told.is_empty(), "{moment:?}");
-            let own = matches!(told, "PreLlmRequest" | "TurnEnd" | "Abort");
+            let own = matches!(told, "PreLlmRequest" | "Spawn" | "ChildEnd" | "TurnEnd" | "Abort");
             assert_eq!(moment_of(told).is_err(), own, "{told}");
         }
     }
 
     #[test]
     fn other_names_are_told_with_a_reason_or_with_what_was_meant() {
-        assert!(matches!(moment_of("SubagentStop"), Err(UnknownEvent::NotImplemented(_))));
+        assert!(matches!(moment_of("WorktreeCreate"), Err(UnknownEvent::NotImplemented(_))));
         assert_eq!(moment_of("pretooluse"), Err(UnknownEvent::Unknown { nearest: Some("PreToolUse") }));
         assert_eq!(moment_of("pre_tool_cal"), Err(UnknownEvent::Unknown { nearest: Some("pre_tool_call") }));
+        assert_eq!(moment_of("on_spawn"), Err(UnknownEvent::Unknown { nearest: Some("spawn") }));
         assert_eq!(moment_of("zzz"), Err(UnknownEvent::Unknown { nearest: None }));
     }
 }

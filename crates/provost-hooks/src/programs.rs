@@ -105,7 +105,7 @@ impl HookPrograms for ProgramHooks {
     /// A hook whose matcher or condition can't be read is asked, so that somebody hears of it: its answer is that it
     /// has none.
     fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool {
-        self.chosen(hook, Asked { question, moment }).unwrap_or(true)
+        self.chosen(hook, Asked::by(hook, question, moment)).unwrap_or(true)
     }
 
     async fn ask(
@@ -115,7 +115,7 @@ impl HookPrograms for ProgramHooks {
         moment: HookMoment,
         cancel: &CancellationToken,
     ) -> HookAnswer {
-        let meaning = self.hear(hook, Asked { question, moment }, cancel).await;
+        let meaning = self.hear(hook, Asked::by(hook, question, moment), cancel).await;
         capped(meaning.into_answer(), self.spill.as_deref()).await
     }
 }

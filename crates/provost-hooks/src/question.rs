@@ -1,11 +1,13 @@
 //! The JSON that a hook is given: Claude Code's names and types, and Provost's own words beside them.
 
-use provost_engine::{CallDetails, ConsultDetails, StopCheck};
+use std::path::Path;
+
+use provost_engine::{CallDetails, ConsultDetails, StopCheck, WantedAgent, agent_names};
 use provost_event::{
-    Effort, Entry, ErrorClass, HookContract, HookMoment, HookSubject, Json, Outcome, Seq, SessionId,
+    Effort, Entry, ErrorClass, HookContract, HookMoment, HookPolicy, HookSubject, Json, Outcome, Seq, SessionId,
     SessionSource, ToolFinished, ToolStatus,
 };
-use provost_harness::{HookQuestion, HookQuestionSubject};
+use provost_harness::{HookAgent, HookQuestion, HookQuestionSubject};
 use serde_json::{Map, Value, json};
 
 use crate::matcher::{Names, has_matchers};
@@ -22,9 +24,14 @@ const END_REASON: &str = "other";
 pub(crate) struct Asked<'a> {
     pub(crate) question: &'a HookQuestion,
     pub(crate) moment: HookMoment,
+    contract: HookContract,
 }
 
 impl<'a> Asked<'a> {
+    pub(crate) const fn by(hook: &HookPolicy, question: &'a HookQuestion, moment: HookMoment) -> Self {
+        Self { question, moment, contract: hook.contract }
+    }
+
     pub(crate) const fn session(self) -> SessionId {
         match &self.question.subject {
             HookQuestionSubject::Consult(consult) => consult.session,
@@ -55,7 +62,11 @@ impl<'a> Asked<'a> {
     }
 
     fn failed(self) -> bool {
-        matches!(self.about(), Some(HookSubject::Result { is_error: true, .. }))
+        use HookSubject as About;
+        matches!(
+            self.about(),
+            Some(About::Result { is_error: true, .. } | About::ChildEnd { is_error: true, .. })
+        )
     }
 
     /// The event's name as the hook is told it.
@@ -68,11 +79,16 @@ impl<'a> Asked<'a> {
         if !has_matchers(self.moment) {
             return None;
         }
-        if is_about_a_call(self.moment) {
-            return Some(tool::names(&self.call()?.tool, contract));
+        match self.moment {
+            HookMoment::Spawn | HookMoment::ChildEnd => return Some(tool::kind_names(self.call()?, contract)),
+            HookMoment::SubagentStart | HookMoment::SubagentStop => {
+                return Some(agent_names(self.question.agent.name.as_deref()));
+            }
+            moment if is_about_a_call(moment) => return Some(tool::call_names(self.call()?, contract)),
+            _ => {}
         }
         match (self.moment, self.about()?) {
-            (HookMoment::SessionStart, HookSubject::Session { source }) => Some(vec![source_name(*source)]),
+            (HookMoment::SessionStart, about) => Some(vec![source_name(source_of(about))]),
             (HookMoment::PreCompact | HookMoment::PostCompact, _) => Some(vec![COMPACTION_TRIGGER]),
             (HookMoment::SessionEnd, _) => Some(vec![END_REASON]),
             (HookMoment::Notification, about) => Some(vec![notification_type(about)]),
@@ -106,18 +122,19 @@ impl<'a> Asked<'a> {
     }
 
     fn common(self) -> Map<String, Value> {
-        let session = self.session();
+        let (session, path) = self.told_session();
         let mut out = Map::new();
         put(
             &mut out,
             json!({
                 "session_id": session.to_string(),
-                "transcript_path": self.question.transcript_path.as_deref().unwrap_or("".as_ref()).to_string_lossy(),
+                "transcript_path": words(path),
                 "cwd": self.question.workspace.to_string_lossy(),
                 "hook_event_name": self.event(),
                 "run_id": session.run.to_string(),
             }),
         );
+        put(&mut out, self.agent());
         if has_permission_mode(self.moment) {
             out.insert("permission_mode".to_owned(), "default".into());
         }
@@ -125,6 +142,38 @@ impl<'a> Asked<'a> {
             out.insert("effort".to_owned(), json!({ "level": level }));
         }
         out
+    }
+
+    /// The session that the hook is told, and where its log is. To scripts of other agents that is what a person began:
+    /// they know sub-agents by names of their own.
+    fn told_session(self) -> (SessionId, Option<&'a Path>) {
+        let (session, question) = (self.session(), self.question);
+        match (self.contract, question.agent.parent) {
+            (HookContract::Claude, Some(_)) => {
+                (SessionId::root(session.run), question.root_transcript_path.as_deref())
+            }
+            _ => (session, question.transcript_path.as_deref()),
+        }
+    }
+
+    /// Who the agent is, if another asked for it.
+    fn agent(self) -> Value {
+        let HookAgent { parent: Some(parent), depth, name } = &self.question.agent else { return empty() };
+        let mut fields = Map::new();
+        put(
+            &mut fields,
+            json!({
+                "agent_id": self.session().to_string(),
+                "agent_type": tool::kind(name.as_deref()),
+                "agent_parent": parent.to_string(),
+                "agent_depth": depth,
+            }),
+        );
+        if self.moment == HookMoment::SubagentStop {
+            let path = words(self.question.transcript_path.as_deref());
+            fields.insert("agent_transcript_path".to_owned(), path.into());
+        }
+        Value::Object(fields)
     }
 
     /// How much the model shall think, in a script's words.
@@ -138,14 +187,17 @@ impl<'a> Asked<'a> {
 
     fn subject(self, about: &HookSubject) -> Value {
         match about {
-            HookSubject::Session { source } => {
-                json!({ "source": source_name(*source), "model": self.question.model.name })
+            HookSubject::Subagent if self.moment == HookMoment::SubagentStart => empty(),
+            HookSubject::Session { .. } | HookSubject::Subagent => {
+                json!({ "source": source_name(source_of(about)), "model": self.question.model.name })
             }
             HookSubject::Prompt { text, by } => json!({ "prompt": text, "prompt_by": by }),
             HookSubject::Request { call } => json!({ "call": call, "model": self.question.model.name }),
-            HookSubject::Call { .. } | HookSubject::Approval { .. } | HookSubject::Result { .. } => {
-                self.call().map_or_else(empty, |call| self.call_fields(call))
-            }
+            HookSubject::Call { .. }
+            | HookSubject::Spawn { .. }
+            | HookSubject::Approval { .. }
+            | HookSubject::Result { .. }
+            | HookSubject::ChildEnd { .. } => self.call().map_or_else(empty, |call| self.call_fields(call)),
             HookSubject::Batch { .. } | HookSubject::TurnEnd { .. } => empty(),
             HookSubject::Compaction => {
                 json!({ "trigger": COMPACTION_TRIGGER, "custom_instructions": "" })
@@ -160,8 +212,9 @@ impl<'a> Asked<'a> {
         let more = match self.moment {
             HookMoment::Notification => notification(
                 self.about(),
-                format!("Provost needs permission to use {}", tool::name_elsewhere(&call.tool)),
+                format!("Provost needs permission to use {}", tool::call_name(call)),
             ),
+            HookMoment::Spawn => json!({ "tool_use_id": call.call, "spawn": call.wanted.as_ref().map(spawn) }),
             HookMoment::Approval => json!({ "provost_why": call.why }),
             _ => json!({ "tool_use_id": call.call }),
         };
@@ -176,8 +229,8 @@ impl<'a> Asked<'a> {
         put(
             &mut fields,
             json!({
-                "tool_name": tool::name_elsewhere(&call.tool),
-                "tool_input": tool::input_elsewhere(&call.tool, &input, &self.question.workspace),
+                "tool_name": tool::call_name(call),
+                "tool_input": tool::call_input(call, &input, &self.question.workspace),
                 "provost_tool": call.tool,
                 "provost_input": input,
             }),
@@ -218,15 +271,28 @@ impl<'a> Asked<'a> {
         let input = value_of(&call.input);
         let finished = self.finished(seq);
         let duration = finished.map(|finished| finished.duration_ms);
-        if self.failed() {
-            return json!({
+        let mut fields = Map::new();
+        let told = if self.failed() {
+            json!({
                 "error": finished.map(tool::error_text).unwrap_or_default(),
                 "is_interrupt": finished.is_some_and(|finished| finished.status == ToolStatus::Cancelled),
                 "duration_ms": duration,
+            })
+        } else {
+            let response = finished.map(|it| tool::response(call, it, &input, &self.question.workspace));
+            json!({ "tool_response": response, "duration_ms": duration })
+        };
+        put(&mut fields, told);
+        if let Some(HookSubject::ChildEnd { child, outcome, .. }) = self.about() {
+            let configured = call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref());
+            let child = json!({
+                "agent_id": child.to_string(),
+                "agent_type": tool::kind(configured),
+                "outcome": outcome,
             });
+            fields.insert("child".to_owned(), child);
         }
-        let response = finished.map(|it| tool::response(it, &input, &self.question.workspace));
-        json!({ "tool_response": response, "duration_ms": duration })
+        Value::Object(fields)
     }
 
     fn batched(self, call: &CallDetails, seq: Seq) -> Value {
@@ -250,6 +316,29 @@ impl<'a> Asked<'a> {
             }),
             _ => empty(),
         }
+    }
+}
+
+/// An agent that is asked for.
+fn spawn(wanted: &WantedAgent) -> Value {
+    json!({
+        "agent": wanted.agent,
+        "agent_type": tool::kind(wanted.agent.as_deref()),
+        "name": wanted.name,
+        "goal": wanted.goal,
+        "priority": wanted.priority,
+        "depth": wanted.depth,
+    })
+}
+
+fn words(path: Option<&Path>) -> String {
+    path.unwrap_or("".as_ref()).to_string_lossy().into_owned()
+}
+
+const fn source_of(about: &HookSubject) -> SessionSource {
+    match about {
+        HookSubject::Session { source } => *source,
+        _ => SessionSource::Startup,
     }
 }
 
@@ -327,6 +416,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Stalled
         | ErrorClass::Nonsense => "server_error",
         ErrorClass::Workspace
+        | ErrorClass::StepFailed
         | ErrorClass::Refusal
         | ErrorClass::Aborted
         | ErrorClass::ScriptMismatch

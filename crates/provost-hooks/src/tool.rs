@@ -1,5 +1,6 @@
 //! Tools under the names that scripts know: their names, arguments and results, there and back.
 
+mod agent;
 mod path;
 mod response;
 
@@ -9,6 +10,7 @@ use provost_engine::names_of;
 use provost_event::HookContract;
 use serde_json::{Map, Value, json};
 
+pub(crate) use agent::{call_changed, call_input, call_name, call_names, kind, kind_names};
 use path::{absolute, relative};
 pub(crate) use response::{error_text, response};
 
@@ -123,7 +125,12 @@ const MAPPINGS: &[Mapping] = &[
         fields: &[field("items", "todos", Form::Steps)],
         fixed: &[],
     },
-    Mapping { own: "spawn_agent", name: "Agent", fields: &[], fixed: &[] },
+    Mapping {
+        own: "spawn_agent",
+        name: "Agent",
+        fields: &[field("goal", "prompt", Form::Same), field("name", "description", Form::Same)],
+        fixed: &[],
+    },
 ];
 
 fn mapping(tool: &str) -> Option<&'static Mapping> {
@@ -131,12 +138,12 @@ fn mapping(tool: &str) -> Option<&'static Mapping> {
 }
 
 /// The name that scripts are told.
-pub(crate) fn name_elsewhere(tool: &str) -> &str {
+fn name_elsewhere(tool: &str) -> &str {
     mapping(tool).map_or(tool, |mapping| mapping.name)
 }
 
 /// All names that a matcher may use: the one that scripts are told first, or the tool's own.
-pub(crate) fn names(tool: &str, contract: HookContract) -> Vec<&str> {
+fn names(tool: &str, contract: HookContract) -> Vec<&str> {
     let first = match contract {
         HookContract::Claude => name_elsewhere(tool),
         HookContract::Provost => tool,
@@ -146,7 +153,7 @@ pub(crate) fn names(tool: &str, contract: HookContract) -> Vec<&str> {
 }
 
 /// A call's arguments as scripts know them. What has no counterpart stays as it is.
-pub(crate) fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
+fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
     let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
     let mut out = Map::new();
     for (name, value) in input {
@@ -186,7 +193,7 @@ fn input_here(tool: &str, input: &Value, workspace: &Path) -> Value {
 
 /// The arguments that a script would have a call made with, as the tool takes them; `None` where they are those it
 /// has. What a call is described as makes no difference.
-pub(crate) fn changed(tool: &str, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
+fn changed(tool: &str, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
     let wanted = input_here(tool, wanted, workspace);
     let as_it_is = input_here(tool, &input_elsewhere(tool, input, workspace), workspace);
     (essence(tool, &wanted) != essence(tool, &as_it_is)).then_some(wanted)

@@ -18,13 +18,16 @@ use provost_engine::Answer;
 use provost_event::{
     Block, CallId, DeltaKind, ErrorClass, ModelFailure, Purpose, SessionId, StopReason, ToolCall, Usage,
 };
-use provost_harness::{Clock, DeltaSink, Model, ModelRequest, SystemClock};
+use provost_harness::{Clock, DeltaSink, Model, ModelRequest, Part, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::estimate::{block_bytes, request_bytes, tokens};
 pub use complaint::ScriptError;
 use expect::Expect;
-use load::{Fault, Reply, Script, Slot};
+use load::{Fault, Lines, Reply, Script, Slot};
+
+/// The agent that a run begins with.
+const ROOT: u32 = 0;
 
 /// A model that answers by a script.
 ///
@@ -32,6 +35,9 @@ use load::{Fault, Reply, Script, Slot};
 /// and so on, by [`ModelRequest::answers_before`]; likewise summaries, by [`ModelRequest::summaries_before`]. So the
 /// script goes on at the right place after a restart, a resume or a compaction, and a repeated attempt gets the same
 /// answer. Faults stand before the answer they put off; each happens once in a process and session.
+///
+/// Sub-agents ask the same script. One whose goal contains the text of an entry under `agents:` gets the answers there,
+/// the first that fits; the root and all others get the script's own.
 ///
 /// A script without last words has none: asked for them it answers with nothing, which takes nothing.
 pub struct ScriptedModel {
@@ -86,16 +92,17 @@ impl ScriptedModel {
     /// the script doesn't have.
     fn next(&self, request: &ModelRequest<'_>) -> Result<Option<(&Slot, Option<&Fault>)>, ModelFailure> {
         let place = Place::of(request);
+        let (_, lines) = self.lines(request);
         let slots = match place.purpose {
-            Purpose::Turn => &self.script.answers,
-            Purpose::Summary => &self.script.summaries,
+            Purpose::Turn => &lines.answers,
+            Purpose::Summary => &lines.summaries,
             // Each limit has its own last words, and none is asked for them twice.
             Purpose::WrapUp => {
-                return Ok(self.script.last_words.as_ref().map(|slot| (slot, slot.faults.first())));
+                return Ok(lines.last_words.as_ref().map(|slot| (slot, slot.faults.first())));
             }
         };
         let slot = usize::try_from(place.position).ok().and_then(|position| slots.get(position));
-        let slot = slot.ok_or_else(|| self.exhausted(place))?;
+        let slot = slot.ok_or_else(|| self.exhausted(request))?;
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, faults) = met.entry((request.session, place.purpose)).or_default();
         if *at != place.position {
@@ -106,15 +113,26 @@ impl ScriptedModel {
         Ok(Some((slot, fault)))
     }
 
-    fn exhausted(&self, place: Place) -> ModelFailure {
-        let Script { name, answers, .. } = &self.script;
+    /// What the agent that asks has to say, and by which text of its goal, if by one.
+    fn lines(&self, request: &ModelRequest<'_>) -> (Option<&str>, &Lines) {
+        // The root's first message may be a summary, and that may speak of the goals of others.
+        let goal = goal_of(request).filter(|_| request.session.agent != ROOT);
+        let mut agents = self.script.agents.iter();
+        let fitting = goal.and_then(|goal| agents.find(|(text, _)| goal.contains(text.as_str())));
+        fitting.map_or((None, &self.script.own), |(text, lines)| (Some(text), lines))
+    }
+
+    fn exhausted(&self, request: &ModelRequest<'_>) -> ModelFailure {
+        let (name, place) = (&self.script.name, Place::of(request));
+        let (goal, lines) = self.lines(request);
+        let whose = goal.map(|goal| format!(" for `{goal}`")).unwrap_or_default();
         mismatch(match place.purpose {
             Purpose::Turn => {
-                let answers = answers.iter().filter(|slot| slot.answer.is_some()).count();
-                format!("{name} has {answers} answers, and {place} was asked for; add it to the file")
+                let answers = lines.answers.iter().filter(|slot| slot.answer.is_some()).count();
+                format!("{name} has {answers} answers{whose}, and {place} was asked for; add it to the file")
             }
             Purpose::Summary | Purpose::WrapUp => {
-                format!("{name} has no {place}; add it under `summaries:`")
+                format!("{name} has no {place}{whose}; add it under `summaries:`")
             }
         })
     }
@@ -132,7 +150,7 @@ impl ScriptedModel {
             self.stream(&fault.reply, deltas).await;
             return self.fail(fault, request);
         }
-        let Some(reply) = &slot.answer else { return Err(self.exhausted(Place::of(request))) };
+        let Some(reply) = &slot.answer else { return Err(self.exhausted(request)) };
         self.check(reply.line, &reply.expect, request)?;
         self.stream(reply, deltas).await;
         Ok(self.answer_of(reply, request))
@@ -233,6 +251,14 @@ impl fmt::Display for Place {
             Purpose::Summary => write!(f, "summary {number}"),
             Purpose::WrapUp => f.write_str("last_words"),
         }
+    }
+}
+
+/// The text that holds the goal: a conversation begins with it, or with a summary that repeats it.
+fn goal_of<'a>(request: &ModelRequest<'a>) -> Option<&'a str> {
+    match request.messages.first()?.parts.first()? {
+        Part::Block(Block::Text(text)) => Some(text),
+        Part::Block(_) | Part::Image(_) | Part::ToolResult { .. } => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use std::sync::Arc;
 
-use provost_event::{ActorKey, Record, RunId, Seq};
+use provost_event::{ActorKey, Entry, Record, RunId, Seq};
 use tokio::sync::watch;
 
 use crate::NewEntry;
@@ -14,6 +14,10 @@ use crate::NewEntry;
 /// The most that is kept of one log; who is further behind reads from the store.
 const TAIL_RECORDS_MAX: usize = 64;
 const TAIL_BYTES_MAX: usize = 64 << 10;
+/// What is kept of all logs together, about: where there are many, each gets less.
+const ALL_RECORDS_MAX: usize = 32_768;
+/// What is kept of a log however many there are: what an agent needs from one model call to the next.
+const TAIL_RECORDS_MIN: usize = 12;
 
 /// The live ends, by log.
 #[derive(Default)]
@@ -35,18 +39,21 @@ struct End {
     head: watch::Sender<Seq>,
     tail: VecDeque<(Arc<Record>, usize)>,
     tail_bytes: usize,
+    /// Nothing follows.
+    is_over: bool,
 }
 
 impl End {
-    fn push(&mut self, entries: &[NewEntry]) {
+    fn push(&mut self, entries: &[NewEntry], records_max: usize) {
         for NewEntry { record, body } in entries {
             if self.tail.back().is_some_and(|(last, _)| last.seq.next() != record.seq) {
                 self.forget();
             }
             self.tail.push_back((Arc::clone(record), body.len()));
             self.tail_bytes += body.len();
+            self.is_over = matches!(record.entry, Entry::Ended(_));
         }
-        while self.tail.len() > TAIL_RECORDS_MAX || self.tail_bytes > TAIL_BYTES_MAX {
+        while self.tail.len() > records_max || self.tail_bytes > TAIL_BYTES_MAX {
             let Some((_, bytes)) = self.tail.pop_front() else { break };
             self.tail_bytes -= bytes;
         }
@@ -100,11 +107,13 @@ impl Feed {
     /// Takes in what was just committed; nobody is told yet.
     pub(crate) fn keep(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
         let mut live = self.lock();
+        let logs = live.ends.len().max(1);
+        let records_max = (ALL_RECORDS_MAX / logs).clamp(TAIL_RECORDS_MIN, TAIL_RECORDS_MAX);
         for (actor, entries) in written {
             let served = live.served.contains(&actor.run());
             match live.ends.get_mut(actor) {
-                Some(end) => end.push(entries),
-                None if served => live.ends.entry(*actor).or_default().push(entries),
+                Some(end) => end.push(entries, records_max),
+                None if served => live.ends.entry(*actor).or_default().push(entries, records_max),
                 None => {}
             }
         }
@@ -150,8 +159,9 @@ impl Feed {
     pub(crate) fn unwatch(&self, actor: ActorKey) {
         self.interested.fetch_sub(1, Ordering::Relaxed);
         let mut live = self.lock();
-        let idle = live.ends.get(&actor).is_some_and(|end| end.head.receiver_count() == 0);
-        if idle && !live.served.contains(&actor.run()) {
+        let Some(end) = live.ends.get(&actor) else { return };
+        let idle = end.head.receiver_count() == 0;
+        if idle && (end.is_over || !live.served.contains(&actor.run())) {
             live.ends.remove(&actor);
         }
     }

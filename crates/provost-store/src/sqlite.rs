@@ -18,8 +18,9 @@ use rusqlite::Connection;
 
 use crate::{Claims, FileClaims};
 
-/// Actors whose numbers a connection remembers; beyond that it forgets them all and looks them up again.
-const KNOWN_ACTORS_MAX: usize = 8192;
+/// Actors whose numbers a connection remembers; beyond that it forgets them all and looks them up again. More than the
+/// agents of the largest runs: else each of them is looked up again with nearly every entry.
+const KNOWN_ACTORS_MAX: usize = 65_536;
 
 /// Keeps everything in one SQLite database, and claims as lock files in the folder `locks` beside it.
 pub struct SqliteStore {

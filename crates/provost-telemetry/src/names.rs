@@ -37,6 +37,8 @@ pub(crate) const UNFINISHED: &str = "provost.unfinished";
 pub(crate) const TURN: &str = "provost.turn";
 pub(crate) const ATTEMPT: &str = "provost.attempt";
 pub(crate) const PURPOSE: &str = "provost.purpose";
+/// The configured sub-agent that an agent is.
+pub(crate) const AGENT_KIND: &str = "provost.agent.kind";
 pub(crate) const CHAIN: &str = "provost.chain.id";
 pub(crate) const CHAIN_PARENT: &str = "provost.chain.parent";
 pub(crate) const CHAIN_DEPTH: &str = "provost.chain.depth";

@@ -13,6 +13,7 @@ use provost_event::{
 };
 use provost_harness::{Observed, ObservedBody, Observer, ObserverError};
 
+use crate::handoff;
 use crate::ids::{root_span_id, span_id, trace_id};
 use crate::names;
 use crate::session::{Context, Session, set_outcome};
@@ -53,14 +54,17 @@ impl RunObserver {
         }
     }
 
-    fn record(&mut self, record: &Record, chain: ChainContext) {
+    fn record(&mut self, record: &Record, chain: ChainContext, call: Option<Seq>) {
         if self.seen.get(&record.actor).is_some_and(|seen| *seen >= record.seq) {
             return;
         }
         self.seen.insert(record.actor, record.seq);
         match record.actor {
             ActorKey::Run(_) => self.on_run(record),
-            ActorKey::Session(session) => self.on_session(session, record, chain),
+            ActorKey::Session(session) => {
+                let parent = self.parent(session, chain, call);
+                self.on_session(session, record, chain, parent);
+            }
         }
         self.rest();
     }
@@ -88,21 +92,32 @@ impl RunObserver {
                 ];
                 self.event("provost.budget.exhausted", record.at, attributes);
             }
+            entry @ (Entry::ChildSpawned(_)
+            | Entry::ChildFinished(_)
+            | Entry::ChildYields(_)
+            | Entry::ChildPaused(_)) => {
+                if let Some((name, attributes)) = handoff::told(entry, &self.context.shared.sieve) {
+                    self.event(name, record.at, attributes);
+                }
+            }
             Entry::Paused(paused) => self.resting = Some((paused.outcome.clone(), record.at)),
             Entry::Ended(ended) => self.resting = Some((ended.outcome.clone(), record.at)),
             _ => {}
         }
     }
 
-    fn on_session(&mut self, session: SessionId, record: &Record, chain: ChainContext) {
-        let parent = self.parent(session, chain);
+    fn on_session(&mut self, session: SessionId, record: &Record, chain: ChainContext, parent: SpanId) {
         let state = self.sessions.entry(session).or_insert_with(|| Session::new(session));
         state.stands(chain);
         state.on(record, parent, &self.context);
     }
 
-    /// The span that an agent's is below: that of the agent that asked for it, or the run's.
-    fn parent(&self, session: SessionId, chain: ChainContext) -> SpanId {
+    /// The span that an agent's is below: that of the call that asked for it, also where another process has told of
+    /// that; or the asking agent's, or the run's.
+    fn parent(&self, session: SessionId, chain: ChainContext, call: Option<Seq>) -> SpanId {
+        if let (Some(asking), Some(call)) = (chain.parent, call) {
+            return span_id(asking.into(), call);
+        }
         let asking = chain.parent.filter(|other| *other != session);
         let asking = asking.and_then(|other| self.sessions.get(&other));
         let stretch = || self.stretch.as_ref().map_or(root_span_id(self.run), |span| span.id);
@@ -175,7 +190,7 @@ impl Observer for RunObserver {
     async fn observe(&mut self, event: &Arc<Observed>) -> Result<(), ObserverError> {
         self.last = self.last.max(event.at);
         if let ObservedBody::Entry(record) = &event.body {
-            self.record(record, event.chain);
+            self.record(record, event.chain, event.call);
         }
         Ok(())
     }

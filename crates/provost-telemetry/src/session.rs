@@ -117,7 +117,7 @@ impl Session {
         match &record.entry {
             Entry::SessionStarted(started) => self.started(record, started, parent, context),
             Entry::Resumed(_) => {
-                self.close_all(at, context);
+                self.goes_on(at, context);
                 self.open(record, parent);
             }
             Entry::ModelCalled(called) => self.model_called(record, called, parent, context),
@@ -163,6 +163,16 @@ impl Session {
     /// Ends what nothing more is heard of.
     pub(crate) fn close_all(&mut self, at: Timestamp, context: &Context) {
         self.close_calls(at, context);
+        self.close_span(at, context);
+    }
+
+    /// Ends what it was in before. Calls that other agents work for go on while it rests.
+    fn goes_on(&mut self, at: Timestamp, context: &Context) {
+        self.export_chat(at, context);
+        self.close_span(at, context);
+    }
+
+    fn close_span(&mut self, at: Timestamp, context: &Context) {
         self.end_when_paid(context);
         if let Some(mut span) = self.span.take() {
             span.set(names::UNFINISHED, true);
@@ -177,7 +187,11 @@ impl Session {
         let goal = self.input.text(&started.goal, sieve);
         self.input.add("user", goal.into_iter().collect());
         let prompt = Messages::default().text(&started.policy.system_prompt, sieve);
+        let kind = started.agent.as_ref().map(|kind| sieve.label(kind));
         let span = self.open(record, parent);
+        if let Some(kind) = kind {
+            span.set(names::AGENT_KIND, kind);
+        }
         if let Some(prompt) = prompt {
             span.set(names::SYSTEM_INSTRUCTIONS, serde_json::Value::Array(vec![prompt]).to_string());
         }
@@ -251,9 +265,10 @@ impl Session {
     fn tool_finished(&mut self, record: &Record, finished: &ToolFinished, parent: SpanId, context: &Context) {
         let part = self.input.result(&finished.call.0, &finished.output, context.sieve());
         self.input.add("tool", part.into_iter().collect());
-        let caller = self.caller(record, parent);
-        let refused = || ToolSpan::refused(record, finished, caller, context.sieve());
-        let tool = self.tools.remove(&finished.call).unwrap_or_else(refused);
+        let tool = match self.tools.remove(&finished.call) {
+            Some(tool) => tool,
+            None => ToolSpan::unseen(record, finished, self.caller(record, parent), context.sieve()),
+        };
         tool.finish(finished, record.at, context);
     }
 
@@ -275,8 +290,8 @@ impl Session {
             chat.failed(kind, at);
         }
         self.export_complete(context);
-        for tool in std::mem::take(&mut self.tools).into_values() {
-            tool.unfinished(at, context);
+        if outcome.is_final() {
+            self.close_tools(at, context);
         }
         if let Some(span) = &mut self.span {
             set_outcome(span, outcome, context.sieve());
@@ -326,6 +341,10 @@ impl Session {
 
     fn close_calls(&mut self, at: Timestamp, context: &Context) {
         self.export_chat(at, context);
+        self.close_tools(at, context);
+    }
+
+    fn close_tools(&mut self, at: Timestamp, context: &Context) {
         for tool in std::mem::take(&mut self.tools).into_values() {
             tool.unfinished(at, context);
         }

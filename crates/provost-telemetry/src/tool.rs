@@ -1,7 +1,7 @@
 //! A tool call.
 
 use opentelemetry::KeyValue;
-use provost_event::{Record, Timestamp, ToolFinished, ToolStarted};
+use provost_event::{Record, Timestamp, ToolFinished, ToolStarted, ToolStatus};
 
 use crate::content::Sieve;
 use crate::ids::span_id;
@@ -30,9 +30,12 @@ impl ToolSpan {
         tool
     }
 
-    /// A call that wasn't run: only its result is in the log.
-    pub(crate) fn refused(record: &Record, finished: &ToolFinished, caller: Caller, sieve: &Sieve) -> Self {
-        Self::new(record, (&finished.tool, &finished.call.0), caller, sieve)
+    /// A call of which only the result was seen: it wasn't run, or began before somebody went on with the run.
+    pub(crate) fn unseen(record: &Record, finished: &ToolFinished, caller: Caller, sieve: &Sieve) -> Self {
+        let mut tool = Self::new(record, (&finished.tool, &finished.call.0), caller, sieve);
+        tool.was_run = matches!(finished.status, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut);
+        tool.span.started = Timestamp(record.at.0.saturating_sub(finished.duration_ms));
+        tool
     }
 
     fn new(record: &Record, (tool, call): (&str, &str), caller: Caller, sieve: &Sieve) -> Self {

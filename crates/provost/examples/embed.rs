@@ -123,6 +123,7 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy::new("demo/scripted", 1_000),

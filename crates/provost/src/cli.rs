@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use provost_event::Priority;
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget ends or a hook stops
 /// them, and every step is in a log from which they go on.
@@ -24,9 +25,12 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Goes on with a run that was interrupted, paused, blocked, or ended by a budget.
     Resume(ResumeArgs),
+    /// Goes through a flow: work that a file lays out in steps that wait for each other.
+    #[command(subcommand)]
+    Flow(FlowCommand),
     /// Lists runs, the newest first.
     Ps(PsArgs),
-    /// Shows one run: how it stands, what it used, what the agent said last.
+    /// Shows one run: how it stands, what it used, all its agents as a tree, what the first one said last.
     Show(ShowArgs),
     /// Says which limits, hooks, permissions and observers really had a say in a run, and what they decided.
     Explain(ExplainArgs),
@@ -38,12 +42,14 @@ pub(crate) enum Command {
     Approve(ApproveArgs),
     /// Refuses a tool call that waits for approval.
     Deny(DenyArgs),
-    /// Says something to the agent of a run; it hears it before it thinks the next time.
+    /// Says something to an agent of a run; it hears it before it thinks the next time.
     Say(SayArgs),
-    /// Lets a run come to rest; `resume` goes on with it.
+    /// Lets a run, or one of its agents and those below it, come to rest; `resume` goes on with it.
     Pause(ActArgs),
-    /// Ends a run for good.
+    /// Ends a run, or one of its agents and those below it, for good.
     Cancel(ActArgs),
+    /// Gives an agent of a run another priority.
+    Reprioritize(ReprioritizeArgs),
     /// Says what was spent: calls, tokens and money, by model, agent, run or day.
     Cost(CostArgs),
     /// Writes a run to a file, to be read by `import`.
@@ -119,6 +125,13 @@ pub(crate) struct RunArgs {
     /// Show a picture with the goal: a PNG, JPEG, GIF or WebP; give it again for more.
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+/// Where and with what a run works, and how it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
     /// The model: provider/model, or script:FILE.
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -132,16 +145,50 @@ pub(crate) struct RunArgs {
     pub(crate) shown: ShownArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+    /// Agents that may work at the same time; 1 is without sub-agents.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Limits of the whole run")]
+    pub(crate) max_agents: Option<String>,
     /// Let a model whose price isn't known work although money is limited.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) allow_unpriced: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum FlowCommand {
+    /// Goes through the steps of a flow until all are done; `provost resume` goes on with one that rests.
+    Run(FlowRunArgs),
+    /// Checks the file of a flow and says which steps it comes to, in an order in which they can be done.
+    Check(FlowCheckArgs),
+}
+
+const FLOW_HELP: &str = "The flow's file: TOML with [flow] and [[flow.steps]]; docs/flows.md tells more";
+
+#[derive(Debug, Args)]
+pub(crate) struct FlowRunArgs {
+    #[arg(help = FLOW_HELP)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlowCheckArgs {
+    #[arg(help = FLOW_HELP)]
+    pub(crate) file: PathBuf,
+    /// The folder whose settings count.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
+const AGENT_HELP: &str = "The run, as its id, the beginning of one, or `last`; or one of its agents: RUN.3, last.3";
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
     /// A settings file over the user's, for the provider's address and key.
     #[arg(long, value_name = "FILE")]
@@ -166,18 +213,28 @@ pub(crate) struct PsArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_HELP)]
 pub(crate) struct ShowArgs {
     #[arg(help = RUN_HELP)]
     pub(crate) run: String,
-    /// Print one JSON object.
+    /// Show it as it goes, until it rests or ends, whoever works on it.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Show every agent, also where many are done or have yet to begin.
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// Print one JSON object; with --follow one for each change.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+const SHOW_HELP: &str = "Of each agent the tree has its number, which other commands take as RUN.NUMBER; TOKENS and COST \
+of it and of those below it; and behind a slash the limits that are its own. TIME counts while it holds a slot.";
+
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_HELP)]
 pub(crate) struct ExplainArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
     /// Print one JSON object, with exact numbers.
     #[arg(long)]
@@ -191,7 +248,7 @@ a pattern, settled a call.";
 #[derive(Debug, Args)]
 #[command(after_help = LOGS_HELP)]
 pub(crate) struct LogsArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
     /// Go on as the log grows, until the run rests or ends, whoever works on it.
     #[arg(long, short, conflicts_with_all = ["entry", "view"])]
@@ -270,7 +327,7 @@ pub(crate) struct DenyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SayArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
     /// What; several words are one text.
     #[arg(required = true, allow_hyphen_values = true, trailing_var_arg = true)]
@@ -279,14 +336,24 @@ pub(crate) struct SayArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ActArgs {
-    #[arg(help = RUN_HELP)]
+    #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReprioritizeArgs {
+    /// The agent: RUN.3, last.3.
+    #[arg(value_name = "AGENT")]
+    pub(crate) run: String,
+    /// Background, low, normal, high or critical: with a high or critical one a waiting agent comes sooner, with one
+    /// below normal an agent makes way for those that wait.
+    pub(crate) priority: Priority,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = COST_HELP)]
 pub(crate) struct CostArgs {
-    /// Only this run: its id, the beginning of one, or `last`.
+    /// Only this run: its id, the beginning of one, or `last`; or one agent of it: RUN.3.
     pub(crate) run: Option<String>,
     /// What to sum up by, several with commas between [default: model; of one run: agent,model].
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
@@ -394,6 +461,9 @@ pub(crate) struct TrustArgs {
     /// The settings file that is taken instead of the project's.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// A flow's file, whose stop hooks are to run.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "revoke"])]
+    pub(crate) flow: Option<PathBuf>,
 }
 
 const TRUST_HELP: &str = "A project's file that names programs (hooks, stop hooks, imports) or lets an agent do more \

@@ -7,16 +7,17 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use provost_engine::{Actor, RunState};
-use provost_event::{Budget, Outcome, PauseReason, RunId, SessionId};
-use provost_harness::{Clock as _, Harness, SystemClock, TurnState, read_actor};
+use provost_event::{Budget, Outcome, PauseReason, RunId};
+use provost_harness::{Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::Asking;
 use crate::cli::ShownArgs;
 use crate::exit::Exit;
+use crate::names::Names;
 use crate::observers::{complaints, keep};
-use crate::questions::{open_in, open_of};
+use crate::questions::open_in;
 use crate::render::{Progress, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
@@ -61,6 +62,9 @@ impl Work {
     /// When the log can't be written or read, or another process has taken the run over.
     pub(crate) async fn finish(mut self) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
+        if let Some(state) = run_state(&self.home, run).await? {
+            self.watcher.knows(Names::of(&state));
+        }
         let asking = self.asking.clone();
         let (came, signal) = match self.drive(asking.work()).await {
             Ok(result) => result,
@@ -137,12 +141,8 @@ impl Work {
             return Ok(());
         }
         let run = self.harness.run_id();
-        let root = SessionId::root(run);
-        let actor = read_actor(&*self.home, root.into()).await?;
-        let open = open_of(root, &actor);
-        if let Actor::Session(session) = actor {
-            self.print_last_text(session.last_text())?;
-        }
+        let open = if outcome.is_final() { Vec::new() } else { open_in(&self.home, run).await? };
+        self.print_last_text(&final_text(&*self.home, run).await?)?;
         if self.shown.quiet && outcome.is_final() {
             return Ok(());
         }

@@ -136,7 +136,8 @@ fn exit_of(error: &anyhow::Error) -> Exit {
         Some(
             HarnessError::UnknownPrice { .. }
             | HarnessError::UnknownRun(_)
-            | HarnessError::DoubledHook { .. },
+            | HarnessError::DoubledHook { .. }
+            | HarnessError::Flow(_),
         ) => Exit::Usage,
         Some(HarnessError::Home(_)) | None => Exit::Failed,
     }
@@ -166,7 +167,8 @@ fn home_error(error: &anyhow::Error) -> Option<&HomeError> {
             HarnessError::Home(cause) => Some(cause),
             HarnessError::UnknownRun(_)
             | HarnessError::UnknownPrice { .. }
-            | HarnessError::DoubledHook { .. } => None,
+            | HarnessError::DoubledHook { .. }
+            | HarnessError::Flow(_) => None,
         });
         inside.or_else(|| cause.downcast_ref::<HomeError>())
     })

@@ -7,7 +7,7 @@
 //! | `settings/` | the settings: declared once, read in layers, documented from the declaration |
 //! | `observers.rs` | who watches a run besides, and how they fared |
 //! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
-//! | `wiring.rs` | from settings to models, home and harness |
+//! | `wiring.rs`, `wiring/` | from settings to models, home and harness |
 //! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
 //! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
@@ -25,6 +25,7 @@ mod cli;
 mod commands;
 mod drive;
 mod exit;
+mod names;
 mod observers;
 mod questions;
 mod render;

@@ -1,13 +1,15 @@
 //! What waits for somebody's consent: the open questions of runs, which of them is meant, and who answered first.
 
 use anyhow::Context as _;
-use provost_engine::{Actor, PendingApproval};
+use provost_engine::{Actor, AgentStanding, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, Record, RunId, Seq, SessionId,
     Timestamp,
 };
 use provost_harness::{Home as _, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
+
+use crate::names::Names;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -17,6 +19,8 @@ const READ_MAX: usize = 1_000;
 pub(crate) struct Question {
     /// Whose call.
     pub(crate) session: SessionId,
+    /// What that agent is called, in a few words; absent for the root, whose call needs no telling.
+    pub(crate) who: Option<String>,
     /// The entry that asks.
     pub(crate) asked: Seq,
     /// The tool.
@@ -41,7 +45,18 @@ impl Question {
             return None;
         };
         let ApprovalRequested { call: _, tool, input, why, pattern, due } = entry.clone();
-        Some(Self { session, asked: record.seq, tool, input, why, pattern, since: record.at, due })
+        let who = Names::default().prefix(record.actor);
+        Some(Self { session, who, asked: record.seq, tool, input, why, pattern, since: record.at, due })
+    }
+
+    /// The same, with what its agent is called.
+    pub(crate) fn by(self, names: &Names) -> Self {
+        Self { who: names.prefix(self.session.into()), ..self }
+    }
+
+    /// The same, asked on from `at`: whoever is asked has as long as at first.
+    pub(crate) fn anew(self, at: Timestamp) -> Self {
+        Self { since: at, due: at.plus_ms(self.due.since_ms(self.since)), ..self }
     }
 
     /// Its name among all.
@@ -63,13 +78,24 @@ impl Question {
 /// # Errors
 /// When its logs can't be read.
 pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<Question>> {
+    let Actor::Run(state) = read_actor(home, run.into()).await? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    for actor in home.actors(run).await? {
-        if let ActorKey::Session(session) = actor {
-            all.extend(open_of(session, &read_actor(home, actor).await?));
-        }
+    for session in may_ask(&state) {
+        all.extend(open_of(session, &read_actor(home, session.into()).await?));
     }
-    Ok(all)
+    if all.is_empty() {
+        return Ok(all);
+    }
+    let names = Names::of(&state);
+    Ok(all.into_iter().map(|question| question.by(&names)).collect())
+}
+
+/// The agents of a run that may have asked something and wait for it: those whose work isn't over.
+fn may_ask(state: &RunState) -> Vec<SessionId> {
+    let may = |standing: &AgentStanding| {
+        !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_))
+    };
+    state.agents().filter(|agent| may(&agent.standing)).map(|agent| agent.session).collect()
 }
 
 /// The open questions of a session that stands like `actor`.
@@ -77,6 +103,7 @@ pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
     let Actor::Session(state) = actor else { return Vec::new() };
     let question = |open: &PendingApproval| Question {
         session,
+        who: Names::default().prefix(session.into()),
         asked: open.asked,
         tool: open.tool.clone(),
         input: open.input.clone(),

@@ -95,10 +95,18 @@ pub(crate) fn grant(store: &TrustStore, project: &Project, at: Timestamp) -> any
 /// # Errors
 /// A [`Refusal`] that lists it all; or when what is trusted can't be read.
 pub(crate) fn require(store: &TrustStore, project: &Project) -> anyhow::Result<()> {
+    require_by(store, project, "provost trust")
+}
+
+/// As [`require`], where consent is given by this command.
+///
+/// # Errors
+/// As there.
+pub(crate) fn require_by(store: &TrustStore, project: &Project, command: &str) -> anyhow::Result<()> {
     let Standing::Needed(needed) = standing(store, project)? else { return Ok(()) };
     let what = format!("the project's files want what you haven't agreed to\n{}", needed.listed());
     let hint = format!(
-        "nothing of this was done; `provost trust` in {} shows it and asks you",
+        "nothing of this was done; `{command}` in {} shows it and asks you",
         project.folder.display()
     );
     Err(Refusal::new(what.trim_end(), hint).into())

@@ -7,6 +7,7 @@ use provost_event::{ActorKey, Delta, EffectId, Entry, Record, Seq, Timestamp};
 use provost_harness::HarnessCallback;
 use tokio::sync::Notify;
 
+use crate::names::Names;
 use crate::questions::Question;
 use crate::render::View;
 
@@ -17,6 +18,9 @@ pub(crate) struct Watcher {
     seen: Mutex<Seen>,
     asks: Asks,
     open: Mutex<Vec<Question>>,
+    /// Those of agents that rest: they are asked on when their agents go on.
+    aside: Mutex<Vec<Question>>,
+    names: Mutex<Names>,
     /// Whether something opened or closed since it was last looked at.
     changed: Notify,
 }
@@ -67,7 +71,13 @@ impl Watcher {
     /// Shows what comes after these heads.
     pub(crate) fn new(view: Box<dyn View>, asks: Asks, heads: HashMap<ActorKey, Seq>) -> Self {
         let seen = Mutex::new(Seen { heads, early: Vec::new(), last: None });
-        Self { view, seen, asks, open: Mutex::default(), changed: Notify::new() }
+        let (open, aside, names) = Default::default();
+        Self { view, seen, asks, open, aside, names, changed: Notify::new() }
+    }
+
+    /// Takes in what agents are called that were there before the first record that is shown.
+    pub(crate) fn knows(&self, names: Names) {
+        locked(&self.names).add(names);
     }
 
     /// Shows that a rest was asked for by this signal.
@@ -131,26 +141,46 @@ impl Watcher {
     }
 
     fn questions(&self) -> MutexGuard<'_, Vec<Question>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.open)
     }
 
     fn note(&self, record: &Record) {
+        let mut names = locked(&self.names);
+        names.learn(record);
         if let Some(question) = Question::of(record) {
+            let question = question.by(&names);
+            drop(names);
             return self.opened(question);
         }
+        drop(names);
+        let is_of_it = |question: &mut Question| ActorKey::from(question.session) == record.actor;
         match &record.entry {
             Entry::ApprovalResolved(entry) => {
                 let id = EffectId { actor: record.actor, seq: entry.asked };
                 self.questions().retain(|question| question.id() != id);
+                locked(&self.aside).retain(|question| question.id() != id);
             }
-            // They stay open in the log, but the run is about to rest: they are no longer asked here.
-            Entry::StopRequested(_) | Entry::Paused(_) | Entry::Ended(_) => {
-                self.questions().retain(|question| ActorKey::from(question.session) != record.actor);
+            // They stay open in the log, but their agent is about to rest: they are not asked before it goes on.
+            Entry::StopRequested(_) | Entry::Paused(_) => {
+                let rest = self.questions().extract_if(.., is_of_it).collect::<Vec<_>>();
+                locked(&self.aside).extend(rest);
+            }
+            Entry::Ended(_) => {
+                self.questions().retain_mut(|question| !is_of_it(question));
+                locked(&self.aside).retain_mut(|question| !is_of_it(question));
+            }
+            Entry::Resumed(_) => {
+                let back = locked(&self.aside).extract_if(.., is_of_it).collect::<Vec<_>>();
+                back.into_iter().for_each(|question| self.opened(question.anew(record.at)));
             }
             _ => return,
         }
         self.changed.notify_one();
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HarnessCallback for Watcher {

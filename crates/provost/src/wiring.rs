@@ -1,26 +1,27 @@
 //! From settings to what the harness works with.
 
+mod choose;
+mod team;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
-use provost_event::{AgentPolicy, ModelPolicy, Pace, RunPolicy};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Model, Models, NoPower, Observers, Power, SystemClock,
-    Toolbox, system_prompt,
+    AgentHarness, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, SystemClock, Toolbox,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
-use provost_llm::{Provider, ProviderSettings, ResolveError, resolve};
+use provost_llm::{Provider, ProviderSettings};
 use provost_power::KeepAwake;
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
-use crate::settings::{
-    Folders, Named, Problem, Problems, Settings, Settled, Source, StopHook, setting_variables,
-};
+use crate::settings::{Folders, Named, Settings, Source, setting_variables};
 use crate::trust::TrustStore;
-use crate::window;
+
+pub(crate) use choose::{Chosen, Choosing, choose_model};
+pub(crate) use team::{Team, frozen_models, misplaced, policy, tool_names, wanted};
 
 /// The environment, as text.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -32,6 +33,7 @@ const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
 const LONG_TEXTS: &str = "hook-texts";
+const WORKTREES: &str = "worktrees";
 
 /// What the process was started with, read before its secrets are hidden.
 static STARTED_WITH: OnceLock<Variables> = OnceLock::new();
@@ -83,13 +85,18 @@ impl Place {
         Ok(Arc::new(home))
     }
 
+    /// Where agents get worktrees of their own.
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.folder.join(WORKTREES)
+    }
+
     /// Where is kept how observers fared.
     pub(crate) fn observers(&self) -> PathBuf {
         self.folder.join(OBSERVERS)
     }
 
-    /// A harness over `home` with the built-in tools, one model, and programs as hooks.
-    pub(crate) fn harness(&self, home: Arc<LocalHome>, model: Chosen, around: Around) -> AgentHarness {
+    /// A harness over `home` with the built-in tools, these models, and programs as hooks.
+    pub(crate) fn harness(&self, home: Arc<LocalHome>, models: Models, around: Around) -> AgentHarness {
         let programs = ProgramHooks::new(ProgramHooksOptions {
             clock: Arc::new(SystemClock),
             spill: Some(self.folder.join(LONG_TEXTS)),
@@ -106,7 +113,7 @@ impl Place {
             hook_programs: Arc::new(programs),
             power,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            ..HarnessDeps::new(home, Models::new().with(model.policy.name, model.model), tools())
+            ..HarnessDeps::new(home, models, tools())
         })
     }
 }
@@ -137,14 +144,6 @@ pub(crate) fn power(settings: &Settings) -> Option<KeepAwake> {
 
 fn tools() -> Toolbox {
     provost_tools::builtin()
-}
-
-/// A model, and what a policy says of it.
-pub(crate) struct Chosen {
-    /// The model.
-    pub(crate) model: Arc<dyn Model>,
-    /// Its name, window, cap and price.
-    pub(crate) policy: ModelPolicy,
 }
 
 /// What the settings say of providers, with the keys from the environment.
@@ -194,10 +193,10 @@ pub(crate) fn all_secrets(settings: &Settings, variables: &Variables) -> Vec<Sec
     providers.keys.into_values().chain(providers.secrets).collect()
 }
 
-/// The model's name with the paths in it made absolute: relative to the file that named it, else to the current
+/// The name of `model` with the paths in it made absolute: relative to the file that named it, else to the current
 /// folder.
-pub(crate) fn model_name(settings: &Settings, source: &Source, folder: &Path) -> String {
-    with_absolute_paths(&settings.model, &beside(source, folder))
+fn model_name(model: &str, source: &Source, folder: &Path) -> String {
+    with_absolute_paths(model, &beside(source, folder))
 }
 
 /// The folder that a path counts from: that of the file that names it, else the current one.
@@ -223,99 +222,6 @@ fn with_absolute_paths(model: &str, beside: &Path) -> String {
 pub(crate) fn asked(model: &str) -> &str {
     let recorded = model.strip_prefix(RECORD).and_then(|rest| rest.split_once('='));
     recorded.map_or(model, |(_, recorded)| asked(recorded))
-}
-
-/// The model that the settings name, with their cap on its answers.
-///
-/// # Errors
-/// [`Problems`] that name the setting.
-pub(crate) fn choose_model(
-    settled: &Settled,
-    folder: &Path,
-    variables: &Variables,
-) -> Result<Chosen, Problems> {
-    let settings = &settled.settings;
-    let source = settled.source("agent.model");
-    let name = model_name(settings, &source, folder);
-    let problem = |key: &str, what: String, remedy: &str| {
-        Problems(vec![Problem {
-            source: settled.source(key),
-            key: key.to_owned(),
-            what,
-            remedy: remedy.to_owned(),
-        }])
-    };
-    if let Some((key, what)) = unreadable_key_file(asked(&name), settings) {
-        return Err(problem(&key, what, "it must be a file that you may read"));
-    }
-    let providers = providers(settings, variables);
-    let resolved = resolve(&name, &providers);
-    let (model, mut policy) = resolved.map_err(|error| problem("agent.model", words(&error), ""))?;
-    if let Some(cap) = settings.output_tokens_max {
-        let most = providers.facts(asked(&name)).and_then(|facts| facts.output_tokens_max);
-        if let Some(most) = most.filter(|most| cap > *most) {
-            let what = format!("{name} gives at most {most} (is {cap})");
-            return Err(problem("agent.output_tokens_max", what, "lower it, or leave it out"));
-        }
-        policy.output_tokens_max = cap;
-    }
-    if settings.budget.money.is_some() && policy.price.is_none() && !settings.allow_unpriced {
-        let what = format!("limits money, but the price of {name} isn't known");
-        let remedy = format!(
-            "limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models.\"{name}\"] of your own \
-             settings file; or set allow_unpriced"
-        );
-        return Err(problem("budget.usd", what, &remedy));
-    }
-    let prompt = system_prompt(folder, &settings.instructions);
-    if let Some(problem) = window::problem(settled, asked(&name), &policy, &prompt, &tools().specs()) {
-        return Err(Problems(vec![problem]));
-    }
-    policy.effort = settings.effort;
-    Ok(Chosen { model, policy })
-}
-
-/// The setting that names the file with the key of `name`'s provider, and why that can't be read, if so.
-fn unreadable_key_file(name: &str, settings: &Settings) -> Option<(String, String)> {
-    let (provider, _) = name.split_once('/')?;
-    let file = settings.named.providers.get(provider)?.key_file.as_ref()?;
-    let error = std::fs::read_to_string(file).err()?;
-    Some((format!("providers.{provider}.api_key_file"), format!("can't read {}: {error}", file.display())))
-}
-
-/// An error of `resolve` with its causes.
-pub(crate) fn words(error: &ResolveError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
-}
-
-/// The policy of a new run in `workspace`.
-pub(crate) fn policy(settings: &Settings, model: ModelPolicy, workspace: &Path) -> RunPolicy {
-    RunPolicy {
-        observers: Vec::new(),
-        budget: settings.budget,
-        spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        allow_unpriced: settings.allow_unpriced,
-        agent: AgentPolicy {
-            model,
-            system_prompt: system_prompt(workspace, &settings.instructions),
-            tools: tools().specs(),
-            workspace: workspace.to_owned(),
-            bounds: Vec::new(),
-            limits: settings.limits,
-            stop_hooks: settings.stop_hooks.iter().map(StopHook::policy).collect(),
-            hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
-            permissions: settings.permissions.policy(),
-            pace: Pace::Free,
-        },
-    }
 }
 
 #[cfg(test)]

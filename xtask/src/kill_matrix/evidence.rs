@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
-use provost_event::{ActorKey, Entry, Record, Seq};
+use provost_event::{ActorKey, Entry, Record, Seq, SessionId};
 use provost_store::{OpenEffect, SessionStore as _, SqliteStore, StoreReader as _, StoredRun};
 
 use super::files::{Files, Rest, lines};
-use super::scenario::{ROOT, RUN};
+use super::scenario::RUN;
 
 /// What is left of a run that rests.
 pub(super) struct Evidence {
@@ -42,8 +42,16 @@ impl Evidence {
         Ok(Self { logs, row, open, rest, kills, files: files.clone() })
     }
 
-    pub(super) fn session(&self) -> impl Iterator<Item = (Seq, &Entry)> {
-        self.log(ROOT.into())
+    /// The agents that have a log, the root first.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.logs.keys().filter_map(|actor| match actor {
+            ActorKey::Session(session) => Some(*session),
+            ActorKey::Run(_) => None,
+        })
+    }
+
+    pub(super) fn session(&self, session: SessionId) -> impl Iterator<Item = (Seq, &Entry)> {
+        self.log(session.into())
     }
 
     pub(super) fn run(&self) -> impl Iterator<Item = (Seq, &Entry)> {

@@ -72,9 +72,9 @@ impl Files {
         self.folder.join("complaints.txt")
     }
 
-    /// Is there once the model had its trouble with an answer.
-    pub(super) fn trouble(&self, answer: u32) -> PathBuf {
-        self.folder.join(format!("trouble-{answer}"))
+    /// Is there once the model had its trouble with an answer to an agent.
+    pub(super) fn trouble(&self, agent: u32, answer: u32) -> PathBuf {
+        self.folder.join(format!("trouble-{agent}-{answer}"))
     }
 
     fn rest(&self) -> PathBuf {

@@ -1,5 +1,6 @@
 //! What must be true of a run that rests, however often it was killed before. Looked at from outside.
 
+mod agents;
 mod asked;
 mod budget;
 mod calls;
@@ -58,6 +59,7 @@ impl Breaches {
 pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -> Vec<Breach> {
     let mut found = Breaches::default();
     logs::check(seen, &mut found);
+    agents::check(seen, &mut found);
     calls::check(seen, &mut found);
     asked::check(seen, &mut found);
     budget::check(seen, &mut found);

@@ -10,7 +10,7 @@ use provost_harness::{DeltaSink, Message, Model, ModelRequest, Part, Role};
 use tokio_util::sync::CancellationToken;
 
 use super::files::{Files, once};
-use super::scenario::{GOAL, LAST_WORDS, Say, Scenario, Summaries, filler};
+use super::scenario::{GOAL, LAST_WORDS, ROOT, Say, Scenario, SubAgent, Summaries, filler};
 
 /// Bytes that this model counts as a token.
 const BYTES_PER_TOKEN: usize = 4;
@@ -34,7 +34,8 @@ impl Model for Play {
         _cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         let input_tokens = count(request.messages);
-        let complaints = complaints(request.messages);
+        let (goal, turn) = self.part(&request);
+        let complaints = complaints(request.messages, goal);
         complaints.iter().for_each(|complaint| self.files.complain(complaint));
         if self.scenario.accepts_tokens.is_some_and(|most| input_tokens > most) {
             return Err(ModelFailure::new(ErrorClass::ContextTooLong, "the request is too long"));
@@ -44,7 +45,7 @@ impl Model for Play {
         }
         tokio::time::sleep(Duration::from_millis(self.scenario.answer_ms)).await;
         let (content, stop) = match request.purpose {
-            Purpose::Turn => self.turn(request.answers_before)?,
+            Purpose::Turn => self.turn(turn, request.session.agent, request.answers_before)?,
             Purpose::Summary => self.summary(request.summaries_before)?,
             Purpose::WrapUp => (vec![Block::Text(LAST_WORDS.to_owned())], StopReason::EndTurn),
         };
@@ -57,9 +58,17 @@ impl Model for Play {
 type Said = Result<(Vec<Block>, StopReason), ModelFailure>;
 
 impl Play {
-    fn turn(&self, answers_before: u32) -> Said {
-        let is_first = || once(&self.files.trouble(answers_before));
-        match (self.scenario.turn)(answers_before) {
+    /// The goal of the agent that asks, and what it is told.
+    fn part(&self, request: &ModelRequest<'_>) -> SubAgent {
+        let first = request.messages.first().and_then(|message| message.parts.first());
+        let has = |goal: &str| matches!(first, Some(Part::Block(Block::Text(text))) if text.contains(goal));
+        let mut agents = self.scenario.agents.iter().filter(|_| request.session != ROOT);
+        agents.find(|(goal, _)| has(goal)).copied().unwrap_or((GOAL, self.scenario.turn))
+    }
+
+    fn turn(&self, turn: fn(u32) -> Say, agent: u32, answers_before: u32) -> Said {
+        let is_first = || once(&self.files.trouble(agent, answers_before));
+        match turn(answers_before) {
             Say::FailsOnce(_) if is_first() => {
                 let failure = ModelFailure::new(ErrorClass::Overloaded, "too many ask");
                 let usage = Usage { input_tokens: 7, ..Usage::default() };
@@ -133,10 +142,10 @@ fn tokens(bytes: usize) -> u64 {
 }
 
 /// What no provider would take, or no agent could work with.
-fn complaints(messages: &[Arc<Message>]) -> Vec<String> {
+fn complaints(messages: &[Arc<Message>], goal: &str) -> Vec<String> {
     let mut found = Vec::new();
     let texts = messages.iter().flat_map(|message| &message.parts);
-    if !texts.into_iter().any(|part| matches!(part, Part::Block(Block::Text(text)) if text.contains(GOAL))) {
+    if !texts.into_iter().any(|part| matches!(part, Part::Block(Block::Text(text)) if text.contains(goal))) {
         found.push("a request without the goal".to_owned());
     }
     let mut open: Vec<&CallId> = Vec::new();

@@ -27,6 +27,9 @@ pub(super) enum Say {
     EmptyOnce(Box<Say>),
 }
 
+/// The goal of a sub-agent, and what the model says to it after so many answers.
+pub(super) type SubAgent = (&'static str, fn(u32) -> Say);
+
 /// What the model makes of being asked for a summary.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Summaries {
@@ -76,6 +79,8 @@ pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// What the model says after so many answers.
     pub(super) turn: fn(u32) -> Say,
+    /// What it says to sub-agents, by their goals.
+    pub(super) agents: &'static [SubAgent],
     pub(super) summaries: Summaries,
     /// Tokens by the model's own count beyond which it refuses a request, whatever the policy says.
     pub(super) accepts_tokens: Option<u64>,
@@ -95,6 +100,7 @@ pub(super) struct Scenario {
 pub(super) const PLAIN: Scenario = Scenario {
     name: "",
     turn: |_| Say::Text(String::new()),
+    agents: &[],
     summaries: Summaries::Good,
     accepts_tokens: None,
     answer_ms: 0,

@@ -6,8 +6,8 @@ use provost_event::{Budget, MicroDollars};
 
 use super::scenario::{After, Answers, PLAIN, Points, Same, Scenario, Summaries};
 use scripts::{
-    all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, late_consent, long_notes,
-    long_words, many, many_turns, small_window, stop_hooks, tools, troubles, wishes,
+    agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, late_consent,
+    long_notes, long_words, many, many_turns, small_window, stop_hooks, tools, troubles, wishes,
 };
 
 const TRIM: &str = "\"how\":\"trim\"";
@@ -155,6 +155,15 @@ pub(super) const ALL: &[Scenario] = &[
         policy: late_consent,
         answers: Answers::AtRest,
         shows: &["\"paused\"", "\"approval_resolved\"", "\"denied\""],
+        ..PLAIN
+    },
+    Scenario {
+        name: "agents",
+        turn: agents::root,
+        agents: agents::SUB_AGENTS,
+        answer_ms: 2,
+        policy: agents::policy,
+        shows: &["\"child_yields\"", "\"preempted\"", "\"slot_free\"", "\"overloaded\""],
         ..PLAIN
     },
     Scenario {

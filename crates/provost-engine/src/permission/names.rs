@@ -22,3 +22,16 @@ pub fn names_of(tool: &str) -> Vec<&str> {
         None => vec![tool],
     }
 }
+
+/// What scripts of other agents call one that isn't configured, and has what the agent has that asks for it.
+const ALIKE: &str = "general-purpose";
+
+/// Returns the names that a kind of agent answers to: that of a configured sub-agent, or those of one like the agent
+/// that asks, what scripts of other agents call it first.
+#[must_use]
+pub fn agent_names(configured: Option<&str>) -> Vec<&str> {
+    match configured {
+        Some(name) => vec![name],
+        None => vec![ALIKE, "spawn_agent"],
+    }
+}

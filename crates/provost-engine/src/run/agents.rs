@@ -60,8 +60,8 @@ pub(super) struct Agent {
     pub(super) rests: Option<Outcome>,
     /// It was told to come to this.
     pub(super) stopping: Option<Outcome>,
-    /// Somebody had it rest, and only somebody has it go on.
-    is_held: bool,
+    /// It rests only because those do that work for it: it goes on when they are done.
+    rests_for_child: bool,
     pub(super) finished: Option<Outcome>,
     /// Agents that work for it.
     pub(super) children: u32,
@@ -158,7 +158,7 @@ impl Agents {
             yields: None,
             rests: None,
             stopping: None,
-            is_held: false,
+            rests_for_child: false,
             finished: None,
             children: 0,
             run_is_exhausted: false,
@@ -166,6 +166,12 @@ impl Agents {
         };
         self.all.insert(ROOT, root);
         (self.next, self.at_work) = (1, 1);
+    }
+
+    /// The run begins, with nobody.
+    pub(super) fn begin_without_root(&mut self, budget: SpawnBudget) {
+        self.slots = SpawnTracker::new(budget, None);
+        self.next = 1;
     }
 
     pub(super) fn session(&self, agent: AgentNumber) -> SessionId {
@@ -260,7 +266,7 @@ impl Agents {
             yields: None,
             rests: None,
             stopping: None,
-            is_held: false,
+            rests_for_child: false,
             finished: None,
             children: 0,
             run_is_exhausted: false,
@@ -275,11 +281,11 @@ impl Agents {
         }
         match spawned.slot {
             SlotWish::Free => {
-                self.slots.acquire(number, spawned.priority, |_| false);
+                self.slots.acquire(number, spawned.priority);
                 self.moves.push_back(SlotMove::Begin(number));
             }
             SlotWish::After(_) => {
-                self.slots.acquire(number, spawned.priority, |_| false);
+                self.slots.acquire(number, spawned.priority);
             }
             SlotWish::InLine => self.moves.extend(self.slots.wait(number, spawned.priority)),
         }
@@ -307,30 +313,33 @@ impl Agents {
         self.change(agent, |agent| {
             agent.rests = Some(paused.outcome.clone());
             agent.yields = None;
-            agent.is_held = agent.stopping.take().is_some();
+            agent.stopping = None;
+            agent.rests_for_child = paused.for_child;
             agent.clock.stop(at);
         });
-        // Whether it makes way or has gone by itself: nobody needs to ask it any more.
-        self.moves.retain(|one| *one != SlotMove::Leave(agent));
+        // Nobody needs to tell it any more to make way, and it doesn't take the slot that it was just given.
+        self.moves.retain(|one| one.agent() != agent);
         let has_children = self.get(agent).is_some_and(|agent| agent.children > 0);
         let waits = paused.outcome.is_preempted() && !has_children;
         let then = if waits { Then::Waits } else { Then::Sleeps };
         self.moves.extend(self.slots.left(agent, then));
     }
 
-    /// Somebody wants it to go on.
+    /// Somebody wants it to go on. One that others still work for goes on when they are done.
     pub(super) fn resumed(&mut self, agent: AgentNumber) {
-        self.change(agent, |agent| agent.is_held = false);
-        self.wake(agent);
-    }
-
-    /// One that others still work for goes on when they are done.
-    fn wake(&mut self, agent: AgentNumber) {
-        let may =
-            |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0 && !agent.is_held;
+        self.change(agent, |agent| agent.rests_for_child = true);
+        let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
         if self.get(agent).is_some_and(may) {
             self.moves.extend(self.slots.wake(agent));
         }
+    }
+
+    /// Whether it goes on when nobody works for it any more.
+    fn waits_for_children(&self, agent: AgentNumber) -> bool {
+        let waits = |agent: &Agent| {
+            agent.rests.as_ref().is_some_and(|rest| rest.is_preempted() || agent.rests_for_child)
+        };
+        self.get(agent).is_some_and(waits)
     }
 
     pub(super) fn finished(&mut self, finished: &ChildFinished, at: Timestamp) {
@@ -346,12 +355,16 @@ impl Agents {
         self.live = self.live.saturating_sub(1);
         // It may have been given a slot that it doesn't need any more.
         self.moves.retain(|one| one.agent() != number);
-        self.moves.extend(self.slots.release(number));
-        let Some(parent) = self.get(number).and_then(|agent| agent.parent) else { return };
-        if let Some(parent) = self.all.get_mut(&parent) {
+        if let Some(number) = self.get(number).and_then(|agent| agent.parent)
+            && let Some(parent) = self.all.get_mut(&number)
+        {
             parent.children = parent.children.saturating_sub(1);
+            // It may be next for the very slot that comes free.
+            if self.waits_for_children(number) {
+                self.resumed(number);
+            }
         }
-        self.wake(parent);
+        self.moves.extend(self.slots.release(number));
     }
 
     pub(super) fn reprioritized(&mut self, reprioritized: &Reprioritized) {

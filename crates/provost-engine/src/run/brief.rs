@@ -117,7 +117,7 @@ impl RunState {
         self.policy.as_ref().map(|policy| policy.spawn).unwrap_or_default()
     }
 
-    fn sub_agent(&self, name: &str) -> Option<&SubAgentPolicy> {
+    pub(super) fn sub_agent(&self, name: &str) -> Option<&SubAgentPolicy> {
         self.policy.as_ref()?.agents.iter().find(|agent| agent.name == name)
     }
 
@@ -133,6 +133,12 @@ impl RunState {
         };
         if wanted.brief.goal.trim().is_empty() {
             return Err("The goal is empty: say what the agent is to reach.".to_owned());
+        }
+        if wanted.brief.isolation == Isolation::Worktree && self.worktrees().is_none() {
+            return Err(
+                "It can't have a git worktree of its own: the program that runs you has no folder for them."
+                    .to_owned(),
+            );
         }
         Ok(wanted)
     }
@@ -175,14 +181,19 @@ impl RunState {
     pub(super) fn policy_of(&self, agent: AgentNumber) -> Option<AgentPolicy> {
         let run = self.policy.as_ref()?;
         let one = self.agents.get(agent)?;
-        let (Some(parent), Some(brief)) = (one.parent, one.brief.as_ref()) else {
+        let Some(brief) = one.brief.as_ref() else {
             return Some(run.agent.clone());
         };
-        let above = self.policy_of(parent)?;
+        // Nobody is above the agent of a step: it is the run's own, or has no more than that would have.
+        let above = match one.parent {
+            Some(parent) => AgentPolicy { stop_hooks: Vec::new(), ..self.policy_of(parent)? },
+            None => run.agent.clone(),
+        };
         let mut policy = match brief.agent.as_deref().and_then(|name| self.sub_agent(name)) {
             Some(named) => narrowed(named.agent.clone(), &above),
-            None => AgentPolicy { stop_hooks: Vec::new(), ..above },
+            None => above,
         };
+        self.bind_to_step(agent, &mut policy);
         if let Some(tools) = &brief.tools {
             policy.tools.retain(|tool| tools.contains(&tool.name));
         }
@@ -191,6 +202,9 @@ impl RunState {
         }
         if let Some(instructions) = &brief.instructions {
             policy.system_prompt = format!("{}\n\n{instructions}", policy.system_prompt);
+        }
+        if let Some(worktree) = self.worktree_of(agent) {
+            self.move_into(&worktree, agent, &mut policy);
         }
         policy.limits.turns_max = brief.turns_max.unwrap_or(u32::MAX).min(policy.limits.turns_max);
         policy.pace = Pace::Free;

@@ -41,7 +41,7 @@ impl WorkClock {
     pub(super) fn interrupted(&mut self, gone: Timestamp, back: Timestamp) {
         if self.since.is_some() {
             self.stop(gone);
-            self.start(back);
+            self.since = Some(back);
         }
     }
 

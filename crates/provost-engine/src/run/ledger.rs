@@ -29,16 +29,24 @@ pub struct Ledger {
     agents: BTreeMap<AgentNumber, Account>,
 }
 
-/// One agent's.
+/// One agent's. A snapshot may have many, so that what is empty is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 struct Account {
+    #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<AgentNumber>,
+    #[serde(skip_serializing_if = "is_unlimited")]
     budget: Budget,
     /// With what those below it took.
     spent: ExecutionTracker,
     own_turns: u32,
     /// By call.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     reserved: BTreeMap<u32, Reservation>,
+}
+
+fn is_unlimited(budget: &Budget) -> bool {
+    *budget == Budget::default()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +124,13 @@ impl Ledger {
         let (tokens, cost) = (entry.usage.total(), entry.cost.unwrap_or_default());
         self.each_up_from(agent, |spent| spent.charge(tokens, cost, turns));
         (self.tokens, self.cost) = (self.run.tokens, self.run.cost);
+    }
+
+    /// The agent calls no model for now: what was set aside for calls of it that weren't made is free again.
+    pub fn rests(&mut self, agent: AgentNumber) {
+        let calls =
+            self.agents.get(&agent).map(|account| account.reserved.keys().copied().collect::<Vec<_>>());
+        calls.into_iter().flatten().for_each(|call| self.give_back(agent, call));
     }
 
     fn give_back(&mut self, agent: AgentNumber, call: u32) {

@@ -26,7 +26,7 @@ impl Deciding<'_> {
         match self.wanted(parent, tool, input) {
             Ok((wanted, depth, slot)) => self.admit(parent, call, wanted, depth, slot),
             Err((status, text)) => {
-                let report = ChildReport { status, text, duration_ms: 0 };
+                let report = ChildReport { status, text, duration_ms: 0, ended: None };
                 self.tell(parent, SessionEvent::ChildDone { started: call, report });
             }
         }
@@ -53,7 +53,7 @@ impl Deciding<'_> {
         let depth_max = state.spawn_budget().max_depth;
         let place =
             place.child_of(parent, depth_max).map_err(|deep| (ToolStatus::Error, deep.to_string()))?;
-        let slot = match state.agents.slots.would_acquire(wanted.priority, |_| false) {
+        let slot = match state.agents.slots.would_acquire(wanted.priority) {
             Acquired::Granted => SlotWish::Free,
             Acquired::After(victim) => SlotWish::After(state.agents.session(victim)),
             // Who waits already for another of its own may wait for this one too: that one comes to an end.
@@ -73,7 +73,7 @@ impl Deciding<'_> {
         }
     }
 
-    fn have_make_way(&mut self, victim: SessionId, to: Option<SessionId>) {
+    pub(super) fn have_make_way(&mut self, victim: SessionId, to: Option<SessionId>) {
         self.commit(ChildYields { child: victim, to });
         let due = self.step.now().plus_ms(PREEMPT_GRACE_MS);
         self.tell(victim, SessionEvent::MakeWay { to, due });
@@ -81,6 +81,7 @@ impl Deciding<'_> {
 
     /// After each event: has those begin or go on who have a slot, and the run rest when all do.
     pub(super) fn go_on(&mut self) {
+        self.begin_steps();
         while self.state.outcome.is_none() && !self.state.comes_to_rest() {
             let Some(next) = self.state.agents.moves.front().copied() else { break };
             match next {
@@ -89,6 +90,7 @@ impl Deciding<'_> {
             }
         }
         self.rest_if_all_do();
+        self.rest_without_root();
     }
 
     /// An agent has its slot.
@@ -121,7 +123,13 @@ impl Deciding<'_> {
         }
     }
 
-    pub(super) fn session_rests(&mut self, session: SessionId, outcome: Outcome, text: String) {
+    pub(super) fn session_rests(
+        &mut self,
+        session: SessionId,
+        outcome: Outcome,
+        text: &str,
+        for_child: bool,
+    ) {
         let Some(agent) = self.state.agents.get(session.agent).filter(|agent| agent.is_live()) else {
             return;
         };
@@ -129,12 +137,18 @@ impl Deciding<'_> {
             return self.root_rests(outcome);
         }
         if outcome.is_final() || self.state.is_reported(agent, &outcome) {
-            return self.finish(session, outcome, &text);
+            let was_asked_for = agent.parent.is_some();
+            self.finish(session, outcome.clone(), text);
+            if was_asked_for && matches!(outcome, Outcome::Aborted { .. }) {
+                // A hook ends the run, whichever agent it was asked about.
+                self.stop(None, outcome);
+            }
+            return;
         }
         if agent.rests.is_some() {
             return;
         }
-        self.commit(ChildPaused { child: session, outcome: outcome.clone() });
+        self.commit(ChildPaused { child: session, outcome: outcome.clone(), for_child });
         if !outcome.is_preempted() {
             self.tell_of_rest(session.agent, &outcome);
         }
@@ -148,7 +162,7 @@ impl Deciding<'_> {
         match (self.state.agents.live(), outcome.is_final()) {
             (0, true) => self.commit(Ended { outcome }),
             (0, false) => self.commit(Paused { outcome }),
-            (_, false) => self.commit(ChildPaused { child, outcome }),
+            (_, false) => self.commit(ChildPaused { child, outcome, for_child: false }),
             (_, true) => {
                 self.commit(ChildFinished { child, outcome });
                 self.end_below(ROOT);
@@ -168,9 +182,11 @@ impl Deciding<'_> {
             Outcome::Cancelled { .. } => ToolStatus::Cancelled,
             _ => ToolStatus::Error,
         };
-        let report = ChildReport { status, text: self.state.report(child, &outcome, text), duration_ms };
+        let text_of = self.state.report(child, &outcome, text);
+        let ended = Some((child, outcome.clone()));
+        let report = ChildReport { status, text: text_of, duration_ms, ended };
         let (is_final, has_begun) = (outcome.is_final(), agent.has_begun);
-        self.commit(ChildFinished { child, outcome });
+        self.commit(ChildFinished { child, outcome: outcome.clone() });
         if !is_final && has_begun {
             let by = "the agent that asked for it, which has its result".to_owned();
             self.tell(child, SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
@@ -181,6 +197,9 @@ impl Deciding<'_> {
         {
             let parent = self.state.agents.session(parent);
             self.tell(parent, SessionEvent::ChildDone { started, report });
+        }
+        if parent.is_none() {
+            self.step_over(child, &outcome, text);
         }
     }
 
@@ -193,7 +212,7 @@ impl Deciding<'_> {
     }
 
     /// Has one agent stop; one that never began and shall end is done with.
-    fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
+    pub(super) fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let child = self.state.agents.session(agent);
         let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
         if one.has_begun {
@@ -219,6 +238,16 @@ impl Deciding<'_> {
         }
     }
 
+    /// Whoever waits for an agent expects it to be done again.
+    fn tell_of_going_on(&mut self, agent: AgentNumber) {
+        let Some(agent) = self.state.agents.get(agent) else { return };
+        if let (Some(parent), Some(started)) = (agent.parent, agent.call)
+            && self.state.agents.get(parent).is_some_and(|parent| parent.is_at_work())
+        {
+            self.tell(self.state.agents.session(parent), SessionEvent::ChildGoesOn { started });
+        }
+    }
+
     pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
         if self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun) {
             self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
@@ -227,6 +256,9 @@ impl Deciding<'_> {
 
     /// Has an agent and all below it stop, or the whole run.
     pub(super) fn stop(&mut self, agent: Option<AgentNumber>, outcome: Outcome) {
+        if self.state.flow.is_some() && matches!(agent, None | Some(ROOT)) {
+            return self.stop_flow(&outcome);
+        }
         let agent = agent.unwrap_or(ROOT);
         let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
         let before = if agent == ROOT { &self.state.stopping } else { &one.stopping };
@@ -254,7 +286,7 @@ impl Deciding<'_> {
         if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
         {
             let child = self.state.agents.session(agent);
-            self.commit(ChildPaused { child, outcome: outcome.clone() });
+            self.commit(ChildPaused { child, outcome: outcome.clone(), for_child: false });
             self.tell_of_rest(agent, outcome);
         }
     }
@@ -270,6 +302,7 @@ impl Deciding<'_> {
             if rests.is_some_and(|outcome| !outcome.is_preempted()) {
                 let child = self.state.agents.session(agent);
                 self.commit(ChildResumed { child, by: by.to_owned() });
+                self.tell_of_going_on(agent);
             }
         }
     }
@@ -329,6 +362,7 @@ impl super::RunState {
                 | PauseReason::CrashLoop { .. }
                 | PauseReason::Hook { .. }
                 | PauseReason::Approval { .. }
+                | PauseReason::StepFailed { .. }
                 | PauseReason::Preempted { .. } => false,
             },
             Outcome::Completed { .. }
@@ -361,13 +395,16 @@ impl super::RunState {
     /// The first entry of an agent that begins.
     fn opening(&self, agent: AgentNumber) -> Option<SessionStarted> {
         let one = self.agents.get(agent)?;
-        let Brief { goal, .. } = one.brief.as_ref()?;
+        let Brief { goal, agent: kind, .. } = one.brief.as_ref()?;
         Some(SessionStarted {
             goal: goal.clone(),
             images: Vec::new(),
             policy: self.policy_of(agent)?,
             parent: one.parent.map(|parent| self.agents.session(parent)),
             depth: one.depth,
+            call: one.call,
+            agent: kind.clone(),
+            worktree: self.worktree_of(agent),
         })
     }
 }

@@ -5,7 +5,7 @@ mod seats;
 use provost_event::{Priority, SpawnBudget};
 use serde::{Deserialize, Serialize};
 
-use seats::{Agent, Seat, Seats};
+use seats::{Agent, Claim, Seat, Seats};
 
 /// An agent's number within its run; the root, where there is one, is 0.
 pub type AgentNumber = u32;
@@ -17,7 +17,7 @@ const ROOT: AgentNumber = 0;
 pub enum Acquired {
     /// It has one.
     Granted,
-    /// It is in the line, and this agent leaves a slot.
+    /// It is in the line before all for whom nobody makes way, and this agent leaves its slot.
     After(AgentNumber),
     /// There is none for it, and nobody makes way.
     Exhausted,
@@ -93,38 +93,34 @@ impl SpawnTracker {
     }
 
     /// What a new agent of this priority would be told by [`acquire`](Self::acquire).
-    pub fn would_acquire(&self, priority: Priority, spared: impl Fn(AgentNumber) -> bool) -> Acquired {
+    pub fn would_acquire(&self, priority: Priority) -> Acquired {
         if self.has_room() {
             return Acquired::Granted;
         }
         if priority <= Priority::Normal || !self.budget.allow_preempt {
             return Acquired::Exhausted;
         }
-        let victim = self.seats.working_below(priority).find(|agent| !spared(*agent));
+        let victim = self.seats.lowest_below(priority);
         victim.map_or(Acquired::Exhausted, Acquired::After)
     }
 
     /// A slot for a new agent. With none free, one above [`Priority::Normal`] joins the line, and the agent with the
-    /// lowest priority strictly below its own makes way, of several the youngest; never the root, nor one that is
-    /// `spared` (those that wait for the new one). An agent that is known already keeps what it has.
-    pub fn acquire(
-        &mut self,
-        agent: AgentNumber,
-        priority: Priority,
-        spared: impl Fn(AgentNumber) -> bool,
-    ) -> Acquired {
+    /// lowest priority strictly below its own makes way, of several the youngest; never the root. An agent that is known
+    /// already keeps what it has.
+    pub fn acquire(&mut self, agent: AgentNumber, priority: Priority) -> Acquired {
         if self.is_root(agent) {
             return Acquired::Granted;
         }
         if let Some(known) = self.seats.get(agent) {
             return if known.seat.holds_slot() { Acquired::Granted } else { Acquired::Exhausted };
         }
-        let acquired = self.would_acquire(priority, spared);
+        let acquired = self.would_acquire(priority);
         match acquired {
             Acquired::Granted => self.come(agent, priority, |_| Seat::Working),
             Acquired::After(victim) => {
                 self.change(victim, |victim| victim.seat = Seat::Leaving);
                 self.come(agent, priority, |since| Seat::Waiting { since });
+                self.change(agent, |agent| agent.claim = Claim::Heir);
             }
             Acquired::Exhausted => {}
         }
@@ -181,7 +177,12 @@ impl SpawnTracker {
         let (rises, falls) = (priority > known.priority, priority < known.priority);
         let is_low = priority < Priority::Normal;
         let leaves = falls && is_low && known.seat == Seat::Working && self.seats.somebody_waits();
-        known.is_first = !is_low && (known.is_first || (rises && known.is_paused()));
+        known.claim = match known.claim {
+            Claim::Heir => Claim::Heir,
+            Claim::None | Claim::Risen if is_low => Claim::None,
+            Claim::None if rises && known.is_paused() => Claim::Risen,
+            claim @ (Claim::None | Claim::Risen) => claim,
+        };
         known.priority = priority;
         if leaves {
             known.seat = Seat::Leaving;
@@ -207,7 +208,7 @@ impl SpawnTracker {
         let came = self.next_event();
         let seat = seat(came);
         let has_worked = seat == Seat::Working;
-        self.seats.put(number, Agent { priority, came, seat, has_worked, is_first: false });
+        self.seats.put(number, Agent { priority, came, seat, has_worked, claim: Claim::None });
     }
 
     fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
@@ -223,7 +224,8 @@ impl SpawnTracker {
         while self.has_room() {
             let Some((next, agent)) = self.seats.next_in_line() else { break };
             moves.push(if agent.has_worked { SlotMove::GoOn(next) } else { SlotMove::Begin(next) });
-            self.seats.put(next, Agent { seat: Seat::Working, has_worked: true, is_first: false, ..agent });
+            self.seats
+                .put(next, Agent { seat: Seat::Working, has_worked: true, claim: Claim::None, ..agent });
         }
         moves
     }

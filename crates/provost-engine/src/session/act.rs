@@ -96,7 +96,13 @@ impl Deciding<'_> {
     }
 
     pub(super) fn finish(&mut self, call: Call, result: ToolResult) {
-        let (id, tool, is_error) = (call.id.clone(), call.tool.clone(), result.status.is_error());
+        let about = HookSubject::Result { call: call.id.clone(), is_error: result.status.is_error() };
+        self.finish_with(call, result, about);
+    }
+
+    /// Commits a result, and has hooks asked `about` it if the call was run.
+    pub(super) fn finish_with(&mut self, call: Call, result: ToolResult, about: HookSubject) {
+        let tool = call.tool.clone();
         self.commit(ToolFinished {
             call: call.id,
             tool: call.tool,
@@ -108,7 +114,6 @@ impl Deciding<'_> {
             memory: result.memory,
         });
         let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
-        let about = HookSubject::Result { call: id, is_error };
         if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
             self.ask(about);
         }

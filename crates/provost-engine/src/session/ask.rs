@@ -1,10 +1,11 @@
 //! Which hooks are asked when, and with what.
 
-use provost_event::{HookMoment, HookSubject, HooksAsked, Outcome, Seq};
+use provost_event::{HookMoment, HookSubject, HooksAsked, Outcome, Priority, Seq, SessionSource};
 
 use super::{Call, Deciding, Phase, SessionState, Stage};
-use crate::permission::names_of;
-use crate::{CallDetails, Consult, ConsultDetails, Effect};
+use crate::permission::{agent_names, names_of};
+use crate::run::SPAWN_TOOL;
+use crate::{CallDetails, Consult, ConsultDetails, Effect, WantedAgent};
 
 /// Who the goal's words are by, when hooks are asked about them.
 const GOAL: &str = "goal";
@@ -41,12 +42,13 @@ impl SessionState {
 
     /// Whether hooks are to be asked about `about`.
     pub(super) fn has_hooks_for(&self, about: &HookSubject) -> bool {
-        about.moments().iter().any(|moment| self.has_hook(*moment))
+        let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
+        hooks.iter().any(|hook| hook.is_asked(about, self.parent))
     }
 
     /// Whether a hook may want to be asked about a call of `tool`. Only patterns stay undecided here.
     pub(super) fn may_want(&self, moments: &[HookMoment], tool: &str) -> bool {
-        let names = names_of(tool);
+        let names = self.names(tool);
         let wants =
             |matcher: &str| matches!(matcher, "" | "*") || !is_list(matcher) || listed(matcher, &names);
         self.policy.as_ref().is_some_and(|policy| {
@@ -58,9 +60,15 @@ impl SessionState {
     /// What hooks are to be asked before the next model call.
     pub(super) fn preparation(&self) -> Option<HookSubject> {
         let call = self.counters.calls.saturating_add(1);
-        if !self.told.session && self.has_hook(HookMoment::SessionStart) {
-            Some(HookSubject::Session { source: self.source })
-        } else if !self.told.goal && self.has_hook(HookMoment::PromptSubmit) {
+        let beginning = match (self.parent, self.source) {
+            (Some(_), SessionSource::Startup) => HookSubject::Subagent,
+            (_, source) => HookSubject::Session { source },
+        };
+        // What another agent wants of it nobody said: hooks have seen it in that agent's call.
+        let is_somebodys = self.parent.is_none();
+        if !self.told.session && self.has_hooks_for(&beginning) {
+            Some(beginning)
+        } else if is_somebodys && !self.told.goal && self.has_hook(HookMoment::PromptSubmit) {
             Some(HookSubject::Prompt { text: self.goal.clone(), by: GOAL.to_owned() })
         } else if self.told.compaction_untold && self.has_hook(HookMoment::PostCompact) {
             Some(HookSubject::Compacted)
@@ -75,10 +83,11 @@ impl SessionState {
         matches!(about, HookSubject::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
     }
 
-    /// The question about the rest or end to come, while it is asked.
+    /// The question about the rest or end to come, while it is asked: of hooks, or about the worktree.
     pub(super) fn closing(&self) -> Option<Seq> {
         let is_closing = |about: &HookSubject| matches!(about, HookSubject::Closing { .. });
-        self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq)
+        let asked = self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq);
+        asked.or_else(|| self.worktree_question())
     }
 
     /// Whether what somebody said waits for hooks to let it pass.
@@ -88,18 +97,21 @@ impl SessionState {
 
     fn details(&self, about: &HookSubject) -> ConsultDetails {
         match about {
-            HookSubject::Session { .. } | HookSubject::Prompt { .. } | HookSubject::Compaction => {
-                ConsultDetails::None
-            }
+            HookSubject::Session { .. }
+            | HookSubject::Subagent
+            | HookSubject::Prompt { .. }
+            | HookSubject::Compaction => ConsultDetails::None,
             HookSubject::Request { .. } => ConsultDetails::Request {
                 items: self.context.items(),
                 input_tokens: self.context.last_input_tokens(),
                 tool_calls: u32::try_from(self.calls.len()).unwrap_or(u32::MAX),
             },
-            HookSubject::Call { call } | HookSubject::Approval { call } => self
+            HookSubject::Call { call } | HookSubject::Spawn { call } | HookSubject::Approval { call } => self
                 .call(call)
                 .map_or(ConsultDetails::None, |call| ConsultDetails::Call(self.call_details(call))),
-            HookSubject::Result { call, .. } => self.result_details(call).unwrap_or(ConsultDetails::None),
+            HookSubject::Result { call, .. } | HookSubject::ChildEnd { call, .. } => {
+                self.result_details(call).unwrap_or(ConsultDetails::None)
+            }
             HookSubject::Batch { .. } => ConsultDetails::Batch {
                 calls: self
                     .calls
@@ -125,14 +137,43 @@ impl SessionState {
             Stage::Asking(_) => self.why_ask(call),
             _ => String::new(),
         };
-        CallDetails { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone(), why }
+        let wanted = self.delegates(&call.tool).then(|| self.wanted_agent(call));
+        CallDetails { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone(), why, wanted }
+    }
+
+    fn wanted_agent(&self, call: &Call) -> WantedAgent {
+        let said = call.input.read::<Said>().unwrap_or_default();
+        let agent = (call.tool != SPAWN_TOOL).then(|| call.tool.clone());
+        let (name, goal) = (agent.clone().or(said.name).unwrap_or_default(), said.goal.unwrap_or_default());
+        let priority = said.priority.filter(|_| agent.is_none());
+        WantedAgent { agent, name, goal, priority, depth: self.depth.saturating_add(1) }
+    }
+
+    /// The names that matchers may have for a tool: also the kind of agent that it stands for.
+    fn names<'a>(&self, tool: &'a str) -> Vec<&'a str> {
+        let mut names = names_of(tool);
+        if self.delegates(tool) {
+            names.extend(names_of(SPAWN_TOOL));
+            names.extend(agent_names(None));
+        }
+        names
     }
 
     /// Whether hooks want to know of a rest or end like `outcome`.
     pub(super) fn closing_subject(&self, outcome: &Outcome) -> Option<HookSubject> {
         let about = HookSubject::Closing { outcome: outcome.clone() };
-        (self.phase != Phase::New && self.has_hooks_for(&about)).then_some(about)
+        // Hooks are asked in the session's folder.
+        let has_begun = self.phase != Phase::New && !self.lacks_worktree();
+        (has_begun && self.has_hooks_for(&about)).then_some(about)
     }
+}
+
+/// What a call for another agent says of it, as far as it makes sense.
+#[derive(Debug, Default, serde::Deserialize)]
+struct Said {
+    goal: Option<String>,
+    name: Option<String>,
+    priority: Option<Priority>,
 }
 
 /// Whether a matcher is a plain name or a list of names, by the characters in it.

@@ -105,6 +105,9 @@ pub(super) struct Call {
     pub(super) malformed: Option<String>,
     pub(super) stage: Stage,
     pub(super) word: Word,
+    /// What hooks said of the agent that it asks for.
+    #[serde(default)]
+    pub(super) spawn: Word,
     pub(super) ruling: Option<PermissionDecided>,
     pub(super) consent: Consent,
     /// A hook paused the session at this call; it is asked again when the session goes on.
@@ -122,6 +125,7 @@ impl Call {
             malformed: call.malformed.clone(),
             stage: Stage::Pending,
             word: Word::default(),
+            spawn: Word::default(),
             ruling: None,
             consent: Consent::default(),
             paused: false,

@@ -42,6 +42,8 @@ impl Deciding<'_> {
                 }
             }
             SessionEvent::HooksAnswered { seq, reports } => self.hooks_answered(seq, reports),
+            SessionEvent::WorktreeReady { seq, result } => self.worktree_ready(seq, result),
+            SessionEvent::WorktreeChecked { seq, left } => self.worktree_checked(seq, left),
             SessionEvent::Resolve { asked, answer, by } => self.resolve(asked, answer, by),
             SessionEvent::TimerFired { seq } => self.timer_fired(seq),
             SessionEvent::Say { text, by } if self.state.has_hook(HookMoment::PromptSubmit) => {
@@ -55,6 +57,7 @@ impl Deciding<'_> {
             SessionEvent::Resume { by, turns_max } => self.resume(by, turns_max),
             SessionEvent::ChildDone { started, report } => self.child_done(started, report),
             SessionEvent::ChildRests { started, outcome } => self.child_rests(started, outcome),
+            SessionEvent::ChildGoesOn { started } => self.child_went_on(started),
             SessionEvent::MakeWay { to, due } => self.make_way(to, due),
             SessionEvent::SlotFree => self.slot_is_free(),
             SessionEvent::Recover { fresh } => self.recover(&fresh),
@@ -78,6 +81,7 @@ impl Deciding<'_> {
 
     fn start(&mut self, started: SessionStarted) {
         self.commit(started);
+        self.make_worktree();
         if self.state.phase == Phase::Ready {
             self.next_call();
         }
@@ -254,6 +258,9 @@ impl Deciding<'_> {
             self.cut_delegated();
             self.cancel_calls();
         }
+        if self.asks_about_worktree(&outcome) {
+            return;
+        }
         if self.state.outcome.is_none() {
             self.state.open_effects().into_iter().for_each(|seq| self.step.close(seq));
         }
@@ -262,8 +269,9 @@ impl Deciding<'_> {
         } else {
             self.commit(Paused { outcome: outcome.clone() });
         }
-        let (session, text) = (self.state.session, self.state.last_text().to_owned());
-        self.tell_run(RunEvent::SessionRests { session, outcome, text });
+        let (session, text) = (self.state.session, self.state.last_report());
+        let for_child = self.state.rests_for_child(&outcome);
+        self.tell_run(RunEvent::SessionRests { session, outcome, text, for_child });
     }
 
     pub(super) fn end_turn(&mut self, tool_calls: u32) {
@@ -306,7 +314,7 @@ impl Deciding<'_> {
             return;
         }
         match self.state.phase {
-            Phase::Thinking(seq) => self.step.abort(seq),
+            Phase::Thinking(seq) | Phase::MakingWorktree(seq) => self.step.abort(seq),
             Phase::Wishing(seq) if self.state.questions.contains_key(&seq) => {}
             Phase::Wishing(seq) => self.step.abort(seq),
             Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
@@ -372,6 +380,7 @@ impl SessionState {
 const fn counts_at_the_end(event: &SessionEvent) -> bool {
     match event {
         SessionEvent::HooksAnswered { .. }
+        | SessionEvent::WorktreeChecked { .. }
         | SessionEvent::Resolve { .. }
         | SessionEvent::Say { .. }
         | SessionEvent::Stop { .. }
@@ -384,9 +393,11 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ModelFailed { .. }
         | SessionEvent::ToolDone { .. }
         | SessionEvent::StopChecked { .. }
+        | SessionEvent::WorktreeReady { .. }
         | SessionEvent::TimerFired { .. }
         | SessionEvent::Proceed { .. }
         | SessionEvent::ChildRests { .. }
+        | SessionEvent::ChildGoesOn { .. }
         | SessionEvent::MakeWay { .. }
         | SessionEvent::SlotFree
         | SessionEvent::Resume { .. } => false,

@@ -2,8 +2,8 @@
 //! the session only waits.
 
 use provost_event::{
-    CallId, ChildRested, Outcome, PauseReason, ResumeCause, Resumed, Seq, SessionId, Timestamp, ToolStatus,
-    YieldRequested,
+    CallId, ChildGoesOn, ChildRested, HookSubject, Outcome, PauseReason, ResumeCause, Resumed, Seq,
+    SessionId, Timestamp, ToolStatus, YieldRequested,
 };
 
 use super::{Deciding, Phase, SessionState, Stage};
@@ -22,11 +22,17 @@ impl Deciding<'_> {
         let Some(call) = self.state.delegated_by(started).cloned() else { return };
         let limit = self.state.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
         let output = cut(report.text, limit.min(self.state.output_share()));
-        let ChildReport { status, duration_ms, .. } = report;
-        self.finish(
-            call,
-            ToolResult { status, output, images: Vec::new(), whole: None, duration_ms, memory: None },
-        );
+        let ChildReport { status, duration_ms, ended, .. } = report;
+        let result =
+            ToolResult { status, output, images: Vec::new(), whole: None, duration_ms, memory: None };
+        let is_error = status.is_error();
+        let about = match ended {
+            Some((child, outcome)) => {
+                HookSubject::ChildEnd { call: call.id.clone(), is_error, child, outcome }
+            }
+            None => HookSubject::Result { call: call.id.clone(), is_error },
+        };
+        self.finish_with(call, result, about);
         if self.state.outcome.is_none() {
             self.advance_calls();
         }
@@ -41,6 +47,14 @@ impl Deciding<'_> {
         self.advance_calls();
     }
 
+    /// The other agent works again, or will.
+    pub(super) fn child_went_on(&mut self, started: Seq) {
+        let rests = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: true, .. });
+        if self.state.outcome.is_none() && self.state.delegated_by(started).is_some_and(rests) {
+            self.commit(ChildGoesOn { started });
+        }
+    }
+
     /// Makes way at the next check. Until `due` a model call in flight may still come to its end.
     pub(super) fn make_way(&mut self, to: Option<SessionId>, due: Timestamp) {
         if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
@@ -53,6 +67,7 @@ impl Deciding<'_> {
             Phase::Waiting(_) => self.make_way_now(),
             Phase::Acting => self.advance_calls(),
             Phase::New
+            | Phase::MakingWorktree(_)
             | Phase::Preparing(_)
             | Phase::Thinking(_)
             | Phase::Compacting(_)
@@ -96,9 +111,13 @@ impl Deciding<'_> {
         if state.yielding.is_some() {
             return self.made_way();
         }
-        let open = || state.calls.iter().filter(|call| !call.stage.has_result());
         let Some(outcome) = state.child_rests.clone() else { return false };
-        if !open().all(|call| matches!(call.stage, Stage::Delegated { rests: true, .. })) {
+        // One that hasn't begun would meet those that rest.
+        let rests = |stage: Stage| matches!(stage, Stage::Delegated { rests: true, .. });
+        let mut open = state.calls.iter().map(|call| call.stage).filter(|stage| !stage.has_result());
+        if !state.calls.iter().any(|call| rests(call.stage))
+            || !open.all(|stage| rests(stage) || stage == Stage::Pending)
+        {
             return false;
         }
         self.rest(outcome);
@@ -120,6 +139,7 @@ impl Deciding<'_> {
             Phase::Wishing(_) => self.wish_to_stop(),
             Phase::Ready => self.next_call(),
             Phase::Acting => self.advance_calls(),
+            Phase::MakingWorktree(_) => self.make_worktree(),
             Phase::New
             | Phase::Between
             | Phase::Thinking(_)
@@ -157,6 +177,22 @@ impl SessionState {
     fn delegated_by(&self, entry: Seq) -> Option<&super::Call> {
         let is_by = |stage: Stage| matches!(stage, Stage::Delegated { started, .. } if started == entry);
         self.calls.iter().find(|call| is_by(call.stage))
+    }
+
+    pub(super) fn child_goes_on(&mut self, entry: Seq) {
+        for call in &mut self.calls {
+            if let Stage::Delegated { started, rests } = &mut call.stage
+                && *started == entry
+            {
+                *rests = false;
+            }
+        }
+    }
+
+    /// Whether it comes to this rest only because those do that work for it.
+    pub(super) fn rests_for_child(&self, outcome: &Outcome) -> bool {
+        let rests = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: true, .. });
+        self.child_rests.as_ref() == Some(outcome) && self.calls.iter().any(rests)
     }
 
     pub(super) fn child_rested(&mut self, rested: &ChildRested) {

@@ -9,7 +9,7 @@ use provost_event::{
     UserMessage, WrappedUp,
 };
 
-use super::{Block, Call, Circle, Phase, SessionState, Stage};
+use super::{Block, Call, Circle, OwnTree, Phase, SessionState, Stage};
 use crate::permission::Permissions;
 
 /// What people said last, and files that were written last: so many are remembered for what is left out.
@@ -48,6 +48,10 @@ impl SessionState {
             Entry::Snapshot(_) => self.snapshot = self.head,
             Entry::YieldRequested(requested) => self.yielding = Some((self.head, requested.to)),
             Entry::ChildRested(rested) => self.child_rested(rested),
+            Entry::ChildGoesOn(goes_on) => self.child_goes_on(goes_on.started),
+            Entry::WorktreeMade(made) => self.worktree_made(made),
+            Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
+            Entry::WorktreeFound(found) => self.worktree_found(found),
             Entry::RunStarted(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
@@ -58,7 +62,8 @@ impl SessionState {
             | Entry::ChildPaused(_)
             | Entry::ChildResumed(_)
             | Entry::ChildFinished(_)
-            | Entry::Reprioritized(_) => {}
+            | Entry::Reprioritized(_)
+            | Entry::StepEnded(_) => {}
         }
     }
 
@@ -68,14 +73,21 @@ impl SessionState {
 
     fn started(&mut self, started: &SessionStarted) {
         self.goal.clone_from(&started.goal);
+        (self.parent, self.depth) = (started.parent, started.depth);
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
         self.permissions = Some(Permissions::of_agent(policy, &policy.workspace));
         self.policy = Some(policy.clone());
-        self.phase = self.between_turns();
+        self.phase = match &started.worktree {
+            Some(worktree) => {
+                self.tree = Some(OwnTree::new(worktree.clone()));
+                Phase::MakingWorktree(self.head)
+            }
+            None => self.between_turns(),
+        };
     }
 
-    fn between_turns(&self) -> Phase {
+    pub(super) fn between_turns(&self) -> Phase {
         match self.policy.as_ref().map(|policy| policy.pace) {
             Some(Pace::Stepped) => Phase::Between,
             Some(Pace::Free) | None => Phase::Ready,
@@ -281,11 +293,7 @@ impl SessionState {
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
         self.outcome = None;
-        self.child_rests = None;
-        self.calls.iter_mut().for_each(|call| {
-            call.paused = false;
-            call.stage = call.stage.resumed();
-        });
+        self.calls.iter_mut().for_each(|call| call.paused = false);
         if resumed.cause != ResumeCause::SlotFree {
             self.told.session = false;
             self.source = SessionSource::Resume;
@@ -297,6 +305,8 @@ impl SessionState {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }
             ResumeCause::Asked { .. } => {
+                self.child_rests = None;
+                self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
                 self.told.wrapped_up = false;
                 self.last_words = None;
                 self.counters.interruptions = 0;
@@ -310,6 +320,7 @@ impl SessionState {
             }
         }
         self.ask_for_approval_anew(at);
+        self.worktree_resumed();
         // The stop hooks are asked anew, under a new name: a late answer to the old question doesn't count.
         if let Phase::Wishing(seq) = self.phase
             && !self.questions.contains_key(&seq)
@@ -336,7 +347,12 @@ impl Phase {
     const fn at_rest(self) -> Self {
         match self {
             Self::Thinking(_) | Self::Waiting(_) | Self::Preparing(_) | Self::Compacting(_) => Self::Ready,
-            Self::New | Self::Ready | Self::Between | Self::Acting | Self::Wishing(_) => self,
+            Self::New
+            | Self::MakingWorktree(_)
+            | Self::Ready
+            | Self::Between
+            | Self::Acting
+            | Self::Wishing(_) => self,
         }
     }
 }

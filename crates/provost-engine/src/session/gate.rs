@@ -1,7 +1,10 @@
 //! What stands between a tool call and its being made: hooks, then permissions, then somebody's consent. The most
 //! restrictive of them wins, always in this order.
+//!
+//! Hooks that decide about new agents come between permissions and consent: they hear of no agent that the permissions
+//! don't let be asked for, and no person is asked about one that a hook doesn't want.
 
-use provost_event::{HookMoment, HookSubject, Permission, PermissionDecided};
+use provost_event::{Access, HookMoment, HookSubject, Permission, PermissionDecided};
 
 use super::{Call, Consent, Deciding, SessionState, Stage, Word};
 
@@ -9,6 +12,7 @@ use super::{Call, Consent, Deciding, SessionState, Stage, Word};
 enum Clearance {
     Hooks,
     Ruling,
+    SpawnHooks,
     HooksThatConsent,
     Consent,
     Nothing,
@@ -32,6 +36,7 @@ impl Deciding<'_> {
             let Some(call) = self.state.call(id) else { return };
             match self.state.clearance(call) {
                 Clearance::Hooks => return self.ask(HookSubject::Call { call: id.clone() }),
+                Clearance::SpawnHooks => return self.ask(HookSubject::Spawn { call: id.clone() }),
                 Clearance::HooksThatConsent => return self.ask(HookSubject::Approval { call: id.clone() }),
                 Clearance::Consent => return self.request_approval(id),
                 Clearance::Nothing => return self.start_call(id),
@@ -57,12 +62,23 @@ impl SessionState {
         if self.refusal(call).is_some() {
             return Clearance::Refused;
         }
+        if call.spawn == Word::Unasked
+            && self.delegates(&call.tool)
+            && self.may_want(&[HookMoment::Spawn], &call.tool)
+        {
+            return Clearance::SpawnHooks;
+        }
         match call.consent {
             Consent::Given => Clearance::Nothing,
             _ if !self.needs_consent(call) => Clearance::Nothing,
             Consent::Unasked if self.has_consenting_hooks(&call.tool) => Clearance::HooksThatConsent,
             Consent::Unasked | Consent::LeftOpen | Consent::Refused(_) => Clearance::Consent,
         }
+    }
+
+    /// Whether calls of `tool` have another agent work.
+    pub(super) fn delegates(&self, tool: &str) -> bool {
+        self.tool(tool).is_some_and(|spec| spec.access == Access::Delegates)
     }
 
     fn has_consenting_hooks(&self, tool: &str) -> bool {
@@ -105,6 +121,9 @@ impl SessionState {
     /// Why a call isn't made though it could be, in words for the model.
     pub(super) fn refusal(&self, call: &Call) -> Option<String> {
         if let Word::Deny(reason) = &call.word {
+            return Some(reason.clone());
+        }
+        if let Word::Deny(reason) = &call.spawn {
             return Some(reason.clone());
         }
         if let Some(ruling) = call.ruling.as_ref().filter(|ruling| ruling.permission == Permission::Deny) {

@@ -63,13 +63,16 @@ impl Deciding<'_> {
     fn go_on_after(&mut self, about: &HookSubject) {
         match about {
             HookSubject::Session { .. }
+            | HookSubject::Subagent
             | HookSubject::Prompt { .. }
             | HookSubject::Request { .. }
             | HookSubject::Compaction
             | HookSubject::Compacted => self.next_call(),
             HookSubject::Call { .. }
+            | HookSubject::Spawn { .. }
             | HookSubject::Approval { .. }
             | HookSubject::Result { .. }
+            | HookSubject::ChildEnd { .. }
             | HookSubject::Batch { .. } => self.advance_calls(),
             HookSubject::TurnEnd { .. } => self.ask_stop_hooks(),
             HookSubject::Closing { .. } => {}
@@ -81,8 +84,10 @@ impl Deciding<'_> {
         let outcome = Outcome::Paused { why };
         match about {
             HookSubject::Call { .. }
+            | HookSubject::Spawn { .. }
             | HookSubject::Approval { .. }
             | HookSubject::Result { .. }
+            | HookSubject::ChildEnd { .. }
             | HookSubject::Batch { .. } => {
                 self.commit(provost_event::StopRequested { agent: None, outcome });
                 self.advance_calls();
@@ -152,10 +157,12 @@ impl SessionState {
             (
                 OnFailure::Deny,
                 HookMoment::PreToolCall
+                | HookMoment::Spawn
                 | HookMoment::Approval
                 | HookMoment::PromptSubmit
                 | HookMoment::PreCompact
-                | HookMoment::Stop,
+                | HookMoment::Stop
+                | HookMoment::SubagentStop,
             ) => Heard::Deny { hook, reason },
             (OnFailure::Deny, HookMoment::TurnEnd | HookMoment::PostToolBatch) => {
                 Heard::Pause { hook, reason }
@@ -163,7 +170,9 @@ impl SessionState {
             (
                 OnFailure::Deny,
                 HookMoment::SessionStart
+                | HookMoment::SubagentStart
                 | HookMoment::PreLlmRequest
+                | HookMoment::ChildEnd
                 | HookMoment::PostToolCall
                 | HookMoment::PostToolSuccess
                 | HookMoment::PostToolFailure,

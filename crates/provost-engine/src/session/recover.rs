@@ -26,6 +26,7 @@ impl Deciding<'_> {
             self.commit(StopRequested { agent: None, outcome });
         }
         let asks = self.recover_questions();
+        self.ask_about_worktree_again();
         if self.state.closing().is_some() {
             return;
         }
@@ -48,6 +49,13 @@ impl Deciding<'_> {
                 let cause = RetryCause::Interrupted;
                 self.commit(Retry { call, cause, delay_ms: 0, usage: Usage::default() });
                 self.next_call();
+            }
+            Phase::MakingWorktree(seq) => {
+                self.step.close(seq);
+                match self.state.stopping.clone() {
+                    Some(outcome) => self.rest(outcome),
+                    None => self.make_worktree(),
+                }
             }
             Phase::Waiting(seq) => {
                 self.step.close(seq);

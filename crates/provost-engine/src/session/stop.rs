@@ -22,7 +22,8 @@ impl Deciding<'_> {
     /// The entry just committed names the question.
     pub(super) fn ask_stop_hooks(&mut self) {
         let asks_none = self.state.policy.as_ref().is_none_or(|policy| policy.stop_hooks.is_empty());
-        if asks_none && !self.state.has_hook(HookMoment::Stop) {
+        let moment = HookMoment::stop(self.state.parent);
+        if asks_none && !self.state.has_hook(moment) {
             return self.may_stop();
         }
         let check = StopCheck {

@@ -1,6 +1,8 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
+mod flow;
+#[cfg(test)]
 #[cfg(test)]
 mod format;
 #[cfg(test)]
@@ -24,6 +26,14 @@ mod retry;
 #[cfg(test)]
 mod spawn;
 #[cfg(test)]
+mod steps;
+#[cfg(test)]
+mod tree;
+#[cfg(test)]
+mod tree_laws;
+#[cfg(test)]
+mod tree_world;
+#[cfg(test)]
 mod turns;
 #[cfg(test)]
 mod view;
@@ -31,5 +41,7 @@ mod view;
 mod window;
 #[cfg(test)]
 mod window_laws;
+#[cfg(test)]
+mod workspace;
 #[cfg(test)]
 mod world;

@@ -11,7 +11,7 @@ const PRIORITIES: [Priority; 5] =
 /// Agents are named by their place among those that are there; one past the end is a stranger.
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    Acquire(Priority, bool),
+    Acquire(Priority),
     Wait(Priority),
     /// One that is there asks once more.
     AcquireAgain(usize),
@@ -29,7 +29,7 @@ impl Op {
         let (agent, priority) = (usize::from(agent), PRIORITIES[usize::from(rest) % PRIORITIES.len()]);
         let then = if rest.is_multiple_of(2) { Then::Waits } else { Then::Sleeps };
         match kind % 32 {
-            0..8 => Self::Acquire(priority, agent.is_multiple_of(2)),
+            0..8 => Self::Acquire(priority),
             8..11 => Self::Wait(priority),
             11 => Self::AcquireAgain(agent),
             12 => Self::WaitAgain(agent),
@@ -55,7 +55,8 @@ struct One {
     number: u32,
     priority: Priority,
     at: At,
-    first: bool,
+    /// Above all others in the line if it has risen (1), above those too if somebody makes way for it (2).
+    claim: u8,
     has_worked: bool,
 }
 
@@ -92,7 +93,7 @@ impl Naive {
         self.clock
     }
 
-    fn would_acquire(&self, priority: Priority, spared: &[u32]) -> Acquired {
+    fn would_acquire(&self, priority: Priority) -> Acquired {
         if self.held() < self.slots {
             return Acquired::Granted;
         }
@@ -102,7 +103,7 @@ impl Naive {
         let mut victim: Option<&One> = None;
         for one in &self.all {
             let may = one.at == At::Work && one.priority < priority;
-            let may = may && !self.is_root(one.number) && !spared.contains(&one.number);
+            let may = may && !self.is_root(one.number);
             // Of several with the lowest priority the last one that came.
             if may && victim.is_none_or(|known| one.priority <= known.priority) {
                 victim = Some(one);
@@ -111,20 +112,20 @@ impl Naive {
         victim.map_or(Acquired::Exhausted, |one| Acquired::After(one.number))
     }
 
-    fn acquire(&mut self, number: u32, priority: Priority, spared: &[u32]) -> Acquired {
+    fn acquire(&mut self, number: u32, priority: Priority) -> Acquired {
         if let Some(known) = self.find(number) {
             let holds = matches!(known.at, At::Work | At::Leaving);
             return if holds { Acquired::Granted } else { Acquired::Exhausted };
         }
-        let told = self.would_acquire(priority, spared);
+        let told = self.would_acquire(priority);
         let since = self.tick();
         match told {
             Acquired::Granted => {
-                self.all.push(One { number, priority, at: At::Work, first: false, has_worked: true });
+                self.all.push(One { number, priority, at: At::Work, claim: 0, has_worked: true });
             }
             Acquired::After(victim) => {
                 self.find(victim).expect("the victim").at = At::Leaving;
-                self.all.push(One { number, priority, at: At::Line(since), first: false, has_worked: false });
+                self.all.push(One { number, priority, at: At::Line(since), claim: 2, has_worked: false });
             }
             Acquired::Exhausted => {}
         }
@@ -134,7 +135,7 @@ impl Naive {
     fn wait(&mut self, number: u32, priority: Priority) -> Vec<SlotMove> {
         let since = self.tick();
         if self.find(number).is_none() {
-            self.all.push(One { number, priority, at: At::Line(since), first: false, has_worked: false });
+            self.all.push(One { number, priority, at: At::Line(since), claim: 0, has_worked: false });
         }
         self.fill()
     }
@@ -174,13 +175,13 @@ impl Naive {
         let Some(one) = self.find(number) else { return Vec::new() };
         let before = std::mem::replace(&mut one.priority, priority);
         if priority < Priority::Normal {
-            one.first = false;
+            one.claim &= 2;
             if priority < before && one.at == At::Work && somebody_waits && !is_root {
                 one.at = At::Leaving;
                 return vec![SlotMove::Leave(number)];
             }
-        } else if priority > before && one.is_paused() {
-            one.first = true;
+        } else if priority > before && one.is_paused() && one.claim == 0 {
+            one.claim = 1;
         }
         Vec::new()
     }
@@ -193,7 +194,7 @@ impl Naive {
             for one in &mut self.all {
                 let At::Line(since) = one.at else { continue };
                 let is_before = next.as_ref().is_none_or(|(known, other)| {
-                    let (mine, theirs) = ((one.first, one.priority), (known.first, known.priority));
+                    let (mine, theirs) = ((one.claim, one.priority), (known.claim, known.priority));
                     mine > theirs || (mine == theirs && since < *other)
                 });
                 if is_before {
@@ -202,7 +203,7 @@ impl Naive {
             }
             let Some((one, _)) = next else { break };
             moves.push(if one.has_worked { SlotMove::GoOn(one.number) } else { SlotMove::Begin(one.number) });
-            (one.at, one.first, one.has_worked) = (At::Work, false, true);
+            (one.at, one.claim, one.has_worked) = (At::Work, 0, true);
         }
         moves
     }
@@ -218,7 +219,7 @@ struct Both {
 
 impl Both {
     fn new(budget: SpawnBudget, root: Option<Priority>) -> Self {
-        let one = |priority| One { number: 0, priority, at: At::Work, first: false, has_worked: true };
+        let one = |priority| One { number: 0, priority, at: At::Work, claim: 0, has_worked: true };
         let naive = Naive {
             slots: budget.max_agents as usize,
             preempts: budget.allow_preempt,
@@ -240,28 +241,26 @@ impl Both {
         self.next - 1
     }
 
-    fn acquire(&mut self, number: u32, priority: Priority, spared: &[u32]) -> Result<(), TestCaseError> {
-        let spares = |agent| spared.contains(&agent);
-        let would = self.tracker.would_acquire(priority, spares);
-        prop_assert_eq!(would, self.naive.would_acquire(priority, spared));
+    fn acquire(&mut self, number: u32, priority: Priority) -> Result<(), TestCaseError> {
+        let would = self.tracker.would_acquire(priority);
+        prop_assert_eq!(would, self.naive.would_acquire(priority));
         let is_new = self.naive.find(number).is_none();
-        let told = self.tracker.acquire(number, priority, spares);
-        prop_assert_eq!(told, self.naive.acquire(number, priority, spared));
+        let told = self.tracker.acquire(number, priority);
+        prop_assert_eq!(told, self.naive.acquire(number, priority));
         prop_assert!(!is_new || told == would);
         Ok(())
     }
 
     fn apply(&mut self, op: Op) -> Result<(), TestCaseError> {
         match op {
-            Op::Acquire(priority, spares) => {
-                let spared = if spares { vec![self.agent(1), self.agent(3)] } else { Vec::new() };
+            Op::Acquire(priority) => {
                 let number = self.newcomer();
-                self.acquire(number, priority, &spared)?;
+                self.acquire(number, priority)?;
             }
             Op::AcquireAgain(place) => {
                 let number = self.agent(place);
                 if self.naive.find(number).is_some() {
-                    self.acquire(number, Priority::Critical, &[])?;
+                    self.acquire(number, Priority::Critical)?;
                 }
             }
             Op::Wait(priority) => {

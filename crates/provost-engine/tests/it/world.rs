@@ -19,7 +19,7 @@ use provost_event::{
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-const LAYOUT: u32 = 2;
+pub(crate) const LAYOUT: u32 = 2;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -50,6 +50,7 @@ pub(crate) fn policy() -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy {
@@ -479,6 +480,8 @@ fn effect_word(effect: &Effect) -> String {
         Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
         Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
         Effect::AskHooks(consult) => format!("ask hooks: {}", consult.about.moments()[0].name()),
+        Effect::MakeWorktree(order) => format!("make worktree {}", order.path.display()),
+        Effect::CheckWorktree(check) => format!("check worktree: untouched, it {:?}", check.untouched),
         Effect::Timer { .. } => "timer".to_owned(),
     }
 }

@@ -223,6 +223,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
             flow: None,
+            worktrees: None,
             allow_unpriced: false,
             agent,
             observers: Vec::new(),

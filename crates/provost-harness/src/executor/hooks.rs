@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use provost_engine::{Consult, ConsultDetails};
-use provost_event::{HookDecision, HookPolicy, HookReport, OnFailure, Record, Seq, SessionId};
+use provost_engine::{CallDetails, Consult, ConsultDetails};
+use provost_event::{
+    Entry, HookDecision, HookPolicy, HookReport, HookSubject, OnFailure, Record, Seq, SessionId,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -19,11 +21,12 @@ impl HarnessExecutor {
             Ok(opening) => opening,
             Err(error) => return nobody_asked(consult, &error.to_string()).into_iter().collect(),
         };
-        let (hooks, moments) = (&*opening.policy.hooks, consult.about.moments());
-        if !hooks.iter().any(|hook| moments.contains(&hook.moment)) {
+        let hooks = &*opening.policy.hooks;
+        if !hooks.iter().any(|hook| hook.is_asked(&consult.about, opening.agent.parent)) {
             return Vec::new();
         }
         let records = self.results(consult).await;
+        let consult = self.with_priority(consult).await;
         let question = question(HookQuestionSubject::Consult(consult.clone()), &opening, records);
         let programs = Informed::new(self, consult.session);
         self.dispatch(hooks, &programs, &question, cancel).all().await
@@ -38,6 +41,24 @@ impl HarnessExecutor {
     ) -> Dispatch<'a> {
         let (registry, clock) = (&self.deps.hooks, &*self.deps.clock);
         Dispatch { hooks, registry, programs, question, clock, cancel }
+    }
+
+    /// With how urgent the configured sub-agent is that is asked for: the run's policy has it, not the agent's.
+    async fn with_priority(&self, consult: &Consult) -> Consult {
+        let mut consult = consult.clone();
+        let run = consult.session.run;
+        if let (HookSubject::Spawn { .. }, ConsultDetails::Call(CallDetails { wanted: Some(wanted), .. })) =
+            (&consult.about, &mut consult.details)
+            && let Some(name) = &wanted.agent
+        {
+            let first = self.home().read(run.into(), Seq::START, 1).await.unwrap_or_default();
+            let configured = first.first().and_then(|record| match &record.entry {
+                Entry::RunStarted(started) => started.policy.agents.iter().find(|agent| agent.name == *name),
+                _ => None,
+            });
+            wanted.priority = configured.map(|agent| agent.priority);
+        }
+        consult
     }
 
     /// The results of tool calls that the question points at, as far as they can be read.
@@ -72,8 +93,10 @@ pub(super) fn question(
     Arc::new(HookQuestion {
         subject,
         workspace: opening.workspace.clone(),
+        agent: opening.agent.clone(),
         model: opening.policy.model.clone(),
         transcript_path: None,
+        root_transcript_path: None,
         records,
     })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use provost_event::{HookMoment, HookPolicy, Record, Seq, SessionId};
+use provost_event::{HookContract, HookMoment, HookPolicy, Record, Seq, SessionId};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -125,11 +125,21 @@ pub(super) struct Informed<'a> {
     executor: &'a HarnessExecutor,
     session: SessionId,
     path: OnceCell<Option<PathBuf>>,
+    roots: OnceCell<Option<PathBuf>>,
 }
 
 impl<'a> Informed<'a> {
     pub(super) fn new(executor: &'a HarnessExecutor, session: SessionId) -> Self {
-        Self { executor, session, path: OnceCell::new() }
+        Self { executor, session, path: OnceCell::new(), roots: OnceCell::new() }
+    }
+
+    /// Where the log of the run's root is, for a hook that is asked about another agent's.
+    async fn roots_path(&self, contract: HookContract) -> Option<PathBuf> {
+        let root = SessionId::root(self.session.run);
+        if root == self.session || contract != HookContract::Claude {
+            return None;
+        }
+        self.roots.get_or_init(|| self.executor.write_log_file(root)).await.clone()
     }
 
     /// Where the log is, as it was when somebody first asked here.
@@ -151,7 +161,11 @@ impl HookPrograms for Informed<'_> {
         moment: HookMoment,
         cancel: &CancellationToken,
     ) -> HookAnswer {
-        let question = HookQuestion { transcript_path: self.path().await, ..question.clone() };
+        let question = HookQuestion {
+            transcript_path: self.path().await,
+            root_transcript_path: self.roots_path(hook.contract).await,
+            ..question.clone()
+        };
         self.executor.deps.hook_programs.ask(hook, &question, moment, cancel).await
     }
 }

@@ -60,7 +60,7 @@ impl HarnessExecutor {
         join_all(hooks.iter().map(|hook| self.ask(hook, &context, cancel))).await
     }
 
-    /// Asks hooks of the moment [`HookMoment::Stop`], which are programs.
+    /// Asks hooks of the moment [`HookMoment::Stop`], or a sub-agent's own, which are programs.
     async fn ask_programs(
         &self,
         check: &StopCheck,
@@ -69,7 +69,8 @@ impl HarnessExecutor {
         cancel: &CancellationToken,
     ) -> Vec<StopReport> {
         let hooks = &opening.policy.hooks;
-        if !hooks.iter().any(|hook| hook.moment == HookMoment::Stop) {
+        let moment = HookMoment::stop(opening.agent.parent);
+        if !hooks.iter().any(|hook| hook.moment == moment) {
             return Vec::new();
         }
         let question = question(HookQuestionSubject::Stop(check.clone()), opening, Vec::new());

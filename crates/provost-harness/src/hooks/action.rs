@@ -78,6 +78,42 @@ impl HookAction for PreToolCallAction {
     }
 }
 
+/// What [`OnSpawn`](super::OnSpawn) hooks can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OnSpawnAction {
+    /// Nothing against it.
+    Continue,
+    /// There will be no such agent; the model that asks is given this reason as the call's result.
+    Deny(String),
+}
+
+impl HookAction for OnSpawnAction {
+    fn decision(self) -> HookDecision {
+        match self {
+            Self::Continue => HookDecision::Continue,
+            Self::Deny(reason) => HookDecision::Deny(reason),
+        }
+    }
+}
+
+/// What [`OnChildEnd`](super::OnChildEnd) hooks can say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OnChildEndAction {
+    /// Nothing against it.
+    Continue,
+    /// The agent that asked for it ends now, for this reason; if that is the root, the run does.
+    Abort(String),
+}
+
+impl HookAction for OnChildEndAction {
+    fn decision(self) -> HookDecision {
+        match self {
+            Self::Continue => HookDecision::Continue,
+            Self::Abort(reason) => HookDecision::Abort(reason),
+        }
+    }
+}
+
 /// What [`PostToolCall`](super::PostToolCall) hooks can say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PostToolCallAction {

@@ -62,7 +62,7 @@ impl<'a> Dispatch<'a> {
                 break;
             }
         }
-        let moments = moments(&self.question.subject);
+        let moments = moments(self.question);
         let moment = |heard: &Heard<'_>| moments.iter().position(|moment| *moment == heard.hook.moment);
         heard.sort_by_key(|heard| (moment(heard), heard.place));
         heard.into_iter().map(|heard| heard.report).collect()
@@ -80,10 +80,16 @@ impl<'a> Dispatch<'a> {
 
     /// The hooks of the question's moments, moment after moment, with their places in the policy.
     fn meant(&self) -> impl Iterator<Item = (usize, &'a HookPolicy)> + use<'a> {
-        let (moments, hooks) = (moments(&self.question.subject), self.hooks);
-        moments
-            .iter()
-            .flat_map(move |moment| hooks.iter().enumerate().filter(move |(_, hook)| hook.moment == *moment))
+        let (question, hooks) = (self.question, self.hooks);
+        let is_asked = |hook: &HookPolicy| match &question.subject {
+            HookQuestionSubject::Consult(consult) => hook.is_asked(&consult.about, question.agent.parent),
+            HookQuestionSubject::Stop(_) => true,
+        };
+        let of = move |moment: HookMoment| {
+            let all = hooks.iter().enumerate();
+            all.filter(move |(_, hook)| hook.moment == moment && is_asked(hook))
+        };
+        moments(question).iter().flat_map(move |moment| of(*moment))
     }
 
     /// Those with Claude Code's contract that want to be asked; by that contract the same program is asked once,
@@ -196,10 +202,11 @@ impl Heard<'_> {
 }
 
 /// The moments that a question is about.
-fn moments(subject: &HookQuestionSubject) -> &'static [HookMoment] {
-    match subject {
-        HookQuestionSubject::Consult(consult) => consult.about.moments(),
-        HookQuestionSubject::Stop(_) => &[HookMoment::Stop],
+fn moments(question: &HookQuestion) -> &'static [HookMoment] {
+    match (&question.subject, question.agent.parent) {
+        (HookQuestionSubject::Consult(consult), _) => consult.about.moments(),
+        (HookQuestionSubject::Stop(_), None) => &[HookMoment::Stop],
+        (HookQuestionSubject::Stop(_), Some(_)) => &[HookMoment::SubagentStop],
     }
 }
 

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use provost_event::HookMoment;
 
 use super::action::{
-    HookAction, OnApprovalAction, OnPromptSubmitAction, OnTurnEndAction, PostToolCallAction,
-    PreCompactAction, PreLlmRequestAction, PreToolCallAction,
+    HookAction, OnApprovalAction, OnChildEndAction, OnPromptSubmitAction, OnSpawnAction, OnTurnEndAction,
+    PostToolCallAction, PreCompactAction, PreLlmRequestAction, PreToolCallAction,
 };
 use super::input::{
-    HookInput, OnAbortInput, OnApprovalInput, OnPromptSubmitInput, OnSessionEndInput, OnSessionStartInput,
-    OnTurnEndInput, PostToolCallInput, PreCompactInput, PreLlmRequestInput, PreToolCallInput,
+    HookInput, OnAbortInput, OnApprovalInput, OnChildEndInput, OnPromptSubmitInput, OnSessionEndInput,
+    OnSessionStartInput, OnSpawnInput, OnTurnEndInput, PostToolCallInput, PreCompactInput, PreLlmRequestInput, PreToolCallInput,
 };
 
 mod sealed {
@@ -96,6 +96,16 @@ events! {
     /// one that denies.
     PreToolCall: PreToolCall, PreToolCallInput => PreToolCallAction;
     may "PreToolCallAction::Deny(String::new())", must_not "PreToolCallAction::Allow";
+
+    /// An agent is about to ask for another: its call passed the [`PreToolCall`] hooks and the permissions, and nobody
+    /// has been asked for consent yet. Whether there is a slot and budget for the new agent is seen only afterwards.
+    OnSpawn: Spawn, OnSpawnInput => OnSpawnAction;
+    may "OnSpawnAction::Deny(String::new())", must_not "OnSpawnAction::Abort(String::new())";
+
+    /// The agent that was asked for is done, or was stopped, and its result is in the log of the one that asked. Its
+    /// hooks are asked before those of [`PostToolCall`]; they hear of no agent that never was.
+    OnChildEnd: ChildEnd, OnChildEndInput => OnChildEndAction;
+    may "OnChildEndAction::Abort(String::new())", must_not "OnChildEndAction::Deny(String::new())";
 
     /// A tool was called.
     PostToolCall: PostToolCall, PostToolCallInput => PostToolCallAction;

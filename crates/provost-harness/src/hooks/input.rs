@@ -1,7 +1,9 @@
 //! What hooks are told: read-only views of one question.
 
-use provost_engine::{CallDetails, Consult, ConsultDetails};
-use provost_event::{CallId, Entry, HookSubject, Json, Outcome, Seq, SessionId, SessionSource, ToolFinished};
+use provost_engine::{CallDetails, Consult, ConsultDetails, WantedAgent};
+use provost_event::{
+    CallId, Entry, HookSubject, Json, Outcome, Priority, Seq, SessionId, SessionSource, ToolFinished,
+};
 
 use super::reminders::Asked;
 use super::{PREVIEW_BYTES_MAX, SUMMARY_BYTES_MAX, TaskReminders};
@@ -66,6 +68,41 @@ inputs! {
         tool: &'a str,
         /// Its arguments.
         arguments: &'a Json,
+    }
+    /// What [`OnSpawn`](super::OnSpawn) hooks are told. The session is that of the agent that asks, which will be the
+    /// new one's parent.
+    OnSpawnInput {
+        /// The call.
+        call: &'a CallId,
+        /// The configured sub-agent that is asked for; absent for one like the agent that asks.
+        agent: Option<&'a str>,
+        /// What it will be called: the sub-agent's name, or a label; empty if nobody said.
+        name: &'a str,
+        /// What it is to reach. Empty if the arguments make no sense: then there will be no agent.
+        goal: &'a str,
+        /// How urgent its work is; absent where nobody said: as urgent as the agent that asks, but normal at most.
+        priority: Option<Priority>,
+        /// How many agents will stand above it.
+        depth: u32,
+    }
+    /// What [`OnChildEnd`](super::OnChildEnd) hooks are told. The session is that of the agent that asked.
+    OnChildEndInput {
+        /// The call that asked for the agent.
+        call: &'a CallId,
+        /// The configured sub-agent that it was; absent for one like the agent that asked.
+        agent: Option<&'a str>,
+        /// Whose work it was.
+        child: SessionId,
+        /// What it came to. One that isn't final was reported to the agent that asked all the same: nobody goes on
+        /// with it.
+        outcome: &'a Outcome,
+        /// The beginning of what the agent that asked gets to see, at most
+        /// [`SUMMARY_BYTES_MAX`](super::SUMMARY_BYTES_MAX) bytes, cut between characters.
+        summary: &'a str,
+        /// Bytes of all that it gets to see.
+        output_bytes: usize,
+        /// How long it took since it was asked for, in milliseconds.
+        duration_ms: u64,
     }
     /// What [`PostToolCall`](super::PostToolCall) hooks are told.
     PostToolCallInput {
@@ -164,6 +201,37 @@ views! {
         let CallDetails { call, tool, input, .. } = call_of(consult)?;
         Some(Self { session: consult.session, call, tool, arguments: input, asked })
     };
+    OnSpawnInput: |asked, consult| {
+        let call = call_of(consult)?;
+        let WantedAgent { agent, name, goal, priority, depth } = call.wanted.as_ref()?;
+        Some(Self {
+            session: consult.session,
+            call: &call.call,
+            agent: agent.as_deref(),
+            name,
+            goal,
+            priority: *priority,
+            depth: *depth,
+            asked,
+        })
+    };
+    OnChildEndInput: |asked, consult| match (&consult.about, &consult.details) {
+        (HookSubject::ChildEnd { child, outcome, .. }, ConsultDetails::Result { call, finished }) => {
+            let result = result_at(asked, *finished)?;
+            Some(Self {
+                session: consult.session,
+                call: &call.call,
+                agent: call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref()),
+                child: *child,
+                outcome,
+                summary: beginning(&result.output, SUMMARY_BYTES_MAX),
+                output_bytes: result.output.len(),
+                duration_ms: result.duration_ms,
+                asked,
+            })
+        }
+        _ => None,
+    };
     PostToolCallInput: |asked, consult| match &consult.details {
         ConsultDetails::Result { call, finished } => {
             let result = result_at(asked, *finished)?;
@@ -192,7 +260,7 @@ views! {
     };
     PreCompactInput: |asked, consult| Some(Self { session: consult.session, turn: consult.turn, asked });
     OnApprovalInput: |asked, consult| {
-        let CallDetails { call, tool, input, why } = call_of(consult)?;
+        let CallDetails { call, tool, input, why, .. } = call_of(consult)?;
         Some(Self { session: consult.session, call, tool, arguments: input, why, asked })
     };
     OnAbortInput: |asked, consult| {

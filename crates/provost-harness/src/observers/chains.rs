@@ -2,30 +2,31 @@
 
 use std::collections::HashMap;
 
-use provost_event::{ActorKey, ChainContext, Entry, Record, SessionId};
+use provost_event::{ActorKey, ChainContext, Entry, Record, Seq, SessionId};
 
-/// The agents whose beginning was told.
+/// The agents whose beginning was told, each with the entry of its parent's log that asked for it.
 #[derive(Debug, Default)]
-pub(super) struct Chains(HashMap<SessionId, ChainContext>);
+pub(super) struct Chains(HashMap<SessionId, (ChainContext, Option<Seq>)>);
 
 impl Chains {
     /// Takes in what `record` says of it.
     pub(super) fn learn(&mut self, record: &Record) {
         if let (ActorKey::Session(session), Entry::SessionStarted(started)) = (record.actor, &record.entry) {
-            self.0.insert(session, ChainContext::of(session, started));
+            self.0.insert(session, (ChainContext::of(session, started), started.call));
         }
     }
 
     /// The place of `actor`. An agent other than the root whose beginning wasn't told counts as the root's.
-    pub(super) fn of(&self, actor: ActorKey) -> ChainContext {
+    pub(super) fn of(&self, actor: ActorKey) -> (ChainContext, Option<Seq>) {
         let run = actor.run();
         let place = ChainContext::root(run);
         match actor {
             ActorKey::Session(session) => self.0.get(&session).copied().unwrap_or_else(|| {
                 let root = SessionId::root(run);
-                if session == root { place } else { ChainContext { parent: Some(root), depth: 1, ..place } }
+                let below = ChainContext { parent: Some(root), depth: 1, ..place };
+                (if session == root { place } else { below }, None)
             }),
-            ActorKey::Run(_) => place,
+            ActorKey::Run(_) => (place, None),
         }
     }
 }

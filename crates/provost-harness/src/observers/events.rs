@@ -59,6 +59,8 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         | Entry::ChildPaused(_)
         | Entry::ChildResumed(_)
         | Entry::Reprioritized(_) => &[Kind::Budget],
+        // That its agent is done was told.
+        Entry::StepEnded(_) => &[],
         Entry::Compacted(compacted) if compacted.call.is_some() => &[Kind::LlmEnd, Kind::Compaction],
         Entry::Compacted(_) => &[Kind::Compaction],
         // A copy of what is known.
@@ -78,7 +80,10 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         | Entry::Paused(_)
         | Entry::Resumed(_)
         | Entry::YieldRequested(_)
+        | Entry::ChildGoesOn(_)
         | Entry::ChildRested(_) => &[],
+        // Its session's start and end are told.
+        Entry::WorktreeMade(_) | Entry::WorktreeAsked(_) | Entry::WorktreeFound(_) => &[],
     }
 }
 

@@ -161,7 +161,9 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         },
         Entry::WrappedUp(wrapped) => last_words(wrapped),
         Entry::ChildSpawned(spawned) => {
-            format!("to {} ({}): {}", spawned.child, spawned.brief.name, spawned.brief.goal)
+            let from = spawned.parent.map(|parent| format!("from {parent} ")).unwrap_or_default();
+            let (name, goal) = (&spawned.brief.name, &spawned.brief.goal);
+            format!("{from}to {} ({name}, {}, depth {}): {goal}", spawned.child, spawned.priority, spawned.depth)
         }
         Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
         Entry::ChildStarted(started) => format!("{} has a slot", started.child),
@@ -180,8 +182,13 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)
         | Entry::YieldRequested(_)
+        | Entry::ChildGoesOn(_)
         | Entry::ChildRested(_)
+        | Entry::WorktreeMade(_)
+        | Entry::WorktreeAsked(_)
+        | Entry::WorktreeFound(_)
         | Entry::StopRequested(_)
+        | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
     }
 }

@@ -137,6 +137,7 @@ impl Scene {
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
             flow: None,
+            worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy::new("script:test", 1_000),

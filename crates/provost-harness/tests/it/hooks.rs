@@ -11,7 +11,7 @@ use provost_event::{
     RunId, Seq, SessionId, SessionSource, Timestamp, ToolFinished, ToolStatus,
 };
 use provost_harness::hooks::*;
-use provost_harness::{Clock, HookQuestion, HookQuestionSubject, SimulatedClock};
+use provost_harness::{Clock, HookAgent, HookQuestion, HookQuestionSubject, SimulatedClock};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -25,14 +25,16 @@ fn question(about: HookSubject, details: ConsultDetails) -> Arc<HookQuestion> {
         subject: HookQuestionSubject::Consult(consult),
         workspace: std::path::Path::new("/somewhere").into(),
         model: ModelPolicy::new("script:test", 1_000),
+        agent: HookAgent::default(),
         transcript_path: None,
+        root_transcript_path: None,
         records: Vec::new(),
     })
 }
 
 fn call() -> CallDetails {
     let input = Json::parse(r#"{"command":"ls"}"#.to_owned()).expect("JSON");
-    CallDetails { call: "c1".into(), tool: "shell".into(), input, why: "a rule says so".into() }
+    CallDetails { call: "c1".into(), tool: "shell".into(), input, why: "a rule says so".into(), wanted: None }
 }
 
 fn before_a_call() -> Arc<HookQuestion> {

@@ -211,6 +211,7 @@ impl Scene {
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
             flow: None,
+            worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy::new("script:test", 1_000),
@@ -293,7 +294,7 @@ impl Open {
 }
 
 fn call() -> CallDetails {
-    CallDetails { call: "c1".into(), tool: "shell".into(), input: Json::empty_object(), why: String::new() }
+    CallDetails { call: "c1".into(), tool: "shell".into(), input: Json::empty_object(), why: String::new(), wanted: None }
 }
 
 fn before_a_call() -> Consult {

@@ -73,6 +73,7 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },

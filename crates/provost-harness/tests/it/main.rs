@@ -57,3 +57,15 @@ mod recall_stage;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod shell_stop_hook;
+#[cfg(test)]
+mod tree;
+#[cfg(test)]
+mod tree_laws;
+#[cfg(test)]
+mod tree_script;
+#[cfg(test)]
+mod tree_stage;
+#[cfg(test)]
+mod tree_preempted;
+#[cfg(test)]
+mod worktree;

@@ -66,6 +66,7 @@ pub(crate) fn policy() -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy::new("script:test", 1_000),

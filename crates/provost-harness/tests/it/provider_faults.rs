@@ -164,6 +164,7 @@ fn policy() -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model,

@@ -151,6 +151,7 @@ impl Stage {
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
             flow: None,
+            worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
                 model: ModelPolicy {

@@ -2,18 +2,24 @@
 
 use std::path::Path;
 
+use provost_engine::CallDetails;
 use provost_event::{ToolFinished, ToolStatus};
 use serde_json::{Value, json};
 
-use super::{input_elsewhere, name_elsewhere};
+use super::{call_input, call_name};
 
-/// The result of a call that did what it was asked. `input` is what Provost's tool was given.
-pub(crate) fn response(finished: &ToolFinished, input: &Value, workspace: &Path) -> Value {
-    let told = input_elsewhere(&finished.tool, input, workspace);
+/// The result of `call`, which did what it was asked. `input` is what Provost's tool was given.
+pub(crate) fn response(
+    call: &CallDetails,
+    finished: &ToolFinished,
+    input: &Value,
+    workspace: &Path,
+) -> Value {
+    let told = call_input(call, input, workspace);
     let told = |name: &str| told.get(name).cloned().unwrap_or_default();
     let output = finished.output.as_str();
     let done = !finished.status.is_error();
-    match name_elsewhere(&finished.tool) {
+    match call_name(call) {
         "Bash" => json!({
             "stdout": output,
             "stderr": "",
@@ -31,6 +37,12 @@ pub(crate) fn response(finished: &ToolFinished, input: &Value, workspace: &Path)
         "Read" => json!({
             "type": "text",
             "file": { "filePath": told("file_path"), "content": output },
+        }),
+        "Agent" => json!({
+            "status": "completed",
+            "prompt": told("prompt"),
+            "content": [{ "type": "text", "text": output }],
+            "totalDurationMs": finished.duration_ms,
         }),
         "TodoWrite" => json!({ "newTodos": told("todos") }),
         _ => json!({ "content": output, "success": done }),

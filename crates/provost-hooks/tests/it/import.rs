@@ -84,28 +84,28 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
     check(
         REALISTIC,
         expect![[r#"
-        claude:PostToolUse#2 exec @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
-        claude:PreToolUse#1 block-rm.sh @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
-        claude:PreToolUse#2 audit.py @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
-        claude:PreToolUse#4 npx @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
-        claude:SessionEnd#1 bye.sh @ session_end 1500 ms: sh: bye.sh
-        claude:SessionStart#2 context.sh @ session_start 600000 ms: sh: context.sh matcher=startup
-        claude:Stop#1 example.com:443 @ stop 2500 ms: post: https://example.com/stop [("Authorization", "Bearer $TOKEN")] ["TOKEN"]
-        claude:UserPromptSubmit#1 date @ prompt_submit 30000 ms: sh: date
-        - settings.json: hooks.PostToolUse[0].hooks[0]: the command hook `log.sh`: `async`: Provost waits for each of its hooks and runs none in the background
-        - settings.json: hooks.PostToolUse[0].hooks[2]: the command hook `Get-Date`: Provost runs commands in sh and bash, not in powershell
-        - settings.json: hooks.PreToolUse[0].hooks[2]: the command hook `"$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh`: it is the same as claude:PreToolUse#1 block-rm.sh, and runs once
-        - settings.json: hooks.PreToolUse[1].hooks[1]: the prompt hook `Is this safe? $ARGUMENTS`: Provost runs hooks of the types command and http, not prompt
-        - settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `never.sh`: the matcher `Bash(` can't be read as a regular expression: Parsing error at position 5: Opening parenthesis without closing parenthesis
-        - settings.json: hooks.PreToolUsed: the event `PreToolUsed`: there is no such event; `PreToolUse`?
-        - settings.json: hooks.SessionStart[0].hooks[0]: the http hook `https://example.com/start`: this event takes no http hooks
-        - settings.json: hooks.SessionStart[0].hooks[1]: the command hook `context.sh`: `once` counts only in a skill: it is asked each time
-        - settings.json: hooks.Stop[0]: the matcher `Bash`: this event has no matchers: the hooks are asked each time
-        - settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command and http, not mcp_tool
-        - settings.json: hooks.Stop[0].hooks[2]: the command hook `check.sh`: a hook with `if` never runs at an event that isn't about one tool call
-        - settings.json: hooks.SubagentStop: the event `SubagentStop`: Provost doesn't have this event: this version starts no sub-agents
-        - settings.json: hooks.pre_tool_call: the event `pre_tool_call`: there is no such event
-    "#]],
+            claude:PostToolUse#2 exec @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
+            claude:PreToolUse#1 block-rm.sh @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
+            claude:PreToolUse#2 audit.py @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
+            claude:PreToolUse#4 npx @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
+            claude:SessionEnd#1 bye.sh @ session_end 1500 ms: sh: bye.sh
+            claude:SessionStart#2 context.sh @ session_start 600000 ms: sh: context.sh matcher=startup
+            claude:Stop#1 example.com:443 @ stop 2500 ms: post: https://example.com/stop [("Authorization", "Bearer $TOKEN")] ["TOKEN"]
+            claude:SubagentStop#1 x @ subagent_stop 600000 ms: sh: x
+            claude:UserPromptSubmit#1 date @ prompt_submit 30000 ms: sh: date
+            - settings.json: hooks.PostToolUse[0].hooks[0]: the command hook `log.sh`: `async`: Provost waits for each of its hooks and runs none in the background
+            - settings.json: hooks.PostToolUse[0].hooks[2]: the command hook `Get-Date`: Provost runs commands in sh and bash, not in powershell
+            - settings.json: hooks.PreToolUse[0].hooks[2]: the command hook `"$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh`: it is the same as claude:PreToolUse#1 block-rm.sh, and runs once
+            - settings.json: hooks.PreToolUse[1].hooks[1]: the prompt hook `Is this safe? $ARGUMENTS`: Provost runs hooks of the types command and http, not prompt
+            - settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `never.sh`: the matcher `Bash(` can't be read as a regular expression: Parsing error at position 5: Opening parenthesis without closing parenthesis
+            - settings.json: hooks.PreToolUsed: the event `PreToolUsed`: there is no such event; `PreToolUse`?
+            - settings.json: hooks.SessionStart[0].hooks[0]: the http hook `https://example.com/start`: this event takes no http hooks
+            - settings.json: hooks.SessionStart[0].hooks[1]: the command hook `context.sh`: `once` counts only in a skill: it is asked each time
+            - settings.json: hooks.Stop[0]: the matcher `Bash`: this event has no matchers: the hooks are asked each time
+            - settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command and http, not mcp_tool
+            - settings.json: hooks.Stop[0].hooks[2]: the command hook `check.sh`: a hook with `if` never runs at an event that isn't about one tool call
+            - settings.json: hooks.pre_tool_call: the event `pre_tool_call`: there is no such event
+        "#]],
     );
 }
 
@@ -119,6 +119,7 @@ fn whoever_is_to_trust_a_file_sees_each_program_once() {
         bye.sh
         context.sh
         POST https://example.com/stop
+        x
         date
     "#]]
     .assert_eq(&(import_claude(REALISTIC, "settings.json").programs.join("\n") + "\n"));

@@ -3,6 +3,8 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
 mod choosing;
 #[cfg(test)]
 mod claude;

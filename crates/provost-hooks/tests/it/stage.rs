@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_engine::{CallDetails, Consult, ConsultDetails, StopCheck};
+use provost_engine::{CallDetails, Consult, ConsultDetails, StopCheck, WantedAgent};
 use provost_event::{
     Effort, Entry, ErrorClass, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookSubject,
     Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
     ToolFinished, ToolStatus,
 };
-use provost_harness::{Clock, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionSubject, SystemClock};
+use provost_harness::{Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionSubject, SystemClock};
 use provost_hooks::{ProgramHooks, ProgramHooksOptions, moment_of};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,6 +30,10 @@ pub(crate) struct Stage {
     pub(crate) input: Value,
     pub(crate) output: &'static str,
     pub(crate) effort: Option<Effort>,
+    /// The agent that the call asks for.
+    pub(crate) wanted: Option<WantedAgent>,
+    /// Who the agent is.
+    pub(crate) agent: HookAgent,
 }
 
 impl Stage {
@@ -57,6 +61,8 @@ impl Stage {
             input: json!({ "command": "rm -rf build" }),
             output: "fine\n",
             effort: None,
+            wanted: None,
+            agent: HookAgent::default(),
         }
     }
 
@@ -87,11 +93,24 @@ impl Stage {
             tool: self.tool.to_owned(),
             input: Json::of(&self.input).expect("JSON"),
             why: String::new(),
+            wanted: self.wanted.clone(),
         }
     }
 
-    fn session() -> SessionId {
+    pub(crate) fn root() -> SessionId {
         SessionId::root(RunId::from_entropy(7))
+    }
+
+    /// The agent that the call asks for.
+    pub(crate) fn child() -> SessionId {
+        SessionId { agent: 5, ..Self::root() }
+    }
+
+    fn session(&self) -> SessionId {
+        match self.agent.parent {
+            Some(_) => SessionId { agent: 3, ..Self::root() },
+            None => Self::root(),
+        }
     }
 
     fn record(&self, status: ToolStatus) -> Arc<Record> {
@@ -106,7 +125,7 @@ impl Stage {
             memory: None,
         };
         Arc::new(Record {
-            actor: Self::session().into(),
+            actor: self.session().into(),
             seq: FINISHED,
             at: Timestamp(0),
             entry: Entry::ToolFinished(finished),
@@ -115,9 +134,9 @@ impl Stage {
 
     /// A question that hooks of `moment` are asked; `failed` tells of results.
     pub(crate) fn question(&self, moment: HookMoment, failed: bool) -> HookQuestion {
-        let (subject, records) = if moment == HookMoment::Stop {
+        let (subject, records) = if matches!(moment, HookMoment::Stop | HookMoment::SubagentStop) {
             let check = StopCheck {
-                session: Self::session(),
+                session: self.session(),
                 turn: 3,
                 tool_calls: 5,
                 final_text: "All done.".to_owned(),
@@ -127,7 +146,7 @@ impl Stage {
         } else {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
             let (about, details) = self.subject(moment, failed);
-            let consult = Consult { session: Self::session(), turn: 3, about, details };
+            let consult = Consult { session: self.session(), turn: 3, about, details };
             (HookQuestionSubject::Consult(consult), vec![self.record(status)])
         };
         let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);
@@ -136,7 +155,9 @@ impl Stage {
             subject,
             workspace: Arc::from(self.work()),
             model,
+            agent: self.agent.clone(),
             transcript_path: Some(PathBuf::from("/logs/session.jsonl")),
+            root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
             records,
         }
     }
@@ -149,6 +170,13 @@ impl Stage {
         match moment {
             M::SessionStart => {
                 (HookSubject::Session { source: SessionSource::Startup }, ConsultDetails::None)
+            }
+            M::SubagentStart => (HookSubject::Subagent, ConsultDetails::None),
+            M::Spawn => (HookSubject::Spawn { call: call() }, ConsultDetails::Call(self.call())),
+            M::ChildEnd => {
+                let (child, outcome) = (Self::child(), Outcome::Completed { verdict: None });
+                let details = ConsultDetails::Result { call: self.call(), finished: FINISHED };
+                (HookSubject::ChildEnd { call: call(), is_error: failed, child, outcome }, details)
             }
             M::PromptSubmit => {
                 let prompt = HookSubject::Prompt { text: "do it".to_owned(), by: "user".to_owned() };
@@ -179,7 +207,7 @@ impl Stage {
                 (HookSubject::Compacted, ConsultDetails::Compacted { summary: "short".to_owned() })
             }
             M::Abort | M::StopFailure => (HookSubject::Closing { outcome: failure }, text()),
-            M::SessionEnd | M::Stop => {
+            M::SessionEnd | M::Stop | M::SubagentStop => {
                 (HookSubject::Closing { outcome: Outcome::Completed { verdict: None } }, text())
             }
         }

@@ -21,6 +21,17 @@ pub(super) struct RawScript {
     pub(super) answers: Vec<Spanned<RawEntry>>,
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
     pub(super) last_words: Option<Spanned<RawEntry>>,
+    pub(super) agents: Option<Vec<Spanned<RawAgent>>>,
+}
+
+/// What sub-agents with such a goal say.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAgent {
+    pub(super) goal: Spanned<String>,
+    pub(super) answers: Vec<Spanned<RawEntry>>,
+    pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
+    pub(super) last_words: Option<Spanned<RawEntry>>,
 }
 
 /// An answer or a fault.

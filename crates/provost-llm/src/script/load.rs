@@ -10,7 +10,7 @@ use serde_saphyr::{Location, Spanned};
 use super::complaint::{Complaint, SCRIPT_BYTES_MAX, ScriptError};
 use super::expect::{Expect, ExpectResult};
 use super::fault::fault;
-use super::format::{OneOrMany, RawCall, RawEntry, RawExpect, RawResult, RawScript, RawUsage};
+use super::format::{OneOrMany, RawAgent, RawCall, RawEntry, RawExpect, RawResult, RawScript, RawUsage};
 use super::stop_of;
 
 const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
@@ -28,6 +28,14 @@ pub(super) struct Script {
     pub(super) model: String,
     pub(super) window_tokens: u64,
     pub(super) output_tokens_max: u32,
+    /// What the root says, and sub-agents that have no lines of their own.
+    pub(super) own: Lines,
+    /// What sub-agents say, by a text that is in their goal; the first that fits.
+    pub(super) agents: Vec<(String, Lines)>,
+}
+
+/// What an agent says.
+pub(super) struct Lines {
     pub(super) answers: Vec<Slot>,
     pub(super) summaries: Vec<Slot>,
     /// Without, the model has nothing to say at a limit.
@@ -86,36 +94,74 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Script, ScriptError> {
 }
 
 fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
-    let (window_tokens, output_tokens_max) = sizes(raw.window_tokens, raw.output_tokens_max)?;
+    let (window_tokens, output_tokens_max) = sizes(&raw)?;
     let pace = Pace { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
-    let answers = slots(raw.answers, pace, |_| true)?;
-    if answers.is_empty() {
+    let RawScript { model, answers, summaries, last_words, agents: raw_agents, .. } = raw;
+    let own = lines(RawLines { answers, summaries, last_words }, pace)?.ok_or_else(|| {
         let remedy = "write a list of answers under `answers:`";
-        return Err(Complaint::new(Location::UNKNOWN, "the script has no answers", remedy));
-    }
+        Complaint::new(Location::UNKNOWN, "the script has no answers", remedy)
+    })?;
+    Ok(Script {
+        name: name.to_owned(),
+        model: model.unwrap_or_else(|| "scripted".to_owned()),
+        window_tokens,
+        output_tokens_max,
+        own,
+        agents: agents(raw_agents.unwrap_or_default(), pace)?,
+    })
+}
+
+struct RawLines {
+    answers: Vec<Spanned<RawEntry>>,
+    summaries: Option<Vec<Spanned<RawEntry>>>,
+    last_words: Option<Spanned<RawEntry>>,
+}
+
+/// What an agent says; `None` without answers.
+fn lines(raw: RawLines, pace: Pace) -> Result<Option<Lines>, Complaint> {
+    let answers = slots(raw.answers, pace, |_| true)?;
     // A summary that can't be asked for again is done without: the next one is the next time's.
     let is_asked_again =
         |fault: &Fault| fault.failure.as_ref().is_some_and(|failure| failure.class.may_retry());
     let summaries = slots(raw.summaries.unwrap_or_default(), pace, is_asked_again)?;
     // There is no second attempt at last words.
     let last_words = slots(raw.last_words.into_iter().collect(), pace, |_| false)?.pop();
-    Ok(Script {
-        name: name.to_owned(),
-        model: raw.model.unwrap_or_else(|| "scripted".to_owned()),
-        window_tokens,
-        output_tokens_max,
-        answers,
-        summaries,
-        last_words,
-    })
+    Ok((!answers.is_empty()).then_some(Lines { answers, summaries, last_words }))
+}
+
+/// The lines of sub-agents, each with the text that is in the goal of whom they are for.
+fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)>, Complaint> {
+    let mut agents: Vec<(String, Lines)> = Vec::new();
+    for Spanned { value: agent, referenced: at, .. } in raw {
+        let RawAgent {
+            goal: Spanned { value: goal, referenced: goal_at, .. },
+            answers,
+            summaries,
+            last_words,
+        } = agent;
+        if goal.trim().is_empty() {
+            let remedy = "write a text that is in the goals of the agents it is for";
+            return Err(Complaint::new(goal_at, "an empty goal fits every agent", remedy));
+        }
+        if let Some((earlier, _)) = agents.iter().find(|(earlier, _)| goal.contains(earlier.as_str())) {
+            let problem = format!("nobody gets here: `{earlier}` above is in every goal that has `{goal}`");
+            return Err(Complaint::new(goal_at, problem, "put the longer one first"));
+        }
+        let lines = lines(RawLines { answers, summaries, last_words }, pace)?;
+        let remedy = "write a list of answers under its `answers:`";
+        let lines = lines.ok_or_else(|| Complaint::new(at, "the agent has no answers", remedy))?;
+        agents.push((goal, lines));
+    }
+    Ok(agents)
 }
 
 /// The window, and the cap on answers. What is left beside a longest answer must be more than another of that size:
 /// less leaves no room for a conversation.
-fn sizes(window: Option<Spanned<u64>>, output: Option<Spanned<u32>>) -> Result<(u64, u32), Complaint> {
-    let window_tokens = window.as_ref().map_or(WINDOW_TOKENS, |given| given.value);
+fn sizes(raw: &RawScript) -> Result<(u64, u32), Complaint> {
+    let (window, output) = (raw.window_tokens.as_ref(), raw.output_tokens_max.as_ref());
+    let window_tokens = window.map_or(WINDOW_TOKENS, |given| given.value);
     let quarter = u32::try_from(window_tokens / OUTPUT_DIVISOR).unwrap_or(u32::MAX).max(1);
-    let output_tokens_max = output.as_ref().map_or(OUTPUT_TOKENS_MAX.min(quarter), |given| given.value);
+    let output_tokens_max = output.map_or(OUTPUT_TOKENS_MAX.min(quarter), |given| given.value);
     if output_tokens_max > 0 && u64::from(output_tokens_max).saturating_mul(2) < window_tokens {
         return Ok((window_tokens, output_tokens_max));
     }

@@ -59,6 +59,8 @@ mod openai_responses_support;
 #[cfg(test)]
 mod resolving;
 #[cfg(test)]
+mod script_agents;
+#[cfg(test)]
 mod script_asides;
 #[cfg(test)]
 mod script_errors;

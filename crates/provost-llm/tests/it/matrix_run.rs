@@ -88,6 +88,7 @@ fn policy(tools: &Toolbox) -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent,
         observers: Vec::new(),

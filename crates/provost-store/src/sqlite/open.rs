@@ -27,8 +27,8 @@ const SYNCHRONOUS_FULL: i64 = 2;
 const LOG_PAGES: i64 = 1000;
 /// Beyond this the write-ahead log is cut after that.
 const LOG_BYTES_KEPT: i64 = 32 << 20;
-/// Memory for pages, in KiB: the ends of some thousand logs.
-const CACHE_KIB: i64 = 16 << 10;
+/// Memory for pages, in KiB, taken as it is needed: the ends of some ten thousand logs.
+const CACHE_KIB: i64 = 48 << 10;
 const STATEMENTS_CACHED: usize = 48;
 
 pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {

@@ -46,6 +46,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent,
         observers: Vec::new(),

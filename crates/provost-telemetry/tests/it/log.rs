@@ -53,10 +53,16 @@ impl Log {
 
 /// Tells an observer of `records` as a harness does, to the end.
 pub(crate) fn observe(telemetry: &Arc<Telemetry>, records: Vec<Record>) {
+    observe_knowing(telemetry, &[], records);
+}
+
+/// The same for whoever goes on with a run, and has learnt where its agents stand from the first entries of their logs.
+pub(crate) fn observe_knowing(telemetry: &Arc<Telemetry>, first: &[Record], records: Vec<Record>) {
     let telemetry = Arc::clone(telemetry);
     let observers = Observers::new()
         .with("otel", ObserverOptions::default(), move |run| telemetry.observer(run))
         .of_run(run());
+    first.iter().for_each(|first| observers.learn(first));
     for record in records {
         observers.record(&Arc::new(record));
     }
@@ -89,6 +95,9 @@ pub(crate) fn begin(log: &mut Log) {
         policy: agent,
         parent: None,
         depth: 0,
+        call: None,
+        agent: None,
+        worktree: None,
     };
     log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy }).root(1_001, started);
 }
@@ -152,6 +161,7 @@ pub(crate) fn policy() -> RunPolicy {
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent,
         observers: Vec::new(),

@@ -191,6 +191,9 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
         policy,
         depth: 1,
         parent: Some(root()),
+        call: None,
+        agent: None,
+        worktree: None,
     };
     let below = SessionId { run: run(), agent: 1 };
     let deeper = SessionStarted { depth: 2, parent: Some(below), ..started.clone() };
@@ -230,6 +233,80 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
                   . provost.chain.parent=k3x9m2p7q4ab.1
     "#]]
     .assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
+}
+
+#[test]
+fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_another_process() {
+    let mut log = Log::default();
+    begin(&mut log);
+    let goal = "hold the ladder".to_owned();
+    let child = SessionId { run: run(), agent: 1 };
+    let brief = Brief {
+        name: "holder".to_owned(),
+        goal: goal.clone(),
+        agent: Some("holder".to_owned()),
+        instructions: None,
+        tools: None,
+        budget: Budget::default(),
+        turns_max: None,
+        ask_timeout_ms: None,
+        isolation: provost_event::Isolation::Shared,
+    };
+    // The second entry of the root's log is the call.
+    let call = Some(provost_event::Seq(2));
+    let spawned = ChildSpawned {
+        child,
+        parent: Some(root()),
+        call,
+        depth: 1,
+        brief,
+        priority: Priority::High,
+        slot: provost_event::SlotWish::Free,
+    };
+    let started = SessionStarted {
+        goal,
+        images: Vec::new(),
+        policy: crate::log::policy().agent,
+        depth: 1,
+        parent: Some(root()),
+        call,
+        agent: Some("holder".to_owned()),
+        worktree: None,
+    };
+    let rest = Outcome::Paused { why: PauseReason::Preempted { by: None } };
+    let paused = || Paused { outcome: rest.clone() };
+    let resumed = |cause| Resumed { cause, budget: Budget::default(), turns_max: None };
+    log.root(1_010, tool_started("c1", "holder"))
+        .run(1_011, spawned)
+        .agent(1, 1_020, started.clone())
+        .root(1_030, paused())
+        .agent(1, 1_040, paused())
+        .agent(1, 1_050, resumed(ResumeCause::SlotFree))
+        .agent(1, 1_060, completed())
+        .run(1_061, ChildFinished { child, outcome: completed().outcome })
+        .root(1_062, tool_finished("c1", "holder", ToolStatus::Ok))
+        .root(1_070, resumed(ResumeCause::SlotFree))
+        .root(1_100, completed())
+        .run(1_101, completed());
+    let records = log.take();
+    let spans = traced(records.clone()).spans();
+    let names = |spans: &[Span]| {
+        let lines = tree(spans);
+        let wanted = |line: &&str| !line.trim_start().starts_with('.');
+        lines.lines().filter(wanted).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    expect![[r#""#]].assert_eq(&names(&spans));
+    let run_span = spans.iter().find(|span| span.name == "provost.run").expect("the run");
+    let told = run_span.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(told, ["provost.handoff", "provost.handoff"]);
+    let tool = spans.iter().find(|span| span.name == "execute_tool holder").expect("the call").span_id.clone();
+    // Somebody who goes on with the run has only heard where the agents stand.
+    let later = traced_from(records.get(4).cloned().into_iter().collect(), vec![
+        Record { seq: provost_event::Seq(4), ..records.iter().find(|one| one.at.0 == 1_050).expect("it").clone() },
+        Record { seq: provost_event::Seq(5), ..records.iter().find(|one| one.at.0 == 1_060).expect("it").clone() },
+    ]);
+    let later = later.spans();
+    assert_eq!(later.iter().map(|span| span.parent_span_id.clone()).collect::<Vec<_>>(), [tool]);
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! `provost pause`, `cancel` and `say`: acting on a run from any terminal, whoever works on it.
+//! `provost pause`, `resume`, `cancel`, `say` and `reprioritize`: acting on a run or one of its agents from any terminal,
+//! whoever works on it.
+
+mod agent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +10,15 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_engine::{Effect, Event, RunEvent, SessionEvent};
-use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq};
+use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq, WorktreeLeft};
 use provost_harness::{Executor, Home as _, HomeError, RunQuery, RunStatus};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
-use super::find::find;
-use super::{home, print};
-use crate::cli::{ActArgs, SayArgs};
+use self::agent::{Desk, Wish};
+use super::target::Target;
+use super::{home, print, resume};
+use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::somebody;
@@ -25,43 +29,85 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const TEXT_WIDTH: usize = 100;
 
 pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
-    let (home, run, status) = found(&args.run).await?;
+    let Found { home, run, status, agent } = found(&args.run).await?;
+    let by = somebody("provost pause");
+    if let Some(agent) = agent {
+        return Desk { home, run, status, agent }.act(Wish::Pause, by).await;
+    }
     if let RunStatus::Rests(outcome) = &status {
         print(&safe(&format!("run {run} rests already: {outcome}\n")))?;
         return Ok(Exit::Done);
     }
-    let by = somebody("provost pause");
     let outcome = Stop { home, run, status }.post(RunEvent::Pause { agent: None, by }).await?;
     say_what_came(run, outcome)
 }
 
 pub(super) async fn cancel(args: ActArgs) -> anyhow::Result<Exit> {
-    let (home, run, status) = found(&args.run).await?;
+    let Found { home, run, status, agent } = found(&args.run).await?;
     let by = somebody("provost cancel");
+    if let Some(agent) = agent {
+        return Desk { home, run, status, agent }.act(Wish::Cancel, by).await;
+    }
     let outcome = Stop { home, run, status }.post(RunEvent::Cancel { agent: None, by }).await?;
     say_what_came(run, outcome)
 }
 
+/// A whole run goes on in this process; one of its agents in the process that works on the run.
+pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
+    if !args.run.contains('.') {
+        return resume::resume(args).await;
+    }
+    let Found { home, run, status, agent } = found(&args.run).await?;
+    let Some(agent) = agent else {
+        return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
+    };
+    if let Some((flag, _)) = args.budget.given().first() {
+        let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
+        return Err(Refusal::new(what, format!("provost resume {run} {flag} …, once the run rests")).into());
+    }
+    Desk { home, run, status, agent }.act(Wish::Resume, somebody("provost resume")).await
+}
+
+pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit> {
+    let home = home()?;
+    let target = Target::find(&home, &args.run).await?;
+    let Some(agent) = target.agent else {
+        let what = format!("`{}` names a run, and a priority is an agent's", args.run);
+        let hint = format!("e.g. provost reprioritize {}.1 {}", target.run, args.priority);
+        return Err(Refusal::new(what, hint).into());
+    };
+    let status = not_ended(&home, target.run).await?;
+    let desk = Desk { home, run: target.run, status, agent };
+    desk.act(Wish::Reprioritize(args.priority), somebody("provost reprioritize")).await
+}
+
 pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
-    let (home, run, status) = found(&args.run).await?;
+    let Found { home, run, status, agent } = found(&args.run).await?;
     let text = args.text.join(" ").trim().to_owned();
     if text.is_empty() {
         return Err(Refusal::new("there is nothing to say", "e.g. provost say last \"Skip the docs\"").into());
     }
+    let by = somebody("provost say");
+    if let Some(agent) = agent {
+        return Desk { home, run, status, agent }.act(Wish::Say(text), by).await;
+    }
     let shown = one_line(&text, TEXT_WIDTH);
-    let event = RunEvent::Say { agent: 0, text, by: somebody("provost say") };
-    if !home.post(run.into(), event.into(), None).await?.changed {
+    if !home.post(run.into(), RunEvent::Say { agent: 0, text, by }.into(), None).await?.changed {
         return Err(ended(&home, run).await?.into());
     }
-    let when = match status {
+    print(&safe(&format!("said to run {run}: {shown}\n{}\n", hears(run, &status))))?;
+    Ok(Exit::Done)
+}
+
+/// When an agent hears what was said to it.
+fn hears(run: RunId, status: &RunStatus) -> String {
+    match status {
         RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
         RunStatus::Rests(_) => format!("the run rests; the agent hears it with: provost resume {run}"),
         RunStatus::Interrupted => {
             format!("nobody works on the run; the agent hears it with: provost resume {run}")
         }
-    };
-    print(&safe(&format!("said to run {run}: {shown}\n{when}\n")))?;
-    Ok(Exit::Done)
+    }
 }
 
 /// How a run stands.
@@ -71,14 +117,35 @@ pub(super) async fn status(home: &LocalHome, run: RunId) -> anyhow::Result<RunSt
     Ok(summary.with_context(|| format!("there is no run {run}"))?.status)
 }
 
-/// The run that is meant and how it stands; one that has ended is refused.
-async fn found(word: &str) -> anyhow::Result<(Arc<LocalHome>, RunId, RunStatus)> {
+/// A run that hasn't ended, how it stands, and the agent that is meant, unless that is the first one: acting on that is
+/// acting on the run.
+struct Found {
+    home: Arc<LocalHome>,
+    run: RunId,
+    status: RunStatus,
+    agent: Option<u32>,
+}
+
+async fn found(word: &str) -> anyhow::Result<Found> {
     let home = home()?;
-    let run = find(&home, word).await?;
-    let status = status(&home, run).await?;
-    match &status {
-        RunStatus::Rests(outcome) if outcome.is_final() => Err(refusal(run, outcome).into()),
-        RunStatus::Rests(_) | RunStatus::Running | RunStatus::Interrupted => Ok((home, run, status)),
+    let Target { run, agent } = Target::find(&home, word).await?;
+    let status = not_ended(&home, run).await?;
+    let has_root = async || {
+        let state = run_state(&home, run).await?;
+        anyhow::Ok(state.is_some_and(|state| state.agents().any(|agent| agent.session.agent == 0)))
+    };
+    let agent = match agent {
+        Some(0) if has_root().await? => None,
+        agent => agent,
+    };
+    Ok(Found { home, run, status, agent })
+}
+
+/// How a run stands; one that has ended is refused.
+async fn not_ended(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
+    match status(home, run).await? {
+        RunStatus::Rests(outcome) if outcome.is_final() => Err(refusal(run, &outcome).into()),
+        status => Ok(status),
     }
 }
 
@@ -168,6 +235,11 @@ impl Executor for DoesNothing {
         if let Effect::AskHooks(_) = effect {
             // A run that is only put to rest has nobody to ask its hooks.
             return SessionEvent::HooksAnswered { seq: id.seq, reports: Vec::new() }.into();
+        }
+        if let Effect::CheckWorktree(_) = effect {
+            let why = "nobody worked on the run when it was ended".to_owned();
+            let left = WorktreeLeft::Unknown { why };
+            return SessionEvent::WorktreeChecked { seq: id.seq, left }.into();
         }
         // With its stop recorded a run begins nothing else; what it did before is recovered without us.
         cancel.cancelled().await;

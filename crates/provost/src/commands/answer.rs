@@ -212,7 +212,8 @@ fn only(found: Vec<Question>, none: &str, several: &str) -> Result<Question, Ref
 fn with_list(what: String, open: &[Question]) -> String {
     let line = |question: &Question| {
         let call = call_in_words(&question.tool, &question.input);
-        format!("\n  {}  {}", question.name(), one_line(&call, CALL_WIDTH))
+        let who = question.who.as_deref().map(|who| format!("{who}: ")).unwrap_or_default();
+        format!("\n  {}  {who}{}", question.name(), one_line(&call, CALL_WIDTH))
     };
     let lines = open.iter().take(SHOWN_MAX).map(line).collect::<String>();
     let more = open.len().saturating_sub(SHOWN_MAX);

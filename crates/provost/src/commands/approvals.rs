@@ -56,6 +56,9 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(out, "  {name:<7} {value}");
     };
+    if let Some(who) = &question.who {
+        row("agent", &visible(who));
+    }
     row("why", &visible(&question.why));
     row("asked", &format!("{} ago", age(now, question.since)));
     row("left", &left(run, question, now));
@@ -79,6 +82,9 @@ pub(super) struct Line<'a> {
     id: String,
     run: RunId,
     session: SessionId,
+    /// Which agent asks, by number and name; absent for the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
     asked: u64,
     run_status: &'static str,
     goal: &'a str,
@@ -96,6 +102,7 @@ impl<'a> Line<'a> {
             id: question.id().to_string(),
             run: run.run,
             session: question.session,
+            agent: question.who.as_deref(),
             asked: question.asked.0,
             run_status: status(&run.status),
             goal: &run.goal,

@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use provost_event::HookPolicy;
-use provost_llm::{ResolveError, resolve};
+use provost_event::{Budget, HookPolicy, Isolation};
 use serde_json::{Value, json};
 
 use super::{current_dir, print, shown};
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
 use crate::observers::observers;
-use crate::render::{one_line, safe};
+use crate::render::{amount, duration, one_line, safe};
 use crate::settings::{
-    Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, keys, load,
+    Agent, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, keys, load,
     named_keys, runs, schema,
 };
 use crate::trust::{Standing, standing};
-use crate::wiring::{Place, Variables, choose_model, model_name, providers, variables};
+use crate::wiring::{Choosing, Place, Variables, misplaced, variables, wanted};
 
 const VALUE_WIDTH: usize = 60;
 
@@ -32,7 +31,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<Exit> {
     let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
     let mut found = Found::of(loading);
-    found.check_model(&folder, &variables);
+    found.check_models(&folder, &variables);
     found.check_trust(&folders)?;
     found.check_trace(&folder, &variables);
     print(&if args.json { found.json() } else { safe(&found.page()) })?;
@@ -53,12 +52,57 @@ fn hook_in_words(hook: &Placed) -> String {
     format!("hook {name}  {}{matcher}{condition}  {runs}  ({})", moment.name(), hook.place)
 }
 
+/// What it has of its own; where it says nothing, it is as the agent of the run is.
+fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
+    let mut parts = vec![agent.priority.to_string()];
+    parts.extend(agent.model.clone());
+    parts.extend(agent.tools.as_ref().map(|tools| match tools.as_slice() {
+        [] => "no tools".to_owned(),
+        tools => tools.join(", "),
+    }));
+    if agent.isolation == Isolation::Worktree {
+        parts.push("in a worktree".to_owned());
+    }
+    parts.extend(agent.max_turns.map(|turns| format!("{turns} turns")));
+    let Budget { tokens, money, wall_time_ms } = agent.budget;
+    parts.extend(tokens.map(|tokens| format!("{} tokens", amount(tokens))));
+    parts.extend(money.map(|money| money.to_string()));
+    parts.extend(wall_time_ms.map(duration));
+    let waited = agent.ask_timeout_ms.map(duration);
+    parts.extend(waited.map(|time| format!("waited for {time}")));
+    if !is_offered {
+        parts.push("not offered: [spawn] allows no sub-agents".to_owned());
+    }
+    let description = one_line(&agent.description, VALUE_WIDTH);
+    format!("agent {}  {}  {description}  ({})", agent.name, parts.join(" · "), agent.source)
+}
+
+fn agent_as_json(agent: &Agent, is_offered: bool) -> Value {
+    json!({
+        "name": agent.name,
+        "description": agent.description,
+        "model": agent.model,
+        "tools": agent.tools,
+        "priority": agent.priority,
+        "max_turns": agent.max_turns,
+        "budget": agent.budget,
+        "ask_timeout_ms": agent.ask_timeout_ms,
+        "isolation": agent.isolation,
+        "stop_hooks": agent.stop_hooks,
+        "offered": is_offered,
+        "source": agent.source.to_string(),
+    })
+}
+
 struct Found {
     files: Vec<String>,
     given: BTreeMap<String, Given>,
     items: Vec<(String, Given)>,
     stop_hooks: Vec<(String, String, String)>,
     hooks: Vec<Placed>,
+    agents: Vec<Agent>,
+    /// Whether they are offered.
+    delegates: bool,
     skipped: Vec<String>,
     project: Project,
     trust: Option<Standing>,
@@ -79,6 +123,8 @@ impl Found {
             items: loading.items.clone(),
             stop_hooks: stop_hooks.collect(),
             hooks: loading.settings.all_hooks(),
+            agents: loading.settings.agents.clone(),
+            delegates: loading.settings.delegates(),
             skipped: loading.skipped.clone(),
             project: loading.project.clone(),
             trust: None,
@@ -89,15 +135,16 @@ impl Found {
     }
 
     /// A missing key is no fault of the settings; everything else is.
-    fn check_model(&mut self, folder: &Path, variables: &Variables) {
+    fn check_models(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
-        let name = model_name(&settled.settings, &settled.source("agent.model"), folder);
-        match resolve(&name, &providers(&settled.settings, variables)) {
-            Err(error @ ResolveError::MissingKey { .. }) => self.warnings.push(error.to_string()),
-            _ => {
-                if let Err(problems) = choose_model(settled, folder, variables) {
-                    self.problems.extend(problems.0);
-                }
+        let agents = settled.settings.offered_agents();
+        self.problems.extend(misplaced(agents, folder));
+        let mut choosing = Choosing::new(settled, variables);
+        for wanted in wanted(settled, agents, folder) {
+            match choosing.missing_key(&wanted) {
+                Some(missing) if self.warnings.contains(&missing) => {}
+                Some(missing) => self.warnings.push(missing),
+                None => self.problems.extend(choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0)),
             }
         }
     }
@@ -150,6 +197,9 @@ impl Found {
         }
         for hook in &self.hooks {
             let _ = writeln!(out, "{}", hook_in_words(hook));
+        }
+        for agent in &self.agents {
+            let _ = writeln!(out, "{}", agent_in_words(agent, self.delegates));
         }
         out.push_str(&self.trust_in_words());
         out.push('\n');
@@ -208,6 +258,7 @@ impl Found {
             .iter()
             .map(|(name, command, source)| json!({ "name": name, "command": command, "source": source }));
         let hooks = self.hooks.iter().map(|hook| json!({ "hook": hook.policy, "source": hook.place }));
+        let agents = self.agents.iter().map(|agent| agent_as_json(agent, self.delegates));
         let problems = self.problems.iter().map(|problem| {
             json!({
                 "source": problem.source.to_string(),
@@ -222,6 +273,7 @@ impl Found {
             "settings": settings.collect::<Vec<_>>(),
             "stop_hooks": stop_hooks.collect::<Vec<_>>(),
             "hooks": hooks.collect::<Vec<_>>(),
+            "agents": agents.collect::<Vec<_>>(),
             "skipped": self.skipped,
             "trust": self.trust_as_json(),
             "problems": problems.collect::<Vec<_>>(),

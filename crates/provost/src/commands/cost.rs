@@ -7,19 +7,24 @@ mod page;
 mod since;
 mod sums;
 
+use std::collections::HashMap;
+
+use anyhow::Context as _;
 use jiff::tz::TimeZone;
-use provost_event::{Entry, Seq, Timestamp};
+use provost_event::{Entry, RunId, Seq, SessionId, Timestamp};
 use provost_harness::{Clock as _, Home as _, HomeError, RunQuery, RunSummary, SystemClock};
 use provost_store::LocalHome;
 
 use self::page::Page;
 use self::since::moment_of;
 use self::sums::{Paid, Sums};
-use super::find::find;
 use super::ps::NO_RUNS;
+use super::target::{Target, agent_of};
 use super::{home, print};
 use crate::cli::{CostArgs, CostGroup};
+use crate::drive::run_state;
 use crate::exit::Exit;
+use crate::names::Names;
 use crate::render::{safe, terminal_width};
 
 const READ_MAX: usize = 1_000;
@@ -28,17 +33,27 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     let since = args.since.as_deref().map(|when| moment_of(when, SystemClock.now(), &zone)).transpose()?;
     let home = home()?;
-    let runs = chosen(&home, args.run.as_deref()).await?;
+    let target = match args.run.as_deref() {
+        Some(word) => Some(Target::find(&home, word).await?),
+        None => None,
+    };
+    let runs = chosen(&home, target).await?;
     if runs.is_empty() && !args.json {
         print(NO_RUNS)?;
         return Ok(Exit::Done);
     }
-    let mut reading = Reading { home: &home, since, sums: Sums::by(groups(&args), zone), unread: Vec::new() };
+    let only = target.and_then(|target| target.agent);
+    let sums = Sums::by(groups(&args), zone);
+    let mut reading = Reading { home: &home, since, only, sums, names: HashMap::new(), unread: Vec::new() };
     for run in &runs {
         reading.run(run).await?;
     }
-    let Reading { sums, unread, .. } = reading;
-    let page = Page { sums: &sums, runs: &runs, one_run: args.run.is_some(), since };
+    let Reading { sums, names, unread, .. } = reading;
+    if let (Some(Target { run, agent: Some(agent) }), 0) = (target, sums.total().calls) {
+        let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+        agent_of(&state, SessionId { run, agent })?;
+    }
+    let page = Page { sums: &sums, runs: &runs, names: &names, one_run: args.run.is_some(), since };
     print(&if args.json { page.json()? } else { safe(&page.text(terminal_width())) })?;
     for error in &unread {
         eprintln!("error: not all that was spent is in it: {}", safe(&error.to_string()));
@@ -46,13 +61,9 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     Ok(if unread.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-async fn chosen(home: &LocalHome, word: Option<&str>) -> anyhow::Result<Vec<RunSummary>> {
-    let one = match word {
-        Some(word) => Some(find(home, word).await?),
-        None => None,
-    };
+async fn chosen(home: &LocalHome, only: Option<Target>) -> anyhow::Result<Vec<RunSummary>> {
     let mut runs = home.list(RunQuery { max: usize::MAX }).await?;
-    runs.retain(|run| one.is_none_or(|one| run.run == one));
+    runs.retain(|run| only.is_none_or(|only| run.run == only.run));
     Ok(runs)
 }
 
@@ -73,7 +84,11 @@ fn groups(args: &CostArgs) -> Vec<CostGroup> {
 struct Reading<'a> {
     home: &'a LocalHome,
     since: Option<Timestamp>,
+    /// The only agent whose calls count, if not all.
+    only: Option<u32>,
     sums: Sums,
+    /// What the agents of the runs are called.
+    names: HashMap<RunId, Names>,
     /// Logs that are damaged: they don't keep the others from being summed up.
     unread: Vec<HomeError>,
 }
@@ -99,8 +114,12 @@ impl Reading<'_> {
             let Some(last) = records.last() else { return Ok(()) };
             after = last.seq;
             for record in &records {
+                if let Entry::ChildSpawned(_) = &record.entry {
+                    self.names.entry(run.run).or_default().learn(record);
+                }
                 let Entry::BudgetCharged(charged) = &record.entry else { continue };
-                if self.since.is_none_or(|since| record.at >= since) {
+                let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
+                if is_meant && self.since.is_none_or(|since| record.at >= since) {
                     self.sums.add(&Paid { charged, at: record.at, root_model: &run.model });
                 }
             }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{ActorKey, Entry, Record, RunId, Seq, Timestamp};
+use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId, Timestamp};
 use provost_harness::{Home as _, HomeError, RunQuery, RunSummary};
 use provost_store::LocalHome;
 use serde::{Serialize, Serializer};
@@ -33,26 +33,34 @@ use self::limits::Limit;
 use self::observers::{Observer, observers};
 use self::page::page;
 use self::say::{Group, Tallies};
-use super::find::find;
 use super::ps::status;
+use super::target::{Target, agent_of, named};
 use super::{place, print};
 use crate::cli::ExplainArgs;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
+use crate::names::Names;
 use crate::render::{safe, terminal_width};
 
 const READ_MAX: usize = 1_000;
+/// Of a run with more agents than these, a page tells of the others one by one.
+const AGENTS_MAX: usize = 12;
 
 pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let place = place()?;
     let home = place.open()?;
-    let run = find(&home, &args.run).await?;
+    let Target { run, agent } = Target::find(&home, &args.run).await?;
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
     let summary = summary.with_context(|| format!("there is no run {run}"))?;
-    let sums = Sums::read(&home, run).await?;
+    let mut sums = Sums::read(&home, run).await?;
+    let left_out = match agent {
+        Some(agent) => sums.keep_only(SessionId { run, agent })?,
+        None if args.json => 0,
+        None => sums.keep_first(AGENTS_MAX),
+    };
     let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
     let observers = observers(&place.observers(), run, &summary.status, names)?;
-    let explained = sums.explained(&summary, observers);
+    let explained = Explained { agents_left_out: left_out, ..sums.explained(&summary, observers) };
     if args.json {
         print(&format!("{}\n", serde_json::to_string(&explained)?))?;
     } else {
@@ -72,9 +80,19 @@ struct Explained<'a> {
     at_ms: Timestamp,
     limits: Vec<Limit>,
     agents: Vec<Agent<'a>>,
+    /// The run's agents that aren't in it, since there are too many or only one was asked for.
+    #[serde(skip_serializing_if = "is_none_left_out")]
+    agents_left_out: usize,
+    #[serde(skip)]
+    names: Names,
     observers: Vec<Observer>,
     #[serde(flatten, serialize_with = "in_all")]
     tallies: Tallies,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_none_left_out(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Programs can tell the groups apart by themselves.
@@ -118,6 +136,27 @@ impl Sums {
         }
     }
 
+    /// Leaves out all agents behind so many; returns how many those are.
+    fn keep_first(&mut self, count: usize) -> usize {
+        let before = self.agents.len();
+        self.agents.truncate(count);
+        before - self.agents.len()
+    }
+
+    /// Leaves out all agents but one; returns how many those are.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it has no log.
+    fn keep_only(&mut self, session: SessionId) -> Result<usize, Refusal> {
+        let before = self.agents.len();
+        self.agents.retain(|agent| agent.session() == session);
+        if self.agents.is_empty() {
+            let what = format!("{} of run {} hasn't begun", named(&agent_of(&self.state, session)?), session.run);
+            return Err(Refusal::new(what, format!("`provost show {}` says how it stands", session.run)));
+        }
+        Ok(before - self.agents.len())
+    }
+
     fn explained<'a>(&'a self, summary: &'a RunSummary, observers: Vec<Observer>) -> Explained<'a> {
         let limits = self.budget.limits(&self.state);
         let agents = self.agents.iter().map(AgentSums::agent).collect::<Vec<_>>();
@@ -135,6 +174,8 @@ impl Sums {
             at_ms: self.at,
             limits,
             agents,
+            agents_left_out: 0,
+            names: Names::of(&self.state),
             observers,
             tallies,
         }

@@ -7,22 +7,27 @@ mod view;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use console::Style;
-use futures::StreamExt as _;
-use futures::stream::select_all;
+use console::{Alignment, Style, pad_str};
 use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId};
 use provost_harness::Home as _;
 use provost_store::LocalHome;
 
 use self::seen::Seen;
-use super::find::find;
+use super::follow::Following;
 use super::show::moment;
+use super::target::Target;
 use super::{home, print};
 use crate::cli::{LogsArgs, Whose};
+use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
+use crate::names::Names;
 use crate::render::{Sayer, terminal_width};
 
 const READ_MAX: usize = 1_000;
+/// Agents listed where one is meant that isn't there.
+const SHOWN_MAX: usize = 20;
+/// Columns of whose log an entry is in, once a run has more than one agent.
+const WHO_WIDTH: usize = 14;
 /// A terminal with fewer columns has no room for a table.
 const NARROW: usize = 100;
 /// Columns of a day in front of a time.
@@ -32,27 +37,41 @@ const UNDER: &str = "    ";
 
 pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
     let home = home()?;
-    let run = find(&home, &args.run).await?;
+    let target = Target::find(&home, &args.run).await?;
+    let (run, whose) = (target.run, whose(target, &args)?);
     let keys = home.actors(run).await?;
     if let Some(number) = args.entry {
-        let key = key_of(run, args.agent.unwrap_or(Whose::Agent(0)), &keys)?;
+        let key = key_of(run, whose.unwrap_or(Whose::Agent(0)), &keys)?;
         entry::print_entry(&home, key, Seq(number), args.json).await?;
         return Ok(Exit::Done);
     }
     if args.view {
-        let key = key_of(run, args.agent.unwrap_or(Whose::Agent(0)), &keys)?;
+        let key = key_of(run, whose.unwrap_or(Whose::Agent(0)), &keys)?;
         view::print_view(&home, key, args.json).await?;
         return Ok(Exit::Done);
     }
-    let only = args.agent.map(|whose| key_of(run, whose, &keys)).transpose()?;
+    let only = whose.map(|whose| key_of(run, whose, &keys)).transpose()?;
     let narrow = terminal_width().filter(|width| *width < NARROW);
-    let mut printer =
-        Printer { json: args.json, only, narrow, sayer: Sayer::default(), seen: HashMap::new() };
+    let names = run_state(&home, run).await?.map(|state| Names::of(&state)).unwrap_or_default();
+    let sayer = Sayer::knowing(names);
+    let mut printer = Printer { json: args.json, only, narrow, sayer, seen: HashMap::new() };
     let there = print_there(&home, keys, &mut printer).await?;
     if args.follow && !there.rests {
         follow(&home, run, there.heads, &mut printer).await?;
     }
     Ok(Exit::Done)
+}
+
+/// Which of the run's logs is meant, if not all: by the agent's name or by `--agent`.
+fn whose(target: Target, args: &LogsArgs) -> Result<Option<Whose>, Refusal> {
+    let named = target.agent.map(Whose::Agent);
+    match (named, args.agent) {
+        (Some(named), Some(given)) if named != given => {
+            let what = format!("`{}` names one log and --agent another", args.run);
+            Err(Refusal::new(what, format!("provost logs {}", args.run)))
+        }
+        (named, given) => Ok(named.or(given)),
+    }
 }
 
 /// The log that is meant.
@@ -68,9 +87,19 @@ fn key_of(run: RunId, whose: Whose, keys: &[ActorKey]) -> Result<ActorKey, Refus
         ActorKey::Session(session) => Some(session.agent.to_string()),
         ActorKey::Run(_) => None,
     });
-    let agents = agents.collect::<Vec<_>>().join(", ");
-    let hint = if agents.is_empty() { "it has none yet".to_owned() } else { format!("it has {agents}") };
-    Err(Refusal::new(format!("run {run} has no agent {}", who(key)), hint))
+    let agents = agents.collect::<Vec<_>>();
+    let hint = match agents.as_slice() {
+        [] => "it has none yet".to_owned(),
+        [.., last] if agents.len() > SHOWN_MAX => {
+            format!("it has {} up to {last}; `provost show {run}` draws them", agents.len())
+        }
+        few => format!("it has {}", few.join(", ")),
+    };
+    let what = match whose {
+        Whose::Run => format!("run {run} has no log of its own"),
+        Whose::Agent(agent) => format!("run {run} has no agent {agent} with a log"),
+    };
+    Err(Refusal::new(what, hint))
 }
 
 /// Whose log an entry is in, in a word.
@@ -130,31 +159,25 @@ const fn place(record: &Record) -> u8 {
     }
 }
 
-/// Prints what comes, until the run rests or ends.
+/// Prints what comes, until the run rests or ends; also of agents that begin meanwhile.
 async fn follow(
     home: &LocalHome,
     run: RunId,
-    mut heads: Vec<(ActorKey, Seq)>,
+    heads: Vec<(ActorKey, Seq)>,
     printer: &mut Printer,
 ) -> anyhow::Result<()> {
-    let mut records = select_all(heads.iter().map(|(actor, head)| home.subscribe(*actor, *head)));
-    let mut last = None;
-    while let Some(record) = records.next().await {
-        let record = record?;
-        if let Some((_, head)) = heads.iter_mut().find(|(actor, _)| *actor == record.actor) {
-            *head = record.seq;
-        }
+    let mut following = Following::new(home, heads);
+    let last = loop {
+        let record = following.next().await?;
         if place(&record) == 2 {
-            last = Some(record);
-            break;
+            break record;
         }
         printer.print(&record)?;
+    };
+    for record in following.rest(run).await? {
+        printer.print(&record)?;
     }
-    // The sessions' last words may come a little later than the run's.
-    for (actor, head) in heads.into_iter().filter(|(actor, _)| *actor != ActorKey::Run(run)) {
-        home.read(actor, head, READ_MAX).await?.iter().try_for_each(|record| printer.print(record))?;
-    }
-    last.iter().try_for_each(|record: &Arc<Record>| printer.print(record))
+    printer.print(&last)
 }
 
 struct Printer {
@@ -177,22 +200,28 @@ impl Printer {
             return print(&format!("{}\n", record.to_line()?));
         }
         let said = self.sayer.say(record).one_line();
-        let line = line(record, &said, self.narrow);
+        let line = self.line(record, &said);
         let is_seen = self.seen.get(&record.actor).is_none_or(|seen| seen.form(record).is_seen());
         let style = if is_seen { Style::new() } else { Style::new().dim() };
         print(&format!("{}\n", style.apply_to(line)))
     }
-}
 
-/// An entry in a line of a table; where there are but few columns, in one or more lines without the day.
-fn line(record: &Record, said: &str, narrow: Option<usize>) -> String {
-    let (at, who, seq, kind) = (moment(record.at), who(record.actor), record.seq, record.entry.kind());
-    match narrow {
-        None => format!("{at}  {who:<3} {seq:>5}  {kind:<18}  {said}"),
-        Some(columns) => {
-            let at = at.get(DAY_WIDTH..).unwrap_or(&at);
-            let options = textwrap::Options::new(columns.max(20)).subsequent_indent(UNDER);
-            textwrap::fill(&format!("{at} {who:<3} {seq:>4} {kind}: {said}"), options)
+    /// An entry in a line of a table; where there are but few columns, in one or more lines without the day.
+    fn line(&self, record: &Record, said: &str) -> String {
+        let (at, seq, kind) = (moment(record.at), record.seq, record.entry.kind());
+        let names = self.sayer.names();
+        let who = names.prefix(record.actor).unwrap_or_else(|| who(record.actor));
+        match self.narrow {
+            None => {
+                let width = if names.is_empty() { 3 } else { WHO_WIDTH };
+                let who = pad_str(&who, width, Alignment::Left, Some("…"));
+                format!("{at}  {who} {seq:>5}  {kind:<18}  {said}")
+            }
+            Some(columns) => {
+                let at = at.get(DAY_WIDTH..).unwrap_or(&at);
+                let options = textwrap::Options::new(columns.max(20)).subsequent_indent(UNDER);
+                textwrap::fill(&format!("{at} {who:<3} {seq:>4} {kind}: {said}"), options)
+            }
         }
     }
 }

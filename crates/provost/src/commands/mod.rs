@@ -8,6 +8,8 @@ mod completions;
 mod cost;
 mod explain;
 mod find;
+mod flow;
+mod follow;
 mod init;
 mod logs;
 mod man;
@@ -16,6 +18,7 @@ mod ps;
 mod resume;
 mod run;
 mod show;
+mod target;
 mod transfer;
 mod trust;
 
@@ -27,7 +30,7 @@ use anyhow::Context as _;
 use provost_store::LocalHome;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, FlowCommand};
 use crate::exit::{Exit, Refusal};
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{Place, variables};
@@ -40,7 +43,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
     trace()?;
     match cli.command {
         Command::Run(args) => block_on(run::run(args)),
-        Command::Resume(args) => block_on(resume::resume(args)),
+        Command::Flow(FlowCommand::Run(args)) => block_on(flow::run(args)),
+        Command::Flow(FlowCommand::Check(args)) => flow::check(&args),
+        Command::Resume(args) => block_on(act::resume(args)),
         Command::Ps(args) => block_on(ps::ps(args)),
         Command::Cost(args) => block_on(cost::cost(args)),
         Command::Approvals(args) => block_on(approvals::approvals(args)),
@@ -49,6 +54,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Say(args) => block_on(act::say(args)),
         Command::Pause(args) => block_on(act::pause(args)),
         Command::Cancel(args) => block_on(act::cancel(args)),
+        Command::Reprioritize(args) => block_on(act::reprioritize(args)),
         Command::Show(args) => block_on(show::show(args)),
         Command::Explain(args) => block_on(explain::explain(args)),
         Command::Logs(args) => block_on(logs::logs(args)),

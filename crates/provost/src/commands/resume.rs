@@ -6,8 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provost_engine::RunState;
 use provost_event::{ActorKey, Budget, Dimension, Exhausted, Outcome, RunId, SessionId};
-use provost_harness::read_actor;
-use provost_llm::resolve;
+use provost_harness::{Models, read_actor};
 
 use super::current_dir;
 use super::find::find;
@@ -21,7 +20,7 @@ use crate::render::{Progress, amount, duration};
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Chosen, Place, Variables, header_env, power, providers, variables, words};
+use crate::wiring::{Around, Place, Variables, frozen_models, header_env, power, variables};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -38,7 +37,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let run = find(&home, &args.run).await?;
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     may_go_on(run, &state, &more)?;
-    let model = frozen_model(&state, &more, settings, &variables)?;
+    let models = models(&state, &more, settings, &variables)?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
@@ -49,7 +48,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let power = power(settings);
     let header_env = header_env(settings, &variables);
     let around = Around { callback: watcher.clone(), observers, header_env, power };
-    let opened = place.harness(home.clone(), model, around).open(run).await;
+    let opened = place.harness(home.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     if state.outcome().is_some() {
         // Until it was opened somebody else may have gone on with it.
@@ -151,21 +150,19 @@ fn shown(dimension: Dimension, used: u64) -> String {
     }
 }
 
-/// The model that the run was started with, reached with today's address and key.
-fn frozen_model(
+/// The models that the run was started with, reached with today's addresses and keys.
+fn models(
     state: &RunState,
     more: &More,
     settings: &Settings,
     variables: &Variables,
-) -> anyhow::Result<Chosen> {
-    let run_policy = state.policy().context("the run's log doesn't begin with its policy")?;
-    let policy = run_policy.agent.model.clone();
-    if more.budget.money.is_some() && policy.price.is_none() && !run_policy.allow_unpriced {
-        let what = format!("--usd can't bind: the price of {} isn't known", policy.name);
+) -> anyhow::Result<Models> {
+    let policy = state.policy().context("the run's log doesn't begin with its policy")?;
+    let sub_agents = policy.agents.iter().map(|sub_agent| &sub_agent.agent.model);
+    let unpriced = [&policy.agent.model].into_iter().chain(sub_agents).find(|model| model.price.is_none());
+    if let Some(model) = unpriced.filter(|_| more.budget.money.is_some() && !policy.allow_unpriced) {
+        let what = format!("--usd can't bind: the price of {} isn't known", model.name);
         return Err(Refusal::new(what, "limit tokens instead, with --tokens").into());
     }
-    let resolved = resolve(&policy.name, &providers(settings, variables));
-    let (model, _) =
-        resolved.map_err(|error| Refusal::new(words(&error), "the run was started with this model"))?;
-    Ok(Chosen { model, policy })
+    Ok(frozen_models(policy, settings, variables)?)
 }

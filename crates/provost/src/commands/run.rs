@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_event::{ModelPolicy, RunId};
-use provost_harness::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
+use provost_event::{ModelPolicy, RunId, RunPolicy};
+use provost_harness::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models};
 
 use crate::asking::{Asking, who_asks};
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, ShownArgs, WorkArgs};
 use crate::drive::{Wish, Work};
 use crate::exit::{Exit, Refusal};
 use crate::observers::observers;
@@ -19,40 +19,69 @@ use crate::settings::{Folders, Request, Scope, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Variables, choose_model, header_env, policy, power, variables};
+use crate::wiring::{Around, Place, Team, Variables, header_env, policy, power, variables};
 
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let goal = Goal { text: goal(&args)?, images: images(&args.images)? };
-    let folder = folder(args.dir.as_deref())?;
-    let variables = variables();
-    let (settled, folders) = settings(&args, &folder, &variables)?;
-    let place = Place::new(&settled.settings, &folders);
-    require(&place.trust(), &settled.project)?;
-    let model = choose_model(&settled, &folder, &variables)?;
-    can_see(&model.policy, &goal)?;
-    let policy = policy(&settled.settings, model.policy.clone(), &folder);
-    let observers = observers(&settled, &folder, &variables)?;
-    settled.skipped.iter().for_each(|skipped| eprintln!("warning: skipped {}", safe(skipped)));
-    let home = place.open()?;
-    let signals = Signals::listen().context("can't listen for Ctrl-C")?;
-    let progress = Progress::choose(args.shown);
-    let asks = who_asks(progress);
-    let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
-    let power = power(&settled.settings);
-    let header_env = header_env(&settled.settings, &variables);
-    let around = Around { callback: watcher.clone(), observers, header_env, power };
-    let harness = place.harness(home.clone(), model, around);
-    let id = RunId::from_entropy(fastrand::u64(..));
-    let harness = harness.start(id, goal, policy).await;
-    let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
-    let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
-    let (wish, observed) = (Wish::None, place.observers());
-    Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
-        .finish()
-        .await
+    let ready = Ready::new(&args.work)?;
+    require(&ready.place.trust(), &ready.settled.project)?;
+    let Ready { settled, folder, .. } = &ready;
+    let team = Team::choose(settled, settled.settings.offered_agents(), folder, &ready.variables)?;
+    can_see(&team.model, &goal)?;
+    let policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
+    ready.start(goal, policy, team.models).await
+}
+
+/// What a run is started with, but for what it is to reach.
+pub(super) struct Ready {
+    pub(super) settled: Settled,
+    pub(super) folder: PathBuf,
+    pub(super) variables: Variables,
+    pub(super) place: Place,
+    folders: Folders,
+    shown: ShownArgs,
+}
+
+impl Ready {
+    /// The settings that count for these arguments.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(super) fn new(args: &WorkArgs) -> anyhow::Result<Self> {
+        let (folder, variables) = (folder(args.dir.as_deref())?, variables());
+        let (settled, folders) = settings(args, &folder, &variables)?;
+        let place = Place::new(&settled.settings, &folders);
+        Ok(Self { settled, folder, variables, place, folders, shown: args.shown })
+    }
+
+    /// Starts a run and works on it until it rests or ends.
+    ///
+    /// # Errors
+    /// When it can't be started, or its log not be written or read.
+    pub(super) async fn start(self, goal: Goal, policy: RunPolicy, models: Models) -> anyhow::Result<Exit> {
+        let Self { settled, folder, variables, place, folders, shown } = self;
+        let observers = observers(&settled, &folder, &variables)?;
+        settled.skipped.iter().for_each(|skipped| eprintln!("warning: skipped {}", safe(skipped)));
+        let home = place.open()?;
+        let signals = Signals::listen().context("can't listen for Ctrl-C")?;
+        let progress = Progress::choose(shown);
+        let asks = who_asks(progress);
+        let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
+        let power = power(&settled.settings);
+        let header_env = header_env(&settled.settings, &variables);
+        let around = Around { callback: watcher.clone(), observers, header_env, power };
+        let harness = place.harness(home.clone(), models, around);
+        let id = RunId::from_entropy(fastrand::u64(..));
+        let harness = harness.start(id, goal, policy).await;
+        let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
+        let user_file = folders.user_file;
+        let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file };
+        let (wish, observed) = (Wish::None, place.observers());
+        Work { home, harness, observed, watcher, asking, signals, shown, progress, wish }.finish().await
+    }
 }
 
 fn goal(args: &RunArgs) -> anyhow::Result<String> {
@@ -133,9 +162,10 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     })?)
 }
 
-fn settings(args: &RunArgs, folder: &Path, variables: &Variables) -> anyhow::Result<(Settled, Folders)> {
+fn settings(args: &WorkArgs, folder: &Path, variables: &Variables) -> anyhow::Result<(Settled, Folders)> {
     let mut flags = args.budget.given();
     flags.extend(args.model.clone().map(|model| ("--model", model)));
+    flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
     flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
     let file = args.config.as_deref();
     let (loading, folders) =

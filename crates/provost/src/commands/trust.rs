@@ -11,7 +11,7 @@ use super::{for_people, print, shown};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
-use crate::settings::{Request, Scope, load};
+use crate::settings::{FlowFile, Request, Scope, load};
 use crate::trust::{Standing, TrustStore, Trusted, grant, standing};
 use crate::wiring::{Place, variables};
 
@@ -28,7 +28,10 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     let file = args.config.as_deref();
     let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
     let (loading, folders) = load(&request)?;
-    let settled = loading.settled()?;
+    let mut settled = loading.settled()?;
+    if let Some(file) = &args.flow {
+        settled = settled.with_flow(&FlowFile::read(file)?, file);
+    }
     let store = Place::new(&settled.settings, &folders).trust();
     let needed = match standing(&store, &settled.project)? {
         Standing::NotNeeded => return said("nothing here needs your trust\n"),

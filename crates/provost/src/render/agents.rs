@@ -2,64 +2,90 @@
 
 use provost_event::{
     ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields, Outcome,
-    Reprioritized, SessionId, SlotWish, YieldRequested,
+    PauseReason, Priority, Reprioritized, SessionId, SlotWish, YieldRequested,
 };
 
 use super::context::outcome_in_words;
 use super::saying::{Saying, Tag};
+use super::words::one_line;
+use crate::names::Names;
 
-pub(super) fn spawned(entry: &ChildSpawned) -> Saying {
-    let slot = match entry.slot {
-        SlotWish::Free => String::new(),
-        SlotWish::After(victim) => format!(", when agent {} has made way", victim.agent),
-        SlotWish::InLine => ", when there is a slot".to_owned(),
+/// Columns of a goal.
+const GOAL_WIDTH: usize = 100;
+
+pub(super) fn spawned(entry: &ChildSpawned, names: &Names) -> Saying {
+    let comes = match entry.slot {
+        SlotWish::Free => "begins".to_owned(),
+        SlotWish::After(victim) => format!("begins when {} has made way", names.in_words(victim)),
+        SlotWish::InLine => "waits in the line for a slot".to_owned(),
     };
-    let by = entry.parent.map_or_else(String::new, |parent| format!(" for {}", agent(parent)));
-    let priority = entry.priority;
-    let line = format!("{} ({}, {priority}) begins{by}{slot}", agent(entry.child), entry.brief.name);
-    Saying::kept(Tag::Run, line).with(Some(entry.brief.goal.clone()))
+    let priority = match entry.priority {
+        Priority::Normal => String::new(),
+        other => format!(", priority {other}"),
+    };
+    let parent = entry.parent.filter(|parent| parent.agent > 0);
+    let parent = parent.map_or_else(String::new, |parent| format!(", for {}", names.in_words(parent)));
+    let line = format!("{} {comes}{parent}{priority}", names.in_words(entry.child));
+    Saying::kept(Tag::Run, line).with([one_line(&entry.brief.goal, GOAL_WIDTH)])
 }
 
-pub(super) fn started(entry: &ChildStarted) -> Saying {
-    Saying::detail(format!("{} has a slot", agent(entry.child)))
+/// One that begins at once was told of when it was asked for.
+pub(super) fn started(entry: &ChildStarted, names: &Names, has_waited: bool) -> Saying {
+    let line = format!("{} has a slot and works", names.in_words(entry.child));
+    if has_waited { Saying::kept(Tag::Run, line) } else { Saying::detail(line) }
 }
 
-pub(super) fn yields(entry: &ChildYields) -> Saying {
-    let to = entry.to.map_or_else(|| "others".to_owned(), agent);
-    Saying::kept(Tag::Run, format!("{} shall make way for {to}", agent(entry.child)))
-}
-
-pub(super) fn paused(entry: &ChildPaused) -> Saying {
-    let line = format!("{} rests: {}", agent(entry.child), outcome_in_words(&entry.outcome));
+pub(super) fn yields(entry: &ChildYields, names: &Names) -> Saying {
+    let line = format!("{} shall make way for {}", names.in_words(entry.child), whom(entry.to, names));
     Saying::kept(Tag::Run, line)
 }
 
-pub(super) fn resumed(entry: &ChildResumed) -> Saying {
-    Saying::kept(Tag::Run, format!("{} shall go on, asked by {}", agent(entry.child), entry.by))
+pub(super) fn paused(entry: &ChildPaused, names: &Names) -> Saying {
+    let who = names.in_words(entry.child);
+    Saying::kept(
+        Tag::Run,
+        match &entry.outcome {
+            Outcome::Paused { why: PauseReason::Preempted { by } } => {
+                format!("{who} has made way for {}", whom(*by, names))
+            }
+            other => format!("{who} rests: {}", outcome_in_words(other)),
+        },
+    )
 }
 
-pub(super) fn finished(entry: &ChildFinished) -> Saying {
-    let line = format!("{} is done: {}", agent(entry.child), outcome_in_words(&entry.outcome));
-    match entry.outcome {
-        Outcome::Completed { .. } => Saying::kept(Tag::Run, line),
-        _ => Saying::kept(Tag::Failed, line),
+pub(super) fn resumed(entry: &ChildResumed, names: &Names) -> Saying {
+    let line = format!("{} shall go on, asked by {}", names.in_words(entry.child), entry.by);
+    Saying::kept(Tag::Run, line)
+}
+
+pub(super) fn finished(entry: &ChildFinished, names: &Names) -> Saying {
+    let who = names.in_words(entry.child);
+    match &entry.outcome {
+        Outcome::Completed { verdict: None } => Saying::kept(Tag::Run, format!("{who} is done")),
+        Outcome::Completed { verdict: Some(verdict) } => {
+            Saying::kept(Tag::Run, format!("{who} is done, verdict {verdict}"))
+        }
+        other => Saying::kept(Tag::Failed, format!("{who} has ended: {}", outcome_in_words(other))),
     }
 }
 
-pub(super) fn reprioritized(entry: &Reprioritized) -> Saying {
-    let line = format!("{} has priority {} now, says {}", agent(entry.agent), entry.priority, entry.by);
-    Saying::kept(Tag::Run, line)
+pub(super) fn reprioritized(entry: &Reprioritized, names: &Names) -> Saying {
+    let who = names.in_words(entry.agent);
+    Saying::kept(Tag::Run, format!("{who} has priority {} now, says {}", entry.priority, entry.by))
 }
 
-pub(super) fn yield_requested(entry: &YieldRequested) -> Saying {
-    let to = entry.to.map_or_else(|| "others".to_owned(), agent);
-    Saying::detail(format!("shall make way for {to}"))
+pub(super) fn yield_requested(entry: &YieldRequested, names: &Names) -> Saying {
+    Saying::detail(format!("shall make way for {}", whom(entry.to, names)))
 }
 
 pub(super) fn rested(entry: &ChildRested) -> Saying {
     Saying::detail(format!("the agent it waits for rests: {}", outcome_in_words(&entry.outcome)))
 }
 
-fn agent(session: SessionId) -> String {
-    format!("agent {}", session.agent)
+fn whom(session: Option<SessionId>, names: &Names) -> String {
+    session.map_or_else(|| "those that wait".to_owned(), |session| names.in_words(session))
+}
+
+pub(super) fn goes_on() -> Saying {
+    Saying::detail("the agent it waits for goes on".to_owned())
 }

@@ -1,11 +1,11 @@
 //! Each kind of entry in words: one function each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose, Record, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopHookVerdict, StopReason, StopReport,
+    CallId, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose, Record, ResumeCause,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason, StopReport,
     StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
@@ -13,22 +13,42 @@ use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, 
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{agents, arguments};
+use super::{agents, arguments, flow, worktree};
+use crate::names::Names;
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
 /// Lines shown of a hook's reason.
 const REASON_LINES_MAX: usize = 12;
 
-/// Says entries in words; remembers the calls that are running, so that their ends can name them.
+/// Says entries in words; remembers the calls that are running, so that their ends can name them, and the agents.
 #[derive(Default)]
 pub(crate) struct Sayer {
     calls: HashMap<(ActorKey, CallId), String>,
+    names: Names,
+    /// Agents that were asked for or have rested, and have no slot yet.
+    waiting: HashSet<u32>,
 }
 
 impl Sayer {
+    /// One that has heard of these agents before.
+    pub(crate) fn knowing(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
+    /// What the run's agents are called.
+    pub(crate) const fn names(&self) -> &Names {
+        &self.names
+    }
+
     /// The entry in words.
     pub(crate) fn say(&mut self, record: &Record) -> Saying {
+        self.names.learn(record);
+        let who = self.names.prefix(record.actor);
+        self.in_words(record).of(who)
+    }
+
+    fn in_words(&mut self, record: &Record) -> Saying {
         let actor = record.actor;
         match &record.entry {
             Entry::RunStarted(entry) => run_started(actor, entry),
@@ -52,20 +72,60 @@ impl Sayer {
             Entry::StopVerdicts(entry) => stop_verdicts(entry),
             Entry::BudgetReserved(entry) => budget_reserved(entry),
             Entry::BudgetCharged(entry) => budget_charged(entry),
-            Entry::BudgetExhausted(entry) => budget_exhausted(entry),
-            Entry::ChildSpawned(entry) => agents::spawned(entry),
-            Entry::ChildStarted(entry) => agents::started(entry),
-            Entry::ChildYields(entry) => agents::yields(entry),
-            Entry::ChildPaused(entry) => agents::paused(entry),
-            Entry::ChildResumed(entry) => agents::resumed(entry),
-            Entry::ChildFinished(entry) => agents::finished(entry),
-            Entry::Reprioritized(entry) => agents::reprioritized(entry),
-            Entry::YieldRequested(entry) => agents::yield_requested(entry),
+            Entry::BudgetExhausted(entry) => self.budget_exhausted(entry),
+            Entry::ChildSpawned(entry) => self.child_spawned(entry),
+            Entry::ChildStarted(entry) => {
+                let has_waited = self.waiting.remove(&entry.child.agent);
+                agents::started(entry, &self.names, has_waited)
+            }
+            Entry::ChildYields(entry) => agents::yields(entry, &self.names),
+            Entry::ChildPaused(entry) => {
+                self.waiting.insert(entry.child.agent);
+                agents::paused(entry, &self.names)
+            }
+            Entry::ChildResumed(entry) => agents::resumed(entry, &self.names),
+            Entry::ChildFinished(entry) => agents::finished(entry, &self.names),
+            Entry::Reprioritized(entry) => agents::reprioritized(entry, &self.names),
+            Entry::StepEnded(entry) => flow::step_ended(entry),
+            Entry::YieldRequested(entry) => agents::yield_requested(entry, &self.names),
+            Entry::ChildGoesOn(_) => agents::goes_on(),
             Entry::ChildRested(entry) => agents::rested(entry),
-            Entry::StopRequested(entry) => stop_requested(entry),
+            Entry::WorktreeMade(entry) => worktree::made(entry),
+            Entry::WorktreeAsked(_) => worktree::asked(),
+            Entry::WorktreeFound(entry) => worktree::found(entry),
+            Entry::StopRequested(entry) => self.stop_requested(actor, entry),
             Entry::Paused(entry) => paused(entry),
             Entry::Resumed(entry) => resumed(actor, entry),
             Entry::Ended(entry) => ended(entry),
+        }
+    }
+
+    fn child_spawned(&mut self, entry: &ChildSpawned) -> Saying {
+        if entry.slot != SlotWish::Free {
+            self.waiting.insert(entry.child.agent);
+        }
+        agents::spawned(entry, &self.names)
+    }
+
+    /// Whose limit it is, unless it is the run's.
+    fn budget_exhausted(&self, entry: &BudgetExhausted) -> Saying {
+        let whose = entry.of.map(|of| format!("{}: ", self.names.in_words(of))).unwrap_or_default();
+        Saying::kept(Tag::Budget, format!("{whose}{}", exhausted_in_words(&entry.exhausted)))
+    }
+
+    fn stop_requested(&self, actor: ActorKey, entry: &StopRequested) -> Saying {
+        // It comes to that by itself, once the hooks know.
+        if let Outcome::Completed { .. } = entry.outcome {
+            return Saying::detail(entry.outcome.to_string());
+        }
+        let outcome = outcome_in_words(&entry.outcome);
+        match entry.agent {
+            // Of a sub-agent the run's own log tells.
+            None if self.names.prefix(actor).is_some() => Saying::detail(format!("stopping: {outcome}")),
+            None => Saying::passing(Tag::Provost, format!("stopping: {outcome}")),
+            Some(agent) => {
+                Saying::kept(Tag::Run, format!("stopping {}: {outcome}", self.names.in_words(agent)))
+            }
         }
     }
 
@@ -283,18 +343,6 @@ fn budget_charged(entry: &BudgetCharged) -> Saying {
         String::new()
     };
     Saying::detail(format!("call {}: {sent} tokens in{cached}, {written} out{cost}", entry.call))
-}
-
-fn budget_exhausted(entry: &BudgetExhausted) -> Saying {
-    Saying::kept(Tag::Budget, exhausted_in_words(&entry.exhausted))
-}
-
-fn stop_requested(entry: &StopRequested) -> Saying {
-    // It comes to that by itself, once the hooks know.
-    if let Outcome::Completed { .. } = entry.outcome {
-        return Saying::detail(entry.outcome.to_string());
-    }
-    Saying::passing(Tag::Provost, format!("stopping: {}", outcome_in_words(&entry.outcome)))
 }
 
 fn paused(entry: &Paused) -> Saying {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use console::{Style, Term};
+use console::{Style, Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use provost_engine::RunState;
 use provost_event::{Delta, Entry, Record};
@@ -17,6 +17,7 @@ use super::question::{Extent, Room, call_in_full, facts, time_left, visible};
 use super::saying::{Saying, Tag, Weight};
 use super::tracker::Tracker;
 use super::{View, safe};
+use crate::names::Names;
 use crate::questions::Question;
 
 /// Columns of text; wider lines are hard to read.
@@ -49,7 +50,8 @@ impl Live {
         let target = ProgressDrawTarget::term_like(Box::new(Narrow(Term::buffered_stderr())));
         let bar = ProgressBar::with_draw_target(None, target).with_style(style(Arc::clone(&tracker)));
         bar.enable_steady_tick(TICK);
-        Self { bar, sayer: Mutex::default(), tracker, prompt: Mutex::default() }
+        let sayer = Mutex::new(Sayer::knowing(before.map(Names::of).unwrap_or_default()));
+        Self { bar, sayer, tracker, prompt: Mutex::default() }
     }
 
     /// Prints above the status line, or above what somebody is asked. (The bar's own printing fills lines with spaces,
@@ -117,7 +119,7 @@ impl View for Live {
     }
 
     fn delta(&self, delta: &Delta) {
-        self.track(|tracker| tracker.hear(delta.kind));
+        self.track(|tracker| tracker.hear(delta));
     }
 
     fn stopping(&self, signal: &str) {
@@ -180,7 +182,9 @@ fn in_lines(question: &Question, facts: &[(&str, String)], extent: Extent, more:
     let width = usize::from(columns).saturating_sub(NAME_WIDTH).max(1);
     let mark = plain.clone().yellow().bold().apply_to("?").to_string();
     let tool = plain.clone().bold().apply_to(visible(&question.tool)).to_string();
-    let mut lines = vec![format!("{INDENT}{mark} may it? {tool}")];
+    let who = question.who.as_deref().map(|who| format!("{who} │ ")).unwrap_or_default();
+    let who = plain.clone().cyan().apply_to(who);
+    let mut lines = vec![format!("{INDENT}{mark} may it? {who}{tool}")];
     let call = call_in_full(question, Room { width, lines_max }, more);
     lines.extend(call.into_iter().map(|line| format!("    {line}")));
     for (name, text) in facts {
@@ -192,8 +196,18 @@ fn in_lines(question: &Question, facts: &[(&str, String)], extent: Extent, more:
     lines.join("\n")
 }
 
-/// The lines of a saying, marked, coloured and wrapped to `width`.
+/// The lines of a saying, marked, coloured and wrapped to `width`; before each stands whose it is, unless it is the
+/// root's.
 fn lines(saying: &Saying, width: usize) -> String {
+    let Some(who) = &saying.who else { return text(saying, width) };
+    let who = format!("{INDENT}{who} │");
+    let text = text(saying, width.saturating_sub(measure_text_width(&who)));
+    let who = Style::new().for_stderr().cyan().apply_to(who).to_string();
+    let lines = text.trim_start_matches('\n').lines();
+    lines.map(|line| format!("{who}{}", line.strip_prefix(' ').unwrap_or(line))).collect::<Vec<_>>().join("\n")
+}
+
+fn text(saying: &Saying, width: usize) -> String {
     let plain = Style::new().for_stderr();
     let (mark, style) = match saying.tag {
         Tag::Agent => return format!("\n{}", wrapped(saying.text(), INDENT, width)),
@@ -252,5 +266,26 @@ mod tests {
             |          tests/a.rs
         "#]]
         .assert_eq(&shown);
+    }
+
+    #[test]
+    fn what_a_sub_agent_says_stands_behind_its_name_on_every_line() {
+        console::set_colors_enabled_stderr(false);
+        let who = Some("3 reviewer".to_owned());
+        let said = Saying::kept(Tag::Agent, "I'll look around first.\n\nThen more.").of(who.clone());
+        let failed = Saying::kept(Tag::Failed, "shell cargo test --workspace (12.3s)").of(who);
+        let shown = [lines(&said, 34), lines(&failed.with(["exit status 101".to_owned()]), 34)].join("\n");
+        expect![[r#"
+              3 reviewer │ I'll look around
+              3 reviewer │ first.
+              3 reviewer │ 
+              3 reviewer │ Then more.
+              3 reviewer │ ✗ shell cargo test
+              3 reviewer │   --workspace
+              3 reviewer │   (12.3s)
+              3 reviewer │     exit status
+              3 reviewer │     101
+        "#]]
+        .assert_eq(&(shown + "\n"));
     }
 }

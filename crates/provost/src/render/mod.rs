@@ -7,6 +7,7 @@ mod agents;
 mod arguments;
 mod context;
 mod entry;
+mod flow;
 mod gate;
 mod json;
 mod live;
@@ -19,6 +20,7 @@ mod summary;
 mod table;
 mod tracker;
 mod words;
+mod worktree;
 
 use std::io::IsTerminal as _;
 
@@ -26,6 +28,7 @@ use provost_engine::RunState;
 use provost_event::{Delta, Record};
 
 use crate::cli::ShownArgs;
+use crate::names::Names;
 use crate::questions::Question;
 
 pub(crate) use arguments::call as call_in_words;
@@ -110,7 +113,7 @@ impl Progress {
     pub(crate) fn view(self, before: Option<&RunState>) -> Box<dyn View> {
         match self {
             Self::Live => Box::new(live::Live::new(before)),
-            Self::Plain => Box::new(plain::Plain::new()),
+            Self::Plain => Box::new(plain::Plain::new(before.map(Names::of).unwrap_or_default())),
             Self::Json => Box::new(json::Json),
             Self::Silent => Box::new(Silent),
         }

@@ -12,6 +12,7 @@ use super::question::{Extent, Room, call_in_full, facts, time_left, visible};
 use super::saying::{Saying, Tag, Weight};
 use super::words::hanging;
 use super::{View, safe};
+use crate::names::Names;
 use crate::questions::Question;
 
 /// Columns of a call; whatever reads the lines may wrap them once more.
@@ -24,8 +25,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    pub(super) fn new() -> Self {
-        Self { sayer: Mutex::default() }
+    pub(super) fn new(names: Names) -> Self {
+        Self { sayer: Mutex::new(Sayer::knowing(names)) }
     }
 }
 
@@ -87,7 +88,8 @@ fn print_question(
 ) {
     let room = Room { width: CALL_WIDTH, lines_max };
     let call = call_in_full(question, room, more);
-    let mut out = format!("approval: may it? {}\n", visible(&question.tool));
+    let who = question.who.as_deref().map(|who| format!("{who} │ ")).unwrap_or_default();
+    let mut out = format!("approval: may it? {who}{}\n", visible(&question.tool));
     for line in call.into_iter().chain(facts) {
         let _ = writeln!(out, "  {line}");
     }
@@ -95,8 +97,16 @@ fn print_question(
     let _ = std::io::stderr().write_all(out.as_bytes());
 }
 
-/// The prefix, then the text; further lines are indented.
+/// The prefix, then the text; further lines are indented. Before each line stands whose it is, unless it is the root's.
 fn lines(saying: &Saying) -> String {
+    let text = text(saying);
+    match &saying.who {
+        None => text,
+        Some(who) => text.lines().map(|line| format!("{}\n", format!("{who} │ {line}").trim_end())).collect(),
+    }
+}
+
+fn text(saying: &Saying) -> String {
     let mut out = String::new();
     // Writing to a String can't fail.
     let _ = writeln!(out, "{}: {}", prefix(saying.tag), hanging(saying.text(), "  "));

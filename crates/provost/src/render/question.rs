@@ -196,6 +196,7 @@ mod tests {
     fn check(tool: &str, input: &str, lines_max: usize, expected: Expect) {
         let question = Question {
             session: SessionId::root(RunId::from_entropy(1)),
+            who: None,
             asked: Seq(7),
             tool: tool.to_owned(),
             input: Json::parse(input.to_owned()).unwrap(),

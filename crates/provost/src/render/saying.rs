@@ -39,13 +39,15 @@ pub(super) enum Weight {
 pub(crate) struct Saying {
     pub(super) tag: Tag,
     pub(super) weight: Weight,
+    /// Which agent says or does it, in a few words; absent for the root and for the run itself.
+    pub(super) who: Option<String>,
     text: String,
     more: Vec<String>,
 }
 
 impl Saying {
     pub(super) fn new(tag: Tag, weight: Weight, text: impl AsRef<str>) -> Self {
-        Self { tag, weight, text: safe(text.as_ref()), more: Vec::new() }
+        Self { tag, weight, who: None, text: safe(text.as_ref()), more: Vec::new() }
     }
 
     pub(super) fn kept(tag: Tag, text: impl AsRef<str>) -> Self {
@@ -63,6 +65,16 @@ impl Saying {
     pub(super) fn with(mut self, more: impl IntoIterator<Item = String>) -> Self {
         self.more.extend(more.into_iter().map(|line| safe(&line)));
         self
+    }
+
+    /// The same, said or done by `who`, if that is to be told.
+    pub(super) fn of(self, who: Option<String>) -> Self {
+        Self { who, ..self }
+    }
+
+    /// Whether it stays in sight of somebody who watches.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.weight == Weight::Kept
     }
 
     /// The words; may have several lines.

@@ -5,6 +5,7 @@ use provost_event::{Dimension, Exhausted, Outcome, RunId};
 
 use super::arguments;
 use super::context::outcome_in_words;
+use super::question::visible;
 use super::words::{duration, plural, tokens};
 use crate::questions::Question;
 
@@ -19,7 +20,8 @@ pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome, open: &[Q
     let mut lines = vec![parts.join(" · ")];
     for question in open {
         let (name, call) = (question.name(), arguments::call(&question.tool, &question.input));
-        lines.push(format!("waits for approval: {call}"));
+        let who = question.who.as_deref().map(|who| format!("{} ", visible(who))).unwrap_or_default();
+        lines.push(format!("{who}waits for approval: {call}"));
         lines.push(format!("  answer with: provost approve {name}, or provost deny {name}"));
     }
     if !outcome.is_final() {

@@ -1,19 +1,26 @@
 //! How a run stands at this moment, from its records: what a status line says.
 
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use provost_engine::RunState;
-use provost_event::{Block, CallId, DeltaKind, Entry, MicroDollars, Purpose, Record, RunPolicy};
+use provost_engine::{AgentStanding, RunState};
+use provost_event::{
+    ActorKey, Block, CallId, Delta, DeltaKind, Entry, MicroDollars, Purpose, Record, RunPolicy, Seq,
+};
 
 use super::arguments;
 use super::gate::waits_for;
-use super::words::{duration, one_line, tokens};
+use super::words::{duration, one_line, plural, tokens};
 
+/// The agent that a run begins with.
+const ROOT: u32 = 0;
 /// Columns for what is being done.
 const DOING_MAX: usize = 60;
 
-/// What the agent does now.
+/// What an agent does now.
+#[derive(Default)]
 enum Doing {
+    #[default]
     Starting,
     Thinking,
     Writing,
@@ -27,6 +34,8 @@ enum Doing {
 }
 
 struct Running {
+    /// The entry that began it.
+    started: Seq,
     call: CallId,
     words: String,
     since: Instant,
@@ -34,7 +43,11 @@ struct Running {
 
 /// Counts and present activity.
 pub(super) struct Tracker {
-    doing: Doing,
+    /// What each agent does that works.
+    doing: BTreeMap<u32, Doing>,
+    /// Calls that have another agent work, by who made them: that one tells what is done.
+    delegated: HashSet<(u32, Seq)>,
+    slots: usize,
     since: Instant,
     before_ms: u64,
     turn: u32,
@@ -48,7 +61,9 @@ impl Tracker {
     /// From where the run was before, if it was.
     pub(super) fn new(before: Option<&RunState>) -> Self {
         let mut tracker = Self {
-            doing: Doing::Starting,
+            doing: BTreeMap::from([(ROOT, Doing::Starting)]),
+            delegated: HashSet::new(),
+            slots: 0,
             since: Instant::now(),
             before_ms: 0,
             turn: 0,
@@ -60,10 +75,16 @@ impl Tracker {
         if let Some(state) = before {
             state.policy().into_iter().for_each(|policy| tracker.given(policy));
             tracker.before_ms = state.active_ms();
-            tracker.turn = state.ledger().turns();
+            let root = state.agents().find(|agent| agent.session.agent == ROOT);
+            tracker.turn = root.map_or(0, |root| root.turns);
             tracker.turns_max = state.turns_max();
             tracker.tokens = state.ledger().tokens;
             tracker.cost = tracker.cost.map(|_| state.ledger().cost);
+            let works = |standing: &AgentStanding| {
+                matches!(standing, AgentStanding::Working | AgentStanding::Yielding { .. })
+            };
+            let at_work = state.agents().filter(|agent| works(&agent.standing));
+            tracker.doing.extend(at_work.map(|agent| (agent.session.agent, Doing::Starting)));
         }
         tracker
     }
@@ -72,76 +93,66 @@ impl Tracker {
         self.turns_max = policy.agent.limits.turns_max;
         self.has_hooks = !policy.agent.stop_hooks.is_empty();
         self.cost = policy.agent.model.price.map(|_| MicroDollars(0));
+        self.slots = policy.spawn.slots();
     }
 
     /// Takes in an entry.
     pub(super) fn note(&mut self, record: &Record) {
-        match &record.entry {
-            Entry::RunStarted(entry) => self.given(&entry.policy),
-            Entry::ModelCalled(entry) => {
-                self.turn = entry.turn;
-                match entry.purpose {
-                    Purpose::Turn => self.now(Doing::Thinking),
-                    Purpose::Summary => self.now(Doing::SummingUp),
-                    // This is what the stop waits for.
-                    Purpose::WrapUp => self.doing = Doing::LastWords,
+        match record.actor {
+            ActorKey::Run(_) => self.note_of_run(&record.entry),
+            ActorKey::Session(session) => {
+                let has_hooks = self.has_hooks && session.agent == ROOT;
+                if let (ROOT, Entry::ModelCalled(entry)) = (session.agent, &record.entry) {
+                    self.turn = entry.turn;
+                }
+                if let (ROOT, Entry::Resumed(entry)) = (session.agent, &record.entry) {
+                    self.turns_max = entry.turns_max.unwrap_or(self.turns_max);
+                }
+                if matches!(record.entry, Entry::ToolStarted(_))
+                    && self.delegated.contains(&(session.agent, record.seq))
+                {
+                    return;
+                }
+                self.doing.entry(session.agent).or_default().note(record, has_hooks);
+                if session.agent != ROOT && matches!(record.entry, Entry::Paused(_) | Entry::Ended(_)) {
+                    self.doing.remove(&session.agent);
                 }
             }
-            Entry::AssistantMessage(entry) => {
-                let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
-                self.now(if asks || !self.has_hooks {
-                    Doing::Starting
-                } else {
-                    Doing::AskingHooks("asking the stop hooks")
-                });
-            }
-            Entry::Retry(entry) => {
-                self.now(Doing::Waiting(Instant::now() + Duration::from_millis(entry.delay_ms)));
-            }
-            Entry::ToolStarted(entry) => {
-                let words = arguments::call(&entry.tool, &entry.input);
-                self.tool_started(Running { call: entry.call.clone(), words, since: Instant::now() });
-            }
-            Entry::ToolFinished(entry) => self.tool_finished(&entry.call),
+        }
+    }
+
+    fn note_of_run(&mut self, entry: &Entry) {
+        match entry {
+            Entry::RunStarted(entry) => self.given(&entry.policy),
             Entry::BudgetCharged(entry) => {
                 self.tokens = self.tokens.saturating_add(entry.usage.total());
                 self.cost = self.cost.map(|cost| cost + entry.cost.unwrap_or_default());
             }
             Entry::Resumed(entry) => self.turns_max = entry.turns_max.unwrap_or(self.turns_max),
-            Entry::StopRequested(_) | Entry::WrappedUp(_) => self.doing = Doing::Stopping,
-            Entry::Compacted(_) => self.gated(Doing::Starting),
-            Entry::StopVerdicts(_) => self.now(Doing::Starting),
-            Entry::HooksAsked(entry) => self.gated(Doing::AskingHooks(waits_for(&entry.about))),
-            Entry::ApprovalRequested(_) => self.gated(Doing::AskingSomebody),
-            Entry::HooksDecided(_) | Entry::ApprovalResolved(_) => self.gated(Doing::Starting),
-            Entry::PermissionDecided(_)
-            | Entry::SessionStarted(_)
-            | Entry::UserMessage(_)
-            | Entry::SystemItem(_)
-            | Entry::TurnEnded(_)
-            | Entry::Snapshot(_)
-            | Entry::BudgetReserved(_)
-            | Entry::BudgetExhausted(_)
-            | Entry::ChildSpawned(_)
-            | Entry::ChildStarted(_)
-            | Entry::ChildYields(_)
-            | Entry::ChildPaused(_)
-            | Entry::ChildResumed(_)
-            | Entry::ChildFinished(_)
-            | Entry::ChildRested(_)
-            | Entry::Reprioritized(_)
-            | Entry::YieldRequested(_)
-            | Entry::Paused(_)
-            | Entry::Ended(_) => {}
+            Entry::ChildSpawned(entry) => {
+                if let (Some(parent), Some(call)) = (entry.parent, entry.call) {
+                    self.delegated.insert((parent.agent, call));
+                    self.doing.entry(parent.agent).or_default().ends(|running| running.started == call);
+                }
+            }
+            Entry::ChildStarted(entry) => drop(self.doing.entry(entry.child.agent).or_default()),
+            Entry::ChildPaused(entry) if entry.child.agent != ROOT => {
+                self.doing.remove(&entry.child.agent);
+            }
+            Entry::ChildFinished(entry) if entry.child.agent != ROOT => {
+                self.doing.remove(&entry.child.agent);
+            }
+            _ => {}
         }
     }
 
     /// Takes in that an answer has begun.
-    pub(super) fn hear(&mut self, kind: DeltaKind) {
-        if matches!(self.doing, Doing::SummingUp | Doing::LastWords) {
+    pub(super) fn hear(&mut self, delta: &Delta) {
+        let doing = self.doing.entry(delta.session.agent).or_default();
+        if matches!(doing, Doing::SummingUp | Doing::LastWords) {
             return;
         }
-        self.now(match kind {
+        doing.now(match delta.kind {
             DeltaKind::Text => Doing::Writing,
             DeltaKind::Thinking => Doing::Thinking,
         });
@@ -149,43 +160,18 @@ impl Tracker {
 
     /// Takes in that a stop was asked for.
     pub(super) fn stop(&mut self) {
-        self.doing = Doing::Stopping;
-    }
-
-    /// A stop that was asked for stays in sight until it has come.
-    fn now(&mut self, doing: Doing) {
-        if !matches!(self.doing, Doing::Stopping) {
-            self.doing = doing;
-        }
-    }
-
-    /// Tools that run meanwhile are more worth saying.
-    fn gated(&mut self, doing: Doing) {
-        if !matches!(self.doing, Doing::Tools(_)) {
-            self.now(doing);
-        }
-    }
-
-    fn tool_started(&mut self, running: Running) {
-        match &mut self.doing {
-            Doing::Tools(all) => all.push(running),
-            _ => self.now(Doing::Tools(vec![running])),
-        }
-    }
-
-    fn tool_finished(&mut self, call: &CallId) {
-        if let Doing::Tools(all) = &mut self.doing {
-            all.retain(|running| running.call != *call);
-            if all.is_empty() {
-                self.doing = Doing::Starting;
-            }
-        }
+        self.doing.values_mut().for_each(|doing| *doing = Doing::Stopping);
     }
 
     /// The status in one line.
     pub(super) fn line(&self) -> String {
-        let mut parts = vec![self.doing()];
-        if self.turn > 0 {
+        let mut parts = Vec::new();
+        let has_others = self.doing.len() > 1;
+        if has_others {
+            parts.push(format!("{} of {} at work", self.doing.len(), plural(self.slots as u64, "agent")));
+        }
+        parts.push(self.in_words());
+        if self.turn > 0 && !has_others {
             parts.push(format!("turn {}/{}", self.turn, self.turns_max));
         }
         if self.tokens > 0 {
@@ -196,25 +182,116 @@ impl Tracker {
         parts.join(" · ")
     }
 
-    fn doing(&self) -> String {
-        match &self.doing {
-            Doing::Starting => "working".to_owned(),
-            Doing::Thinking => "thinking".to_owned(),
-            Doing::Writing => "writing".to_owned(),
-            Doing::SummingUp => "summing up".to_owned(),
-            Doing::LastWords => "saying how far it is".to_owned(),
-            Doing::Tools(all) => running(all),
-            Doing::Waiting(until) => {
+    /// What is done by all who work, the most telling first.
+    fn in_words(&self) -> String {
+        let doing = || self.doing.values();
+        let tools = doing().filter_map(|doing| match doing {
+            Doing::Tools(all) => Some(all),
+            _ => None,
+        });
+        let mut tools = tools.flatten().collect::<Vec<_>>();
+        if doing().any(|doing| matches!(doing, Doing::Stopping)) {
+            return Doing::Stopping.in_words();
+        }
+        if !tools.is_empty() {
+            tools.sort_by_key(|running| running.since);
+            return running(&tools);
+        }
+        if let Some(asks) = doing().find(|doing| matches!(doing, Doing::AskingSomebody)) {
+            return asks.in_words();
+        }
+        // Whoever has others work says less than they do.
+        let last = self.doing.values().next_back();
+        last.map_or_else(|| Doing::Starting.in_words(), Doing::in_words)
+    }
+}
+
+impl Doing {
+    fn note(&mut self, record: &Record, has_hooks: bool) {
+        match &record.entry {
+            Entry::ModelCalled(entry) => match entry.purpose {
+                Purpose::Turn => self.now(Self::Thinking),
+                Purpose::Summary => self.now(Self::SummingUp),
+                // This is what the stop waits for.
+                Purpose::WrapUp => *self = Self::LastWords,
+            },
+            Entry::AssistantMessage(entry) => {
+                let asks = entry.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+                self.now(if asks || !has_hooks {
+                    Self::Starting
+                } else {
+                    Self::AskingHooks("asking the stop hooks")
+                });
+            }
+            Entry::Retry(entry) => {
+                self.now(Self::Waiting(Instant::now() + Duration::from_millis(entry.delay_ms)));
+            }
+            Entry::ToolStarted(entry) => {
+                let words = arguments::call(&entry.tool, &entry.input);
+                let (started, call) = (record.seq, entry.call.clone());
+                self.begins(Running { started, call, words, since: Instant::now() });
+            }
+            Entry::ToolFinished(entry) => self.ends(|running| running.call == entry.call),
+            Entry::StopRequested(_) | Entry::WrappedUp(_) => *self = Self::Stopping,
+            Entry::Resumed(_) => *self = Self::Starting,
+            Entry::Compacted(_) => self.gated(Self::Starting),
+            Entry::StopVerdicts(_) => self.now(Self::Starting),
+            Entry::HooksAsked(entry) => self.gated(Self::AskingHooks(waits_for(&entry.about))),
+            Entry::ApprovalRequested(_) => self.gated(Self::AskingSomebody),
+            Entry::HooksDecided(_) | Entry::ApprovalResolved(_) => self.gated(Self::Starting),
+            _ => {}
+        }
+    }
+
+    /// A stop that was asked for stays in sight until it has come.
+    fn now(&mut self, doing: Self) {
+        if !matches!(self, Self::Stopping) {
+            *self = doing;
+        }
+    }
+
+    /// Tools that run meanwhile are more worth saying.
+    fn gated(&mut self, doing: Self) {
+        if !matches!(self, Self::Tools(_)) {
+            self.now(doing);
+        }
+    }
+
+    fn begins(&mut self, running: Running) {
+        match self {
+            Self::Tools(all) => all.push(running),
+            _ => self.now(Self::Tools(vec![running])),
+        }
+    }
+
+    fn ends(&mut self, is_it: impl Fn(&Running) -> bool) {
+        if let Self::Tools(all) = self {
+            all.retain(|running| !is_it(running));
+            if all.is_empty() {
+                *self = Self::Starting;
+            }
+        }
+    }
+
+    fn in_words(&self) -> String {
+        match self {
+            Self::Starting => "working".to_owned(),
+            Self::Thinking => "thinking".to_owned(),
+            Self::Writing => "writing".to_owned(),
+            Self::SummingUp => "summing up".to_owned(),
+            Self::LastWords => "saying how far it is".to_owned(),
+            Self::Tools(all) => running(&all.iter().collect::<Vec<_>>()),
+            Self::Waiting(until) => {
                 format!("waiting {}", whole_seconds(ms(until.saturating_duration_since(Instant::now()))))
             }
-            Doing::AskingHooks(words) => (*words).to_owned(),
-            Doing::AskingSomebody => "waiting for approval".to_owned(),
-            Doing::Stopping => "stopping".to_owned(),
+            Self::AskingHooks(words) => (*words).to_owned(),
+            Self::AskingSomebody => "waiting for approval".to_owned(),
+            Self::Stopping => "stopping".to_owned(),
         }
     }
 }
 
-fn running(all: &[Running]) -> String {
+fn running(all: &[&Running]) -> String {
     let Some(first) = all.first() else { return "working".to_owned() };
     let others = if all.len() > 1 { format!(" and {} more", all.len() - 1) } else { String::new() };
     let took = whole_seconds(ms(first.since.elapsed()));

@@ -7,7 +7,7 @@ use super::hook::Hook;
 use super::item::Item;
 use super::named::{self, MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
-use super::{Loading, Settings, imported};
+use super::{Agent, Loading, Settings, agent, imported};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
@@ -18,6 +18,7 @@ pub(super) fn check(loading: &mut Loading) {
         nowhere(loading),
         impossible_models(loading),
         keys_for_hooks(loading),
+        agent::check(loading),
     ];
     loading.problems.extend(found.into_iter().flatten());
 }
@@ -65,11 +66,13 @@ fn slow_hooks(loading: &Loading) -> Vec<Problem> {
 }
 
 fn same_names(loading: &Loading) -> Vec<Problem> {
-    let Settings { stop_hooks, hooks, .. } = &loading.settings;
+    let Settings { stop_hooks, hooks, agents, .. } = &loading.settings;
     let stop_hooks = stop_hooks.iter().map(|hook| (hook.name.clone(), &hook.source));
     let hooks = hooks.iter().filter(|hook| hook.is_named()).map(|hook| (hook.name(), &hook.source));
     let mut problems = taken_names(StopHook::LIST, "stop hook", stop_hooks);
     problems.extend(taken_names(Hook::LIST, "hook", hooks));
+    let agents = agents.iter().map(|agent| (agent.name.clone(), &agent.source));
+    problems.extend(taken_names(Agent::LIST, "agent", agents));
     problems
 }
 

@@ -6,8 +6,8 @@ use provost_event::MicroDollars;
 
 /// One setting of a `T`. Reader, `provost init`, reference page and JSON Schema all follow from this.
 pub(crate) struct Setting<T: 'static> {
-    /// The table it stands in, such as `agent`; empty for the fields of a list's item or of a table
-    /// with a name of the user's choosing.
+    /// The table it stands in, such as `agent`; for the fields of a list's item or of a table with a name of the
+    /// user's choosing, the one within that, mostly empty.
     pub(crate) section: &'static str,
     /// Its name in that table.
     pub(crate) name: &'static str,

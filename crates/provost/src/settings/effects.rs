@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use provost_event::ModelPolicy;
+use provost_harness::Models;
 
+use super::agent::AGENT;
 use super::declare::{From, Kind, Otherwise, Setting};
 use super::file::File;
 use super::hook::HOOK;
@@ -13,7 +15,7 @@ use super::stop_hook::STOP_HOOK;
 use super::table::SETTINGS;
 use super::{Folders, Loading, imported};
 use crate::observers::{observers, telemetry};
-use crate::wiring::{Place, Variables, choose_model, policy, power, providers};
+use crate::wiring::{Place, Team, Variables, policy, power, providers};
 
 /// All that a run gets of its settings, as text.
 #[track_caller]
@@ -26,17 +28,18 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let settled = loading.settled().unwrap();
     let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OTLP_HEADERS"];
     let variables = names.map(|name| (name.to_owned(), "a=b".to_owned())).into_iter().collect::<Variables>();
-    // Making a client for a model takes its time; only these two have to do with it.
-    let is_of_model = ["[agent]", "[budget]"].iter().any(|section| toml.contains(section));
-    let model = match is_of_model {
-        true => choose_model(&settled, folder, &variables).unwrap().policy,
-        false => ModelPolicy::new("x/y", 1),
+    // Making a client for a model takes its time; only these have to do with it.
+    let is_of_model = ["[agent]", "[budget]", "[[agents]]"].iter().any(|section| toml.contains(section));
+    let agents = settled.settings.offered_agents();
+    let team = match is_of_model {
+        true => Team::choose(&settled, agents, folder, &variables).unwrap(),
+        false => Team { model: ModelPolicy::new("x/y", 1), agents: Vec::new(), models: Models::new() },
     };
     let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
     let providers = providers(&settled.settings, &variables);
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-        policy(&settled.settings, model, folder),
+        policy(&settled.settings, &team, folder, &folder.join("worktrees")),
         Place::new(&settled.settings, &folders).observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
@@ -63,9 +66,14 @@ fn value<T>(setting: &Setting<T>, folder: &Path) -> String {
 
 #[track_caller]
 fn differs<T>(setting: &Setting<T>, before: &str, folder: &Path) {
-    let line = format!("{} = {}\n", setting.name, value(setting, folder));
+    differs_as(setting.name, setting, before, folder);
+}
+
+#[track_caller]
+fn differs_as<T>(key: &str, setting: &Setting<T>, before: &str, folder: &Path) {
+    let line = format!("{key} = {}\n", value(setting, folder));
     // What it replaces, where the setting can't be missing.
-    let others = before.lines().filter(|other| !other.starts_with(&format!("{} =", setting.name)));
+    let others = before.lines().filter(|other| !other.starts_with(&format!("{key} =")));
     let after = others.map(|line| format!("{line}\n")).collect::<String>() + &line;
     let is_same = comes_of(before, folder) == comes_of(&after, folder);
     assert!(!is_same, "`{}` does nothing:\n{after}", setting.name);
@@ -77,6 +85,7 @@ fn folder() -> tempfile::TempDir {
     let hooks = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
     fs::write(folder.path().join(".claude/settings.json"), hooks).unwrap();
     fs::write(folder.path().join("key"), "sk-mine").unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
     folder
 }
 
@@ -111,6 +120,17 @@ fn every_field_of_a_hook_changes_what_a_run_gets() {
             continue;
         }
         differs(field, &format!("[[hooks]]\nevent = \"{event}\"\n{runs}"), folder.path());
+    }
+}
+
+#[test]
+fn every_field_of_an_agent_changes_what_a_run_gets() {
+    let folder = folder();
+    // In one line, that no field of the agent takes for its own.
+    let hook = "\"stop_hooks\" = [{ name = \"lint-check\", command = \"true\" }]\n";
+    let least = format!("{hook}[[agents]]\nname = \"x\"\ndescription = \"y\"\n");
+    for field in AGENT {
+        differs_as(&field.key(), field, &least, folder.path());
     }
 }
 

@@ -1,5 +1,6 @@
 //! One settings file: each key is looked up, each value goes to its setting, and all that is wrong is told.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -7,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::Loading;
+use super::agent::Agent;
 use super::declare::{From, Otherwise, Setting};
 use super::errors::{Problem, Source, Spot};
 use super::hook::Hook;
@@ -63,9 +65,10 @@ impl File<'_> {
             DeValue::Table(table) if is_section => self.table(key, table, loading),
             DeValue::Array(hooks) if key == StopHook::LIST => self.list::<StopHook>(hooks, loading),
             DeValue::Array(hooks) if key == Hook::LIST => self.list::<Hook>(hooks, loading),
+            DeValue::Array(agents) if key == Agent::LIST => self.list::<Agent>(agents, loading),
             DeValue::Table(tables) if key == PROVIDERS => self.named::<ProviderTable>(tables, loading),
             DeValue::Table(tables) if key == MODELS => self.named::<ModelTable>(tables, loading),
-            _ if [StopHook::LIST, Hook::LIST].contains(&key) => {
+            _ if [StopHook::LIST, Hook::LIST, Agent::LIST].contains(&key) => {
                 let what = format!("must be a list: write [[{key}]] on a line of its own, once for each");
                 loading.problems.push(self.problem(span, key, what));
             }
@@ -147,13 +150,21 @@ impl File<'_> {
         let mut spans = BTreeMap::new();
         let wrong_before = loading.problems.len();
         for (name, value) in table {
-            spans.insert(name.get_ref().to_string(), name.span());
-            self.field(&mut item, name, value, loading);
+            let section = T::FIELDS.iter().map(|field| field.section).find(|of| *of == name.get_ref());
+            match (section, value.get_ref()) {
+                (Some(section), DeValue::Table(fields)) => {
+                    fields.iter().for_each(|pair| self.field(&mut item, section, pair, loading));
+                }
+                _ => {
+                    spans.insert(name.get_ref().to_string(), name.span());
+                    self.field(&mut item, "", (name, value), loading);
+                }
+            }
         }
         for field in T::FIELDS {
             if matches!(field.otherwise, Otherwise::Required) && table.get(field.name).is_none() {
                 let what = format!("`{}` is missing", field.name);
-                let remedy = example(field);
+                let remedy = example_within(field);
                 loading.problems.push(Problem { remedy, ..self.problem(span, T::LIST, what) });
             }
         }
@@ -176,19 +187,20 @@ impl File<'_> {
     fn field<T: Item>(
         &self,
         item: &mut T,
-        name: &Spanned<std::borrow::Cow<'_, str>>,
-        value: &Spanned<DeValue<'_>>,
+        section: &str,
+        (name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>),
         loading: &mut Loading,
     ) {
-        let key = format!("{}.{}", T::LIST, name.get_ref());
+        let own = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };
+        let key = format!("{}.{own}", T::LIST);
         let span = name.span();
-        let Some(field) = T::FIELDS.iter().find(|field| field.name == name.get_ref()) else {
-            let remedy = fields::<T>(name.get_ref());
-            return loading.problems.push(Problem { remedy, ..self.problem(&span, &key, unknown()) });
+        let Some(field) = T::FIELDS.iter().find(|field| field.key() == own) else {
+            let (what, remedy) = no_field::<T>(&own);
+            return loading.problems.push(Problem { remedy, ..self.problem(&span, &key, what) });
         };
         for (span, raw) in parts(field, &span, value.get_ref()) {
             if let Err(what) = field.take(item, raw) {
-                let remedy = example(field);
+                let remedy = example_within(field);
                 loading.problems.push(Problem { remedy, ..self.problem(&span, &key, what) });
             }
         }
@@ -226,6 +238,14 @@ fn field_advice<T: Table>(name: &str) -> String {
     }
 }
 
+/// What is wrong with a key that an item doesn't have, and what would be right.
+fn no_field<T: Item>(key: &str) -> (String, String) {
+    match T::FIELDS.iter().find(|field| field.section == key) {
+        Some(within) => ("must be a table".to_owned(), example_within(within)),
+        None => (unknown(), fields::<T>(key)),
+    }
+}
+
 fn unknown() -> String {
     "there is no such setting".to_owned()
 }
@@ -233,4 +253,9 @@ fn unknown() -> String {
 /// The setting as it could stand in a file.
 pub(super) fn example<T>(setting: &Setting<T>) -> String {
     format!("e.g. {} = {}", setting.name, setting.example)
+}
+
+/// The field as it could stand in an item.
+fn example_within<T>(field: &Setting<T>) -> String {
+    format!("e.g. {} = {}", field.key(), field.example)
 }

@@ -151,7 +151,11 @@ impl Hook {
 /// Whether hooks of `moment` are asked about one tool call.
 const fn is_about_a_call(moment: HookMoment) -> bool {
     use HookMoment as M;
-    matches!(moment, M::PreToolCall | M::Approval | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure)
+    match moment {
+        M::PreToolCall | M::Spawn | M::Approval => true,
+        M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => true,
+        _ => false,
+    }
 }
 
 impl Item for Hook {

@@ -1,4 +1,4 @@
-//! The lists of tables: `[[stop_hooks]]` and `[[hooks]]`.
+//! The lists of tables: `[[stop_hooks]]`, `[[hooks]]` and `[[agents]]`.
 
 use super::Settings;
 use super::declare::Setting;

@@ -1,5 +1,6 @@
 //! The settings: declared once in `table.rs`, read from defaults, files, variables and flags, in that order.
 
+mod agent;
 mod contradictions;
 mod declare;
 mod document;
@@ -7,6 +8,7 @@ mod document;
 mod effects;
 mod errors;
 mod file;
+mod flow;
 mod hook;
 mod imported;
 mod item;
@@ -22,9 +24,11 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use provost_event::{Budget, Effort, Limits};
+use provost_event::{Budget, Effort, Limits, SpawnBudget};
 
+pub(crate) use agent::Agent;
 pub(crate) use document::{init_file, schema};
+pub(crate) use flow::FlowFile;
 pub(crate) use errors::{Problem, Problems, Source};
 pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load, setting_variables};
 
@@ -54,6 +58,10 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// The run's limits.
     pub(crate) budget: Budget,
+    /// How many agents may work at the same time, and how deep they may nest.
+    pub(crate) spawn: SpawnBudget,
+    /// Sub-agents with names.
+    pub(crate) agents: Vec<Agent>,
     /// How much the model thinks before it answers.
     pub(crate) effort: Option<Effort>,
     /// Whether money may be limited though the model's price isn't known.
@@ -93,6 +101,16 @@ impl Settings {
     /// Has the hooks of the project's `.claude` folder taken.
     pub(super) const fn import_claude(&mut self) {
         self.imports_claude = true;
+    }
+
+    /// Whether an agent may ask for others at all.
+    pub(crate) const fn delegates(&self) -> bool {
+        self.spawn.max_agents > 1 && self.spawn.max_depth > 0
+    }
+
+    /// The sub-agents that an agent may ask for.
+    pub(crate) fn offered_agents(&self) -> &[Agent] {
+        if self.delegates() { &self.agents } else { &[] }
     }
 
     /// All hooks with where they stand, in the order in which they are asked.

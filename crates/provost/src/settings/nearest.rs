@@ -1,5 +1,6 @@
 //! What was probably meant.
 
+use super::agent::Agent;
 use super::hook::Hook;
 use super::item::Item;
 use super::named::{MODELS, PROVIDERS};
@@ -16,7 +17,7 @@ pub(super) fn advice(key: &str) -> String {
     let keys = SETTINGS.iter().map(super::declare::Setting::key);
     match nearest(
         key,
-        keys.chain(sections).chain([StopHook::LIST, Hook::LIST, PROVIDERS, MODELS].map(str::to_owned)),
+        keys.chain(sections).chain([StopHook::LIST, Hook::LIST, Agent::LIST, PROVIDERS, MODELS].map(str::to_owned)),
     ) {
         Some(known) => format!("did you mean `{known}`?"),
         None => "`provost check` lists what there is".to_owned(),
@@ -25,7 +26,7 @@ pub(super) fn advice(key: &str) -> String {
 
 /// Says which fields an item has.
 pub(super) fn fields<T: Item>(name: &str) -> String {
-    let all = T::FIELDS.iter().map(|field| field.name.to_owned());
+    let all = T::FIELDS.iter().map(super::declare::Setting::key);
     match nearest(name, all.clone()) {
         Some(known) => format!("did you mean `{known}`?"),
         None => format!("{} has {}", T::ONE, all.collect::<Vec<_>>().join(", ")),

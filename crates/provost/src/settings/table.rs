@@ -1,6 +1,6 @@
 //! All settings of this version. Each is declared here, once.
 
-use provost_event::{Budget, Effort, Limits, Permission, Unanswered};
+use provost_event::{Budget, Effort, Limits, Permission, SpawnBudget, Unanswered};
 
 use super::declare::{From, Kind, Otherwise, Setting};
 use super::hook::pattern;
@@ -15,6 +15,11 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
         "What a run may spend at most, over all its interruptions and resumes. At a limit it rests, once the agent has \
          said how far it has come. That is within the limit too: the last part of each is kept for it.",
     ),
+    (
+        "spawn",
+        "How many agents may work at the same time, and how deep they may nest. With max_agents = 1 or max_depth = 0 \
+         there are no sub-agents, and no agent is offered a tool that asks for one.",
+    ),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
     (
         "permissions",
@@ -27,7 +32,12 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
 ];
 
-const TURNS_MAX: u64 = 1_000_000;
+/// Turns that can be allowed.
+pub(super) const TURNS_MAX: u64 = 1_000_000;
+/// Agents that can be allowed at a time: more than one machine can have.
+const AGENTS_MAX: u64 = 100_000;
+/// Agents above an agent that can be allowed.
+const DEPTH_MAX: u64 = 64;
 const COUNT_MAX: u64 = 1_000;
 
 /// The settings, section by section.
@@ -68,14 +78,7 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Choice {
             of: &["minimal", "low", "medium", "high"],
-            put: |s, word| {
-                s.effort = Some(match word {
-                    "minimal" => Effort::Minimal,
-                    "low" => Effort::Low,
-                    "high" => Effort::High,
-                    _ => Effort::Medium,
-                });
-            },
+            put: |s, word| s.effort = Some(effort(word)),
         },
         otherwise: Otherwise::Unset("as its provider has it"),
         example: r#""medium""#,
@@ -122,6 +125,29 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
                 is kept for the agent's last words: work ends before.",
         flag: Some("--wall-time"),
         ..budget("wall_time")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: AGENTS_MAX, put: |s, n| s.spawn.max_agents = small(n) },
+        otherwise: Otherwise::Is("8"),
+        example: "8",
+        words: "Agents of a run that may work at the same time, the first one included.",
+        flag: Some("--max-agents"),
+        ..spawn("max_agents")
+    },
+    Setting {
+        kind: Kind::Truth(|s, truth| s.spawn.allow_preempt = truth),
+        otherwise: Otherwise::Is("true"),
+        example: "false",
+        words: "Whether an agent of high or critical priority gets the slot of one below it when all are taken. That one \
+                makes way at its next check and goes on when a slot comes free; it loses nothing.",
+        ..spawn("allow_preempt")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: DEPTH_MAX, put: |s, n| s.spawn.max_depth = small(n) },
+        otherwise: Otherwise::Is("4"),
+        example: "1",
+        words: "Agents that may stand above an agent. 1: only the first one may ask for others.",
+        ..spawn("max_depth")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.attempts_max = small(n) },
@@ -211,13 +237,7 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Choice {
             of: &["allow", "ask", "deny"],
-            put: |s, word| {
-                s.permissions.default = Some(match word {
-                    "allow" => Permission::Allow,
-                    "ask" => Permission::Ask,
-                    _ => Permission::Deny,
-                });
-            },
+            put: |s, word| s.permissions.default = Some(permission(word)),
         },
         otherwise: Otherwise::Unset("ask where anything is listed in allow, else allow"),
         example: r#""ask""#,
@@ -306,6 +326,10 @@ const fn budget(name: &'static str) -> Setting<Settings> {
     Setting::declared("budget", name)
 }
 
+const fn spawn(name: &'static str) -> Setting<Settings> {
+    Setting::declared("spawn", name)
+}
+
 const fn limit(name: &'static str) -> Setting<Settings> {
     Setting::declared("limits", name)
 }
@@ -325,8 +349,27 @@ fn add(list: &mut Vec<String>, text: String) -> Result<(), String> {
 }
 
 /// For numbers that their bounds keep small.
-fn small(count: u64) -> u32 {
+pub(super) fn small(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The effort that a word of the choice means.
+pub(super) fn effort(word: &str) -> Effort {
+    match word {
+        "minimal" => Effort::Minimal,
+        "low" => Effort::Low,
+        "high" => Effort::High,
+        _ => Effort::Medium,
+    }
+}
+
+/// The permission that a word of the choice means.
+pub(super) fn permission(word: &str) -> Permission {
+    match word {
+        "allow" => Permission::Allow,
+        "ask" => Permission::Ask,
+        _ => Permission::Deny,
+    }
 }
 
 impl Settings {
@@ -339,6 +382,8 @@ impl Settings {
             keep_awake: false,
             limits: Limits::default(),
             budget: Budget::default(),
+            spawn: SpawnBudget::default(),
+            agents: Vec::new(),
             effort: None,
             allow_unpriced: false,
             named: Named::default(),

@@ -79,6 +79,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
         flow: None,
+        worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
             model: ModelPolicy::new("demo/scripted", 1_000),

@@ -39,6 +39,7 @@ impl Log {
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
             flow: None,
+            worktrees: None,
             allow_unpriced: false,
             agent,
             observers: Vec::new(),

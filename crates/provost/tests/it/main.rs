@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod acting;
 #[cfg(test)]
+mod agents;
+#[cfg(test)]
 mod approvals;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -31,6 +33,8 @@ mod exit_statuses;
 #[cfg(test)]
 mod explain;
 #[cfg(test)]
+mod flows;
+#[cfg(test)]
 mod interrupting;
 #[cfg(test)]
 mod long_runs;
@@ -49,6 +53,8 @@ mod resuming;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod settings_agents;
+#[cfg(test)]
 mod settings_errors;
 #[cfg(test)]
 mod settings_hooks;
@@ -66,3 +72,8 @@ mod support;
 mod transfer;
 #[cfg(test)]
 mod trust;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(test)]
+mod tree_kill;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{Entry, HookDecision, Seq, StopHookVerdict};
+use provost_event::{Entry, HookDecision, Seq, SessionId, StopHookVerdict};
 
 use super::super::evidence::Evidence;
 use super::super::scenario::STOP_HOOK;
@@ -12,10 +12,18 @@ use super::Breaches;
 const SIDE_BY_SIDE: usize = 4;
 
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
+    let mut heard = BTreeMap::<String, usize>::new();
+    for session in seen.sessions() {
+        check_one(seen, session, &mut heard, found);
+    }
+    were_asked(seen, &heard, found);
+}
+
+/// What one session asked, and what it was told; adds what hooks said to `heard`, by moment.
+fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, usize>, found: &mut Breaches) {
     let mut hooks = BTreeMap::<Seq, usize>::new();
     let mut people = BTreeMap::<Seq, usize>::new();
-    let mut heard = BTreeMap::<String, usize>::new();
-    for (seq, entry) in seen.session() {
+    for (seq, entry) in seen.session(session) {
         match entry {
             Entry::HooksAsked(_) => drop(hooks.insert(seq, 0)),
             Entry::HooksDecided(decided) => {
@@ -47,7 +55,6 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     for (seq, times) in people {
         found.one(times, || format!("consent or refusal to entry {seq}"));
     }
-    were_asked(seen, &heard, found);
 }
 
 /// Each answer in the log was given, and no hook was asked more often than it was interrupted.

@@ -3,45 +3,51 @@
 use std::collections::BTreeMap;
 
 use provost_engine::Actor;
-use provost_event::{Entry, MicroDollars, Usage};
+use provost_event::{Entry, MicroDollars, SessionId, Usage};
 
 use super::super::evidence::Evidence;
 use super::super::scenario::RUN;
 use super::Breaches;
 
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
-    let called = seen.session().filter_map(|(_, entry)| match entry {
-        Entry::ModelCalled(called) => Some(called.call),
-        _ => None,
-    });
-    let mut calls = called.map(|call| (call, (0, 0))).collect::<BTreeMap<u32, (usize, usize)>>();
+    let mut calls = BTreeMap::<(SessionId, u32), (usize, usize)>::new();
+    for session in seen.sessions() {
+        for (_, entry) in seen.session(session) {
+            if let Entry::ModelCalled(called) = entry {
+                calls.insert((session, called.call), (0, 0));
+            }
+        }
+    }
     let (mut charged, mut cost) = (Usage::default(), MicroDollars::default());
     for (_, entry) in seen.run() {
         match entry {
-            Entry::BudgetReserved(reserved) => calls.entry(reserved.call).or_default().0 += 1,
+            Entry::BudgetReserved(reserved) => {
+                calls.entry((reserved.session, reserved.call)).or_default().0 += 1
+            }
             Entry::BudgetCharged(paid) => {
-                calls.entry(paid.call).or_default().1 += 1;
+                calls.entry((paid.session, paid.call)).or_default().1 += 1;
                 charged += paid.usage;
                 cost += paid.cost.unwrap_or_default();
             }
             _ => {}
         }
     }
-    for (call, (reserved, paid)) in calls {
-        found.one(reserved, || format!("budget set aside for call {call}"));
-        found.one(paid, || format!("charge for call {call}"));
+    for ((session, call), (reserved, paid)) in calls {
+        found.one(reserved, || format!("budget set aside for call {call} of {session}"));
+        found.one(paid, || format!("charge for call {call} of {session}"));
     }
-    let used = usage_in_session(seen);
+    let mut used = Usage::default();
+    seen.sessions().for_each(|session| used += usage_in(seen, session));
     if used != charged {
-        found.wrong(format!("the session used {used:?}, the run was charged {charged:?}"));
+        found.wrong(format!("the sessions used {used:?}, the run was charged {charged:?}"));
     }
     sums(seen, charged, cost, found);
 }
 
-/// What the session's own entries say that its model calls took.
-fn usage_in_session(seen: &Evidence) -> Usage {
+/// What a session's own entries say that its model calls took.
+fn usage_in(seen: &Evidence, session: SessionId) -> Usage {
     let mut used = Usage::default();
-    for (_, entry) in seen.session() {
+    for (_, entry) in seen.session(session) {
         match entry {
             Entry::AssistantMessage(message) => used += message.usage,
             Entry::Retry(retry) => used += retry.usage,

@@ -1,16 +1,30 @@
 //! Tool calls and model calls: each has one end, and happened as often as that says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use provost_event::{Block, CallId, Entry, Json, Outcome, ToolCall, ToolFinished, ToolStarted, ToolStatus};
+use provost_event::{
+    Block, CallId, Entry, Json, Outcome, SessionId, ToolCall, ToolFinished, ToolStarted, ToolStatus,
+};
 use serde_json::Value;
 
 use super::super::evidence::Evidence;
 use super::Breaches;
 
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
+    let mut known = BTreeSet::new();
+    for session in seen.sessions() {
+        check_one(seen, session, &mut known, found);
+        every_model_call_has_its_end(seen, session, found);
+    }
+    for line in seen.counted(&seen.files.effects()).keys().filter(|line| !known.contains(*line)) {
+        found.wrong(format!("nobody asked for the effect `{line}`"));
+    }
+}
+
+/// The calls of one session; adds the lines of the effects that it asked for to `known`.
+fn check_one(seen: &Evidence, session: SessionId, known: &mut BTreeSet<String>, found: &mut Breaches) {
     let mut calls = BTreeMap::<&CallId, Made<'_>>::new();
-    for (_, entry) in seen.session() {
+    for (_, entry) in seen.session(session) {
         match entry {
             Entry::AssistantMessage(message) => {
                 for block in &message.content {
@@ -44,11 +58,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
             found.lost(format!("the file {path}, said to be written"));
         }
     }
-    let known = calls.values().filter_map(|made| line_of(made.call)).collect::<Vec<_>>();
-    for line in effects.keys().filter(|line| !known.contains(line)) {
-        found.wrong(format!("nobody asked for the effect `{line}`"));
-    }
-    every_model_call_has_its_end(seen, found);
+    known.extend(calls.values().filter_map(|made| line_of(made.call)));
 }
 
 /// A call as far as it came.
@@ -129,10 +139,10 @@ fn text_at(input: &Json, field: &str) -> Option<String> {
 }
 
 /// An answer, another attempt, a summary or last words: exactly one of them, before the next call.
-fn every_model_call_has_its_end(seen: &Evidence, found: &mut Breaches) {
+fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut Breaches) {
     let mut last = 0;
     let mut open = None;
-    for (seq, entry) in seen.session() {
+    for (seq, entry) in seen.session(session) {
         let ended = match entry {
             Entry::ModelCalled(called) => {
                 if let Some(call) = open.replace(called.call) {

@@ -8,6 +8,7 @@ use provost_event::{ActorKey, Entry, Record};
 
 use super::super::evidence::Evidence;
 use super::super::files::lines;
+use super::super::scenario::ROOT;
 use super::Breaches;
 
 pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
@@ -16,8 +17,13 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
         ends_once(*actor, log, seen, found);
         reads_the_same_from_snapshots(*actor, log, found);
     }
-    if seen.logs.len() != 2 {
-        found.lost(format!("{} logs", seen.logs.len()));
+    let begun = seen.run().filter_map(|(_, entry)| match entry {
+        Entry::ChildStarted(started) => Some(started.child),
+        _ => None,
+    });
+    let expected = begun.collect::<HashSet<_>>().len() + 2;
+    if seen.logs.len() != expected {
+        found.lost(format!("{} logs of {expected}", seen.logs.len()));
     }
     was_truly_shown(seen, found);
     for effect in &seen.open {
@@ -52,7 +58,13 @@ fn ends_once(actor: ActorKey, log: &[Arc<Record>], seen: &Evidence, found: &mut 
         Some(Entry::Paused(paused)) if !paused.outcome.is_final() => Some(&paused.outcome),
         _ => None,
     };
-    if outcome != Some(&seen.rest.outcome) {
+    let is_sub_agents = matches!(actor, ActorKey::Session(session) if session != ROOT);
+    let is_right = match outcome {
+        Some(outcome) if is_sub_agents => outcome.is_final() == seen.rest.outcome.is_final(),
+        Some(outcome) => *outcome == seen.rest.outcome,
+        None => false,
+    };
+    if !is_right {
         found.wrong(format!("the last entry of {actor} is {last:?}"));
     }
 }

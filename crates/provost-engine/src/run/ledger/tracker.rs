@@ -12,6 +12,7 @@ const USEFUL_OUTPUT_TOKENS: u64 = 256;
 /// What an agent and all below it have spent and set aside. What was set aside and is given back leaves no trace;
 /// what was spent only grows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Packed", into = "Packed")]
 pub struct ExecutionTracker {
     /// Tokens charged.
     pub tokens: u64,
@@ -23,6 +24,21 @@ pub struct ExecutionTracker {
     pub tokens_set_aside: u64,
     /// Money set aside for them.
     pub cost_set_aside: MicroDollars,
+}
+
+/// One without its fields' names: a snapshot may have many.
+type Packed = (u64, MicroDollars, u32, u64, MicroDollars);
+
+impl From<Packed> for ExecutionTracker {
+    fn from((tokens, cost, turns, tokens_set_aside, cost_set_aside): Packed) -> Self {
+        Self { tokens, cost, turns, tokens_set_aside, cost_set_aside }
+    }
+}
+
+impl From<ExecutionTracker> for Packed {
+    fn from(spent: ExecutionTracker) -> Self {
+        (spent.tokens, spent.cost, spent.turns, spent.tokens_set_aside, spent.cost_set_aside)
+    }
 }
 
 impl ExecutionTracker {

@@ -22,6 +22,18 @@ pub(super) enum Seat {
     Sleeping,
 }
 
+/// Who of those in the line comes before others, whatever their priority.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Claim {
+    #[default]
+    None,
+    /// It has risen while it was paused.
+    Risen,
+    /// Somebody makes way for it: that slot is its own.
+    Heir,
+}
+
 /// An agent that has a slot, or wants one now or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
@@ -32,29 +44,28 @@ pub(super) struct Agent {
     pub(super) seat: Seat,
     /// It has held a slot.
     pub(super) has_worked: bool,
-    /// It has risen while it was paused: in the line it comes before all others.
-    pub(super) is_first: bool,
+    pub(super) claim: Claim,
 }
 
 /// An agent without its fields' names: a snapshot may have many.
-type Packed = (Priority, u64, Seat, bool, bool);
+type Packed = (Priority, u64, Seat, bool, Claim);
 
 impl From<Packed> for Agent {
-    fn from((priority, came, seat, has_worked, is_first): Packed) -> Self {
-        Self { priority, came, seat, has_worked, is_first }
+    fn from((priority, came, seat, has_worked, claim): Packed) -> Self {
+        Self { priority, came, seat, has_worked, claim }
     }
 }
 
 impl From<Agent> for Packed {
     fn from(agent: Agent) -> Self {
-        (agent.priority, agent.came, agent.seat, agent.has_worked, agent.is_first)
+        (agent.priority, agent.came, agent.seat, agent.has_worked, agent.claim)
     }
 }
 
 /// Makes way earlier, the less it is.
 type Youth = (Priority, Reverse<u64>, AgentNumber);
 /// Comes earlier in the line, the less it is.
-type Rank = (Reverse<bool>, Reverse<Priority>, u64, AgentNumber);
+type Rank = (Reverse<Claim>, Reverse<Priority>, u64, AgentNumber);
 
 /// The agents by number, and the orders that follow from how they stand. Only the agents are written down.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -96,10 +107,10 @@ impl Seats {
         !self.line.is_empty()
     }
 
-    /// Agents that work below `priority`: the lowest first, of several the youngest.
-    pub(super) fn working_below(&self, priority: Priority) -> impl Iterator<Item = AgentNumber> {
-        let below = self.working.iter().take_while(move |(lowest, ..)| *lowest < priority);
-        below.map(|(.., number)| *number)
+    /// The agent that works with the lowest priority, if that is below this one; of several the youngest.
+    pub(super) fn lowest_below(&self, priority: Priority) -> Option<AgentNumber> {
+        let (lowest, _, number) = self.working.first()?;
+        (*lowest < priority).then_some(*number)
     }
 
     /// Who gets the next free slot.
@@ -151,7 +162,7 @@ const fn youth(number: AgentNumber, agent: Agent) -> Youth {
 }
 
 const fn rank(number: AgentNumber, agent: Agent, since: u64) -> Rank {
-    (Reverse(agent.is_first), Reverse(agent.priority), since, number)
+    (Reverse(agent.claim), Reverse(agent.priority), since, number)
 }
 
 impl Agent {

@@ -7,14 +7,14 @@ use provost_event::{
 
 use super::super::compact::Leave;
 use super::super::hear::Heard;
-use super::super::{Consent, PendingApproval, Phase, SessionState, Stage, Word};
+use super::super::{Call, Consent, PendingApproval, Phase, SessionState, Stage, Word};
 
 impl SessionState {
     pub(super) fn asked(&mut self, about: &HookSubject) {
         let head = self.head;
         let is_goal = self.is_goal(about);
         match about {
-            HookSubject::Session { .. } => self.told.session = true,
+            HookSubject::Session { .. } | HookSubject::Subagent => self.told.session = true,
             HookSubject::Request { call } => self.told.request = *call,
             HookSubject::Compacted => self.told.compaction_untold = false,
             HookSubject::Prompt { .. } => self.told.goal = self.told.goal || is_goal,
@@ -23,14 +23,19 @@ impl SessionState {
                 self.phase = Phase::Compacting(head);
             }
             HookSubject::TurnEnd { .. } => self.phase = Phase::Wishing(head),
-            HookSubject::Call { call } | HookSubject::Approval { call } => {
+            HookSubject::Call { call } | HookSubject::Spawn { call } | HookSubject::Approval { call } => {
                 self.stage(call, Stage::Asking(head));
             }
-            HookSubject::Result { call, .. } => self.stage(call, Stage::Reviewing(head)),
+            HookSubject::Result { call, .. } | HookSubject::ChildEnd { call, .. } => {
+                self.stage(call, Stage::Reviewing(head));
+            }
             HookSubject::Batch { .. } | HookSubject::Closing { .. } => {}
         }
         let prepares = match about {
-            HookSubject::Session { .. } | HookSubject::Request { .. } | HookSubject::Compacted => true,
+            HookSubject::Session { .. }
+            | HookSubject::Subagent
+            | HookSubject::Request { .. }
+            | HookSubject::Compacted => true,
             HookSubject::Prompt { .. } => is_goal,
             _ => false,
         };
@@ -60,9 +65,12 @@ impl SessionState {
                 self.phase = Phase::Wishing(self.head);
             }
             HookSubject::Batch { .. } => self.told.batch = counts,
-            HookSubject::Call { call } => self.word(&call, decided),
+            HookSubject::Call { call } => self.word(&call, decided, |call| &mut call.word),
+            HookSubject::Spawn { call } => self.word(&call, decided, |call| &mut call.spawn),
             HookSubject::Approval { call } => self.hooks_consented(&call, decided),
-            HookSubject::Result { call, .. } => self.stage(&call, Stage::Done),
+            HookSubject::Result { call, .. } | HookSubject::ChildEnd { call, .. } => {
+                self.stage(&call, Stage::Done);
+            }
             HookSubject::Compaction if counts => {
                 self.compactions.leave = match self.heard(&decided.reports) {
                     Heard::Deny { hook, reason } => {
@@ -73,6 +81,7 @@ impl SessionState {
                 };
             }
             HookSubject::Session { .. }
+            | HookSubject::Subagent
             | HookSubject::Prompt { .. }
             | HookSubject::Request { .. }
             | HookSubject::Compaction
@@ -84,8 +93,8 @@ impl SessionState {
         }
     }
 
-    /// What the hooks said of a call that is to be made.
-    fn word(&mut self, id: &CallId, decided: &HooksDecided) {
+    /// What the hooks said of a call that is to be made, or of the agent that it asks for.
+    fn word(&mut self, id: &CallId, decided: &HooksDecided, of: fn(&mut Call) -> &mut Word) {
         let heard = self.heard(&decided.reports);
         let counts = self.stopping.is_none();
         let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) else { return };
@@ -94,10 +103,10 @@ impl SessionState {
             return;
         }
         match heard {
-            Heard::Free => call.word = Word::Free,
-            Heard::Allow => call.word = Word::Allow,
-            Heard::Ask(reason) => call.word = Word::Ask(reason),
-            Heard::Deny { hook, reason } => call.word = Word::Deny(denied_by_hook(&hook, &reason)),
+            Heard::Free => *of(call) = Word::Free,
+            Heard::Allow => *of(call) = Word::Allow,
+            Heard::Ask(reason) => *of(call) = Word::Ask(reason),
+            Heard::Deny { hook, reason } => *of(call) = Word::Deny(denied_by_hook(&hook, &reason)),
             Heard::Pause { .. } => call.paused = true,
             Heard::Abort { .. } => {}
         }

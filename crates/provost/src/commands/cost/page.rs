@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use provost_event::{MicroDollars, RunId, Timestamp};
+use provost_event::{MicroDollars, RunId, SessionId, Timestamp};
 use provost_harness::RunSummary;
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use super::since::at;
 use super::sums::{Key, Spent, Sums};
 use crate::cli::CostGroup;
 use crate::commands::ps::GOAL_WIDTH;
+use crate::names::Names;
 use crate::render::{Cells, Table, amount, one_line, tokens};
 
 /// Columns of a model's name where there is no terminal to measure.
@@ -19,6 +20,8 @@ pub(super) struct Page<'a> {
     pub(super) sums: &'a Sums,
     /// Those that were looked at.
     pub(super) runs: &'a [RunSummary],
+    /// What their agents are called.
+    pub(super) names: &'a HashMap<RunId, Names>,
     /// Whether somebody asked for just one.
     pub(super) one_run: bool,
     pub(super) since: Option<Timestamp>,
@@ -54,7 +57,7 @@ impl Page<'_> {
             by: self.sums.groups().iter().map(|group| name(*group)).collect(),
             run: self.runs.first().map(|run| run.run).filter(|_| self.one_run),
             since_ms: self.since,
-            groups: groups.iter().map(|(key, spent)| Group::of(key, spent)).collect(),
+            groups: groups.iter().map(|(key, spent)| Group::of(key, spent, self.names)).collect(),
             total: Numbers::of(&self.sums.total()),
         };
         Ok(format!("{}\n", serde_json::to_string(&whole)?))
@@ -64,6 +67,7 @@ impl Page<'_> {
 /// What stands in which column.
 struct Layout<'a> {
     groups: &'a [CostGroup],
+    names: &'a HashMap<RunId, Names>,
     /// Whether an agent's number is enough to know it.
     run_is_known: bool,
     reasoning: bool,
@@ -78,6 +82,7 @@ impl<'a> Layout<'a> {
         let goals = || page.runs.iter().map(|run| (run.run, run.goal.as_str())).collect();
         Self {
             groups,
+            names: page.names,
             run_is_known: by_run || page.one_run,
             reasoning: total.usage.reasoning_tokens > 0,
             goals: (by_run && !page.one_run).then(goals),
@@ -93,12 +98,21 @@ impl<'a> Layout<'a> {
         columns
     }
 
+    /// An agent's number, or all of its id where its run isn't told besides; then its name.
+    fn agent(&self, session: SessionId) -> String {
+        let number =
+            if self.run_is_known { session.agent.to_string() } else { session.to_string() };
+        match name_of(self.names, session) {
+            Some(name) => format!("{number} {name}"),
+            None => number,
+        }
+    }
+
     fn names(&self, key: &Key) -> Vec<String> {
         let name = |group: &CostGroup| match group {
             CostGroup::Day => key.day.map(|day| day.to_string()),
             CostGroup::Run => key.run.map(|run| run.to_string()),
-            CostGroup::Agent if self.run_is_known => key.agent.map(|session| session.agent.to_string()),
-            CostGroup::Agent => key.agent.map(|session| session.to_string()),
+            CostGroup::Agent => key.agent.map(|session| self.agent(session)),
             CostGroup::Model => key.model.as_ref().map(|model| one_line(model, MODEL_WIDTH)),
         };
         self.groups.iter().map(|group| name(group).unwrap_or_default()).collect()
@@ -120,6 +134,11 @@ impl<'a> Layout<'a> {
         cells.extend(self.goals.as_ref().map(|_| goal.to_owned()));
         cells
     }
+}
+
+/// What an agent is called; `None` for the root.
+fn name_of(names: &HashMap<RunId, Names>, session: SessionId) -> Option<&str> {
+    names.get(&session.run).map(|names| names.name(session)).filter(|name| !name.is_empty())
 }
 
 const fn column(group: CostGroup) -> (&'static str, Cells) {
@@ -177,6 +196,9 @@ struct Group<'a> {
     run: Option<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
+    /// What that agent is called; absent for the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     #[serde(flatten)]
@@ -184,11 +206,12 @@ struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    fn of(key: &'a Key, spent: &Spent) -> Self {
+    fn of(key: &'a Key, spent: &Spent, names: &'a HashMap<RunId, Names>) -> Self {
         Self {
             day: key.day.map(|day| day.to_string()),
             run: key.run,
             agent: key.agent.map(|session| session.to_string()),
+            agent_name: key.agent.and_then(|session| name_of(names, session)),
             model: key.model.as_deref(),
             numbers: Numbers::of(spent),
         }

@@ -130,6 +130,10 @@ impl BudgetSums {
     }
 
     fn exhausted(&mut self, entry: &BudgetExhausted) {
+        if entry.of.is_some() {
+            // It was an agent's own limit, and the run's had nothing against it.
+            return;
+        }
         match entry.dimension() {
             Dimension::Tokens => self.tokens.refuse(),
             Dimension::Money => {

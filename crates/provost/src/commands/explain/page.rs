@@ -1,6 +1,6 @@
 //! What had a say in a run, for people.
 
-use provost_event::ApprovalScope;
+use provost_event::{ApprovalScope, SessionId};
 
 use super::Explained;
 use super::agent::{Agent, Hook, Permissions, word};
@@ -13,7 +13,7 @@ use super::say::{Group, Tallies, Tally, Times};
 use super::stop_hooks::StopHook;
 use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::moment;
-use crate::render::{Cells, amount, duration, one_line};
+use crate::render::{Cells, amount, duration, one_line, plural};
 
 const NAME: Cells = Cells::CutAtEnd;
 const NUMBER: Cells = Cells::Numbers;
@@ -22,13 +22,18 @@ pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
     let mut out = head(explained);
     out.push_str(&limits("limits of the run", &explained.limits).text(width));
     for agent in &explained.agents {
-        let whose = match explained.agents.as_slice() {
-            [_] => String::new(),
-            _ => format!(" of agent {}", agent.agent),
+        let whose = match (explained.agents.as_slice(), explained.agents_left_out) {
+            ([_], 0) => String::new(),
+            _ => format!(" of {}", explained.names.in_words(SessionId { run: explained.run, agent: agent.agent })),
         };
         for text in agent_texts(agent, &whose, width) {
             out.push_str(&text);
         }
+    }
+    if explained.agents_left_out > 0 {
+        let (run, count) = (explained.run, explained.agents_left_out);
+        let them = plural(count as u64, "more agent");
+        out.push_str(&format!("\n{them} not told of here: provost explain {run}.NUMBER tells of one\n"));
     }
     if !explained.observers.is_empty() {
         out.push_str(&observers(&explained.observers).text(width));

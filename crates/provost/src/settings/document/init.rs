@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::otherwise;
 use crate::settings::Settings;
+use crate::settings::agent::{AGENT, AGENTS_WORDS};
 use crate::settings::declare::{From, Setting};
 use crate::settings::hook::{HOOKS_WORDS, Hook};
 use crate::settings::item::Item as _;
@@ -39,6 +40,10 @@ pub(crate) fn init_file(for_user: bool) -> String {
         let _ = writeln!(out, "# {} = {}", field.name, field.example);
     }
     let _ = write!(out, "\n{}{HOOKS}", comment(HOOKS_WORDS));
+    let _ = write!(out, "\n{}# [[agents]]\n", comment(AGENTS_WORDS));
+    for field in AGENT {
+        let _ = writeln!(out, "# {} = {}", field.key(), field.example);
+    }
     out
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use expect_test::expect_file;
 
 use super::{init_file, otherwise, schema};
+use crate::settings::agent::{AGENT, AGENTS_WORDS};
 use crate::settings::declare::{Kind, Otherwise, Setting};
 use crate::settings::hook::{HOOK, HOOKS_WORDS};
 use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
@@ -44,6 +45,10 @@ fn reference() -> String {
     for field in HOOK {
         out.push_str(&entry(field, ""));
     }
+    let _ = write!(out, "\n## `[[agents]]`\n\n{AGENTS_WORDS}\n");
+    for field in AGENT {
+        out.push_str(&entry_named(&field.key(), field, ""));
+    }
     out
 }
 
@@ -58,13 +63,17 @@ values that can't be, and contradictions are errors. `provost check` shows what 
 ";
 
 fn entry<T>(setting: &Setting<T>, more: &str) -> String {
+    entry_named(setting.name, setting, more)
+}
+
+fn entry_named<T>(name: &str, setting: &Setting<T>, more: &str) -> String {
     format!(
         "\n### `{}`\n\n{} {}\n\n{}{more} · example `{} = {}`\n",
-        setting.name,
+        name,
         setting.words,
         otherwise_in_code(setting),
         kind(&setting.kind),
-        setting.name,
+        name,
         setting.example,
     )
 }

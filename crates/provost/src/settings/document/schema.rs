@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::otherwise;
+use crate::settings::agent::{AGENTS_WORDS, Agent};
 use crate::settings::declare::{Kind, Otherwise, Setting};
 use crate::settings::hook::{HOOKS_WORDS, Hook};
 use crate::settings::item::Item;
@@ -30,6 +31,7 @@ pub(crate) fn schema() -> Value {
     root["properties"][PROVIDERS] = named_schema(PROVIDERS_WORDS, PROVIDER);
     root["properties"][MODELS] = named_schema(MODELS_WORDS, MODEL);
     root["properties"][StopHook::LIST] = list_schema::<StopHook>(STOP_HOOKS_WORDS);
+    root["properties"][Agent::LIST] = list_schema::<Agent>(AGENTS_WORDS);
     // A list of hooks, or a table of what is to be imported.
     let table = root["properties"][Hook::LIST].take();
     root["properties"][Hook::LIST] = json!({ "anyOf": [list_schema::<Hook>(HOOKS_WORDS), table] });
@@ -53,7 +55,17 @@ fn named_schema<T>(words: &str, fields: &[Setting<T>]) -> Value {
 fn list_schema<T: Item>(words: &str) -> Value {
     let mut item = object();
     for field in T::FIELDS {
-        item["properties"][field.name] = setting_schema(field);
+        let table = match field.section {
+            "" => &mut item,
+            section => {
+                let within = &mut item["properties"][section];
+                if within.is_null() {
+                    *within = object();
+                }
+                within
+            }
+        };
+        table["properties"][field.name] = setting_schema(field);
     }
     let required = T::FIELDS.iter().filter(|field| matches!(field.otherwise, Otherwise::Required));
     item["required"] = required.map(|field| field.name).collect();

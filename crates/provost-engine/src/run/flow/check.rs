@@ -1,0 +1,148 @@
+//! Whether a flow can be gone through at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_event::FlowPolicy;
+
+use super::StepNumber;
+
+/// Why a flow can't be gone through.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FlowProblem {
+    /// It has no steps.
+    #[error("the flow has no steps")]
+    NoSteps,
+    /// Two steps have the same name.
+    #[error("there are two steps named `{name}`")]
+    DoubledStep {
+        /// The second.
+        step: StepNumber,
+        /// The name.
+        name: String,
+    },
+    /// A step's name is empty.
+    #[error("step {} has no name", step + 1)]
+    Nameless {
+        /// Which.
+        step: StepNumber,
+    },
+    /// A step has nothing to reach.
+    #[error("step `{name}` has no goal")]
+    NoGoal {
+        /// Which.
+        step: StepNumber,
+        /// Its name.
+        name: String,
+    },
+    /// A step is never tried.
+    #[error("step `{name}` is never tried: it needs at least one attempt")]
+    NoAttempts {
+        /// Which.
+        step: StepNumber,
+        /// Its name.
+        name: String,
+    },
+    /// A step needs one that isn't there.
+    #[error("step `{name}` needs `{need}`, and there is no such step")]
+    UnknownNeed {
+        /// Which.
+        step: StepNumber,
+        /// Its name.
+        name: String,
+        /// What it needs.
+        need: String,
+    },
+    /// A step is for a sub-agent that isn't there.
+    #[error("step `{name}` is for agent `{agent}`, and there is no such agent")]
+    UnknownAgent {
+        /// Which.
+        step: StepNumber,
+        /// Its name.
+        name: String,
+        /// The agent.
+        agent: String,
+    },
+    /// Steps need each other.
+    #[error("the steps need each other: {}", names.join(" → "))]
+    Circle {
+        /// The first of them.
+        step: StepNumber,
+        /// Each with the one that it needs behind it; the first comes again at the end.
+        names: Vec<String>,
+    },
+}
+
+/// Finds all that keeps `flow` from being gone through with sub-agents of these names; nothing if it can be. Circles are
+/// looked for once everything else is right, and the first is told.
+#[must_use]
+pub fn check_flow(flow: &FlowPolicy, agents: &[&str]) -> Vec<FlowProblem> {
+    if flow.steps.is_empty() {
+        return vec![FlowProblem::NoSteps];
+    }
+    let mut names = BTreeMap::new();
+    let mut problems = Vec::new();
+    for (step, policy) in flow.steps.iter().enumerate() {
+        let name = policy.name.clone();
+        if name.trim().is_empty() {
+            problems.push(FlowProblem::Nameless { step });
+        } else if names.contains_key(&name) {
+            problems.push(FlowProblem::DoubledStep { step, name });
+        } else {
+            names.insert(name, step);
+        }
+    }
+    for (step, policy) in flow.steps.iter().enumerate() {
+        let name = || policy.name.clone();
+        if policy.goal.trim().is_empty() {
+            problems.push(FlowProblem::NoGoal { step, name: name() });
+        }
+        if policy.attempts_max == 0 {
+            problems.push(FlowProblem::NoAttempts { step, name: name() });
+        }
+        let unknown = policy.needs.iter().filter(|need| !names.contains_key(*need));
+        problems.extend(unknown.map(|need| FlowProblem::UnknownNeed {
+            step,
+            name: name(),
+            need: need.clone(),
+        }));
+        let agent = policy.agent.iter().filter(|name| !agents.contains(&name.as_str()));
+        problems.extend(agent.map(|agent| FlowProblem::UnknownAgent {
+            step,
+            name: name(),
+            agent: agent.clone(),
+        }));
+    }
+    if problems.is_empty() {
+        problems.extend(circle(flow, &names));
+    }
+    problems
+}
+
+/// The first circle that the steps' needs make.
+fn circle(flow: &FlowPolicy, names: &BTreeMap<String, StepNumber>) -> Option<FlowProblem> {
+    let needs = |step: StepNumber| {
+        let needs = flow.steps.get(step).map(|step| step.needs.as_slice()).unwrap_or_default();
+        needs.iter().filter_map(|need| names.get(need).copied())
+    };
+    let mut is_clear = BTreeSet::new();
+    for first in 0..flow.steps.len() {
+        // The way from the first step to the one that is looked at, each with the needs still to be looked at.
+        let mut way = vec![(first, needs(first).collect::<Vec<_>>())];
+        while let Some((step, left)) = way.last_mut() {
+            let Some(need) = left.pop() else {
+                is_clear.insert(*step);
+                way.pop();
+                continue;
+            };
+            if let Some(begin) = way.iter().position(|(step, _)| *step == need) {
+                let circle = way.iter().skip(begin).map(|(step, _)| *step).chain([need]);
+                let name = |step: StepNumber| flow.steps.get(step).map(|step| step.name.clone());
+                return Some(FlowProblem::Circle { step: need, names: circle.filter_map(name).collect() });
+            }
+            if !is_clear.contains(&need) {
+                way.push((need, needs(need).collect()));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,46 @@
+//! Agents that work in a git worktree of their own: where it is, and what they are told of it.
+
+use std::path::Path;
+
+use provost_event::{AgentPolicy, Isolation, Worktree};
+
+use super::{AgentNumber, RunState};
+
+impl RunState {
+    /// The folder that worktrees are made in, if there is one.
+    pub(super) fn worktrees(&self) -> Option<&Path> {
+        self.policy.as_ref()?.worktrees.as_deref()
+    }
+
+    /// The worktree that is made for an agent, if it is to have one of its own: from the folder of whoever asked for it.
+    pub(super) fn worktree_of(&self, agent: AgentNumber) -> Option<Worktree> {
+        let one = self.agents.get(agent)?;
+        if one.brief.as_ref()?.isolation != Isolation::Worktree {
+            return None;
+        }
+        let from = match one.parent {
+            Some(parent) => self.policy_of(parent)?.workspace,
+            None => self.policy.as_ref()?.agent.workspace.clone(),
+        };
+        Some(Worktree { from, branch: format!("provost/{}", self.worktree_name(agent)) })
+    }
+
+    /// One of a kind: no two agents of a run share a number, and no two runs an id.
+    fn worktree_name(&self, agent: AgentNumber) -> String {
+        format!("{}-{agent}", self.run)
+    }
+
+    /// Has an agent work in its worktree, and tells it so: its prompt was written for another folder.
+    pub(super) fn move_into(&self, worktree: &Worktree, agent: AgentNumber, policy: &mut AgentPolicy) {
+        let Some(folder) = self.worktrees() else { return };
+        policy.workspace = folder.join(self.worktree_name(agent));
+        policy.system_prompt.push_str(&format!(
+            "\n\nWhatever is said of a workspace above, yours is {}: a git worktree of your own, on the branch {}, made \
+             from the last commit in {}. Commit your work there before you stop: whoever gave you the goal takes it \
+             over from that branch.",
+            policy.workspace.display(),
+            worktree.branch,
+            worktree.from.display(),
+        ));
+    }
+}

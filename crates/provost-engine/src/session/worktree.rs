@@ -1,0 +1,246 @@
+//! A session that works in a git worktree of its own: it is made before anything else, and looked at before the session
+//! comes to an end or to a rest that whoever asked for its agent may have to judge.
+
+use provost_event::{
+    ErrorClass, ItemKind, Outcome, PauseReason, Seq, Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft,
+    WorktreeMade,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Deciding, Phase, SessionState};
+use crate::event::WorktreeResult;
+use crate::{Effect, Untouched, WorktreeCheck, WorktreeOrder};
+
+/// How it stands with a session's worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct OwnTree {
+    worktree: Worktree,
+    made: Option<WorktreeMade>,
+    /// The entry that asks what was done to it, while that is being found out, and what becomes of it if nothing was.
+    asked: Option<(Seq, Untouched)>,
+    /// The same of the last answer, until the session goes on.
+    found: Option<(Untouched, WorktreeLeft)>,
+}
+
+impl OwnTree {
+    pub(super) const fn new(worktree: Worktree) -> Self {
+        Self { worktree, made: None, asked: None, found: None }
+    }
+}
+
+impl Deciding<'_> {
+    /// The session can't begin before its worktree is there.
+    pub(super) fn make_worktree(&mut self) {
+        if let (Phase::MakingWorktree(seq), Some(order)) = (self.state.phase, self.state.worktree_order()) {
+            self.step.effect(seq, Effect::MakeWorktree(order));
+        }
+    }
+
+    pub(super) fn worktree_ready(&mut self, seq: Seq, result: WorktreeResult) {
+        if self.state.phase != Phase::MakingWorktree(seq) || self.state.outcome.is_some() {
+            return;
+        }
+        self.step.close(seq);
+        let failed = match result {
+            WorktreeResult::Made(made) => {
+                self.commit(made);
+                self.tell_of_worktree();
+                None
+            }
+            WorktreeResult::Failed { message } => {
+                Some(Outcome::Failed { class: ErrorClass::Workspace, message })
+            }
+        };
+        match self.state.stopping.clone().or(failed) {
+            Some(outcome) => self.rest(outcome),
+            None => self.next_turn(),
+        }
+    }
+
+    fn tell_of_worktree(&mut self) {
+        let Some((tree, made)) = self.state.made_worktree() else { return };
+        if made.uncommitted == 0 {
+            return;
+        }
+        let body = format!(
+            "Your worktree was made from the last commit in {}. Changes there that aren't committed aren't in it; \
+             files that have some: {}.",
+            tree.worktree.from.display(),
+            made.uncommitted,
+        );
+        self.say(ItemKind::Reminder, body);
+    }
+
+    /// Has somebody look at what was done to the worktree before the session comes to `outcome`, if that is to be
+    /// known. Returns whether it is asked.
+    pub(super) fn asks_about_worktree(&mut self, outcome: &Outcome) -> bool {
+        if !self.state.is_to_ask_about_worktree(outcome) {
+            return false;
+        }
+        if let Phase::Waiting(timer) = self.state.phase {
+            self.step.close(timer);
+        }
+        self.commit(WorktreeAsked { outcome: outcome.clone() });
+        self.open_worktree_question();
+        true
+    }
+
+    /// Asks anew, under the same name, what nobody has answered.
+    pub(super) fn ask_about_worktree_again(&mut self) {
+        if let Some(seq) = self.state.worktree_question() {
+            self.step.close(seq);
+            self.open_worktree_question();
+        }
+    }
+
+    fn open_worktree_question(&mut self) {
+        if let (Some(seq), Some(check)) = (self.state.worktree_question(), self.state.worktree_check()) {
+            self.step.effect(seq, Effect::CheckWorktree(check));
+        }
+    }
+
+    pub(super) fn worktree_checked(&mut self, seq: Seq, left: WorktreeLeft) {
+        if self.state.worktree_question() != Some(seq) || self.state.outcome.is_some() {
+            return;
+        }
+        self.step.close(seq);
+        self.commit(WorktreeFound { left });
+        if let Some(outcome) = self.state.stopping.clone() {
+            self.come_to_rest(outcome);
+        }
+    }
+}
+
+impl SessionState {
+    /// Whether it has no folder yet.
+    pub(super) fn lacks_worktree(&self) -> bool {
+        self.tree.as_ref().is_some_and(|tree| tree.made.is_none())
+    }
+
+    /// The question about the worktree, while it is asked.
+    pub(super) fn worktree_question(&self) -> Option<Seq> {
+        self.tree.as_ref()?.asked.map(|(seq, _)| seq)
+    }
+
+    /// What the agent said last, and what it leaves in its worktree.
+    pub(super) fn last_report(&self) -> String {
+        let text = self.last_text();
+        match self.worktree_report() {
+            Some(left) => format!("{}\n\n[{left}]", text.trim()).trim_start().to_owned(),
+            None => text.to_owned(),
+        }
+    }
+
+    fn made_worktree(&self) -> Option<(&OwnTree, &WorktreeMade)> {
+        let tree = self.tree.as_ref()?;
+        Some((tree, tree.made.as_ref()?))
+    }
+
+    fn worktree_order(&self) -> Option<WorktreeOrder> {
+        let Worktree { from, branch } = self.tree.as_ref()?.worktree.clone();
+        let path = self.policy.as_ref()?.workspace.clone();
+        Some(WorktreeOrder { session: self.session, from, path, branch })
+    }
+
+    fn is_to_ask_about_worktree(&self, outcome: &Outcome) -> bool {
+        let Some((tree, _)) = self.made_worktree().filter(|_| self.outcome.is_none()) else { return false };
+        let known = tree.found.as_ref().map(|(untouched, _)| *untouched);
+        untouched_at(outcome).is_some_and(|wanted| known.is_none_or(|known| known < wanted))
+    }
+
+    fn worktree_check(&self) -> Option<WorktreeCheck> {
+        let (tree, made) = self.made_worktree()?;
+        Some(WorktreeCheck {
+            session: self.session,
+            path: self.policy.as_ref()?.workspace.clone(),
+            branch: tree.worktree.branch.clone(),
+            repository: made.repository.clone(),
+            commit: made.commit.clone(),
+            untouched: tree.asked?.1,
+        })
+    }
+
+    fn worktree_report(&self) -> Option<String> {
+        let (tree, made) = self.made_worktree()?;
+        let path = self.policy.as_ref()?.workspace.display();
+        let report = match &tree.found.as_ref()?.1 {
+            WorktreeLeft::Removed => "It changed nothing in its git worktree, which is removed.".to_owned(),
+            WorktreeLeft::Untouched => format!("It changed nothing in its git worktree {path}."),
+            WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
+                let branch = match branch {
+                    Some(branch) => format!("branch {branch}"),
+                    None => "on no branch".to_owned(),
+                };
+                let summary = if summary.is_empty() { "no file differs" } else { summary };
+                format!(
+                    "Its work is in the git worktree {path}, {branch}. Commits: {commits} ({summary}); files with \
+                     changes that aren't committed: {uncommitted}. Merge the branch to take it over, then remove both."
+                )
+            }
+            WorktreeLeft::Unknown { why } => {
+                format!(
+                    "What it did in its git worktree {path}, branch {}, isn't known: {why}",
+                    tree.worktree.branch
+                )
+            }
+        };
+        let missing = match made.uncommitted {
+            0 => String::new(),
+            files => format!(
+                " It didn't have your changes to files that weren't committed when it began: {files}."
+            ),
+        };
+        Some(report + &missing)
+    }
+
+    pub(super) fn worktree_made(&mut self, made: &WorktreeMade) {
+        if let Some(tree) = &mut self.tree {
+            tree.made = Some(made.clone());
+        }
+        self.phase = self.between_turns();
+    }
+
+    pub(super) fn worktree_asked(&mut self, asked: &WorktreeAsked) {
+        self.stopping = Some(asked.outcome.clone());
+        if let (Some(tree), Some(untouched)) = (&mut self.tree, untouched_at(&asked.outcome)) {
+            tree.asked = Some((self.head, untouched));
+        }
+    }
+
+    pub(super) fn worktree_found(&mut self, found: &WorktreeFound) {
+        if let Some(tree) = &mut self.tree {
+            tree.found = tree.asked.take().map(|(_, untouched)| (untouched, found.left.clone()));
+        }
+    }
+
+    /// What is known of the worktree may be out of date soon. One that isn't there is asked for under a new name.
+    pub(super) fn worktree_resumed(&mut self) {
+        if let Phase::MakingWorktree(_) = self.phase {
+            self.phase = Phase::MakingWorktree(self.head);
+        }
+        if let Some(tree) = &mut self.tree {
+            tree.found = None;
+        }
+    }
+}
+
+/// What becomes of a worktree that nothing was done to when its session comes to `outcome`; `None` where nobody is told
+/// of the worktree then.
+const fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
+    match outcome {
+        Outcome::Completed { .. }
+        | Outcome::Aborted { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Failed { .. } => Some(Untouched::Goes),
+        Outcome::BudgetExhausted(_) | Outcome::Blocked { .. } => Some(Untouched::Stays),
+        Outcome::Paused { why } => match why {
+            PauseReason::Circles { .. } | PauseReason::ToolFailures { .. } => Some(Untouched::Stays),
+            PauseReason::Asked { .. }
+            | PauseReason::CrashLoop { .. }
+            | PauseReason::Hook { .. }
+            | PauseReason::Approval { .. }
+            | PauseReason::StepFailed { .. }
+            | PauseReason::Preempted { .. } => None,
+        },
+    }
+}

@@ -1,0 +1,484 @@
+//! Random trees of agents: doubled, late and lost events, crashes, pauses, cancels, whoever makes way for whom. The
+//! world checks the laws of the logs after each event; at the end every text is the one that a calm run would have.
+
+mod logs;
+mod script;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent};
+use provost_event::{
+    ActorKey, ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, MicroDollars, ModelFailure, Outcome,
+    PauseReason, Priority, Record, RunPolicy, Seq, SessionId, ToolStatus, Unanswered, Usage,
+};
+
+use crate::laws::cases;
+use crate::tree_world::{Tree, key, policy, result};
+use crate::world::RUN;
+
+pub(crate) use logs::{RunLaws, SessionLaws};
+use script::{Node, Script};
+
+#[derive(Debug, Clone)]
+enum Op {
+    /// One of the open effects comes to what was to be expected.
+    Next(u16),
+    /// The same, so many times, each time another one.
+    Several(u16, u8),
+    Fail(u16, u8),
+    Repeat(u16),
+    Tick,
+    Advance(u16),
+    Crash(u8),
+    Pause(Option<u8>),
+    Cancel(Option<u8>),
+    Resume(Option<u8>, bool),
+    Reprioritize(u8, u8),
+    Say(u8),
+    Resolve(u8, u8),
+    Snapshot(u8),
+    Stray(u8, u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let some = || proptest::option::weighted(0.9, any::<u8>());
+    prop_oneof![
+        40 => any::<u16>().prop_map(Op::Next),
+        20 => (any::<u16>(), 1..9_u8).prop_map(|(which, times)| Op::Several(which, times)),
+        2 => (any::<u16>(), any::<u8>()).prop_map(|(which, kind)| Op::Fail(which, kind)),
+        4 => any::<u16>().prop_map(Op::Repeat),
+        4 => Just(Op::Tick),
+        2 => any::<u16>().prop_map(Op::Advance),
+        2 => any::<u8>().prop_map(Op::Crash),
+        2 => some().prop_map(Op::Pause),
+        2 => some().prop_map(Op::Cancel),
+        4 => (some(), any::<bool>()).prop_map(|(agent, more)| Op::Resume(agent, more)),
+        4 => (any::<u8>(), any::<u8>()).prop_map(|(agent, priority)| Op::Reprioritize(agent, priority)),
+        1 => any::<u8>().prop_map(Op::Say),
+        3 => (any::<u8>(), any::<u8>()).prop_map(|(which, kind)| Op::Resolve(which, kind)),
+        2 => any::<u8>().prop_map(Op::Snapshot),
+        2 => (any::<u8>(), any::<u8>()).prop_map(|(agent, seq)| Op::Stray(agent, seq)),
+    ]
+}
+
+impl Op {
+    /// Whether a run goes on as it would without it, but for when and in which order.
+    const fn is_harmless(&self) -> bool {
+        match self {
+            Self::Next(_)
+            | Self::Several(..)
+            | Self::Repeat(_)
+            | Self::Tick
+            | Self::Advance(_)
+            | Self::Crash(_)
+            | Self::Resume(..)
+            | Self::Reprioritize(..)
+            | Self::Snapshot(_)
+            | Self::Stray(..) => true,
+            Self::Fail(..) | Self::Pause(_) | Self::Cancel(_) | Self::Say(_) | Self::Resolve(..) => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    nodes: Vec<Node>,
+    ops: Vec<Op>,
+    max_agents: u32,
+    max_depth: u32,
+    allow_preempt: bool,
+    is_calm: bool,
+    /// Of the run, and of the agents of two priorities.
+    tokens: [Option<u64>; 3],
+    money: Option<u64>,
+    wall_time_ms: [Option<u64>; 2],
+    ask_timeout_ms: Option<u64>,
+    turns_max: u32,
+    asks: bool,
+    pauses: bool,
+}
+
+prop_compose! {
+    fn case()(
+        nodes in proptest::collection::vec(script::node(), 1..40),
+        ops in proptest::collection::vec(op(), 0..200),
+        (max_agents, max_depth) in (1..=8_u32, prop_oneof![1 => 0..3_u32, 3 => 3..6_u32]),
+        allow_preempt in proptest::bool::weighted(0.9),
+        is_calm in proptest::bool::weighted(0.3),
+        run_tokens in proptest::option::weighted(0.15, 1_000..30_000_u64),
+        low_tokens in proptest::option::weighted(0.15, 1_000..10_000_u64),
+        high_tokens in proptest::option::weighted(0.1, 1_000..10_000_u64),
+        money in proptest::option::weighted(0.1, 1_000..30_000_u64),
+        run_ms in proptest::option::weighted(0.1, 1_000..200_000_u64),
+        child_ms in proptest::option::weighted(0.1, 1_000..100_000_u64),
+        ask_timeout_ms in proptest::option::weighted(0.1, 1_000..100_000_u64),
+        turns_max in prop_oneof![1 => 1..4_u32, 4 => Just(20)],
+        (asks, pauses) in (proptest::bool::weighted(0.2), any::<bool>()),
+    ) -> Case {
+        Case {
+            nodes,
+            ops,
+            max_agents,
+            max_depth,
+            allow_preempt,
+            is_calm,
+            tokens: [run_tokens, low_tokens, high_tokens],
+            money,
+            wall_time_ms: [run_ms, child_ms],
+            ask_timeout_ms,
+            turns_max,
+            asks,
+            pauses,
+        }
+    }
+}
+
+impl Case {
+    fn policy(&self) -> RunPolicy {
+        let mut policy = policy(self.max_agents);
+        (policy.spawn.max_depth, policy.spawn.allow_preempt) = (self.max_depth, self.allow_preempt);
+        if self.is_calm {
+            policy.agent.limits.interruptions_max = u32::MAX;
+            policy.agents.iter_mut().for_each(|agent| agent.agent.limits.interruptions_max = u32::MAX);
+            return policy;
+        }
+        policy.agent.limits.turns_max = self.turns_max;
+        let permissions = &mut policy.agent.permissions;
+        permissions.approval_timeout_ms = 40_000;
+        if self.asks {
+            permissions.ask = vec!["shell".to_owned(), "high".to_owned()];
+        }
+        if self.pauses {
+            permissions.unanswered = Unanswered::Pause;
+        }
+        policy.budget.tokens = self.tokens[0];
+        policy.budget.money = self.money.map(MicroDollars);
+        policy.budget.wall_time_ms = self.wall_time_ms[0];
+        for agent in &mut policy.agents {
+            agent.agent.limits.turns_max = self.turns_max;
+            match agent.priority {
+                Priority::Low => agent.budget.tokens = self.tokens[1],
+                Priority::High => agent.budget.tokens = self.tokens[2],
+                Priority::Background => agent.budget.wall_time_ms = self.wall_time_ms[1],
+                Priority::Normal => agent.ask_timeout_ms = self.ask_timeout_ms,
+                Priority::Critical => {}
+            }
+        }
+        policy
+    }
+
+    fn check(&self, seen: &mut Seen) {
+        let mut driver = Driver {
+            tree: Tree::start(self.policy()),
+            script: Script::new(&self.nodes),
+            sent: Vec::new(),
+            done: BTreeSet::new(),
+        };
+        for op in self.ops.iter().filter(|op| !self.is_calm || op.is_harmless()) {
+            driver.apply(op);
+        }
+        driver.play_to_end();
+        driver.check_end();
+        if self.is_calm {
+            driver.check_calm();
+        }
+        seen.look_at(&driver);
+    }
+}
+
+struct Driver {
+    tree: Tree,
+    script: Script,
+    sent: Vec<(ActorKey, Event)>,
+    /// Effects that were performed: a result may be held until those before it have theirs.
+    done: BTreeSet<(ActorKey, Seq)>,
+}
+
+impl Driver {
+    fn send(&mut self, to: ActorKey, event: SessionEvent) {
+        self.sent.push((to, event.clone().into()));
+        self.tree.post(to, event.into());
+    }
+
+    fn agents(&self) -> u32 {
+        u32::try_from(self.tree.run().agents().count()).expect("few agents")
+    }
+
+    /// The open effects that somebody performs.
+    fn effects(&self) -> Vec<(ActorKey, Seq)> {
+        let waits = self.tree.open.iter().filter(|(_, effect)| !matches!(effect, Effect::Timer { .. }));
+        waits.map(|(id, _)| *id).filter(|id| !self.done.contains(id)).collect()
+    }
+
+    fn pick(&self, which: u16) -> Option<(ActorKey, Seq)> {
+        let open = self.effects();
+        open.get(usize::from(which) % open.len().max(1)).copied()
+    }
+
+    /// An effect comes to what was to be expected; one that was told to stop mostly does.
+    fn perform(&mut self, id: (ActorKey, Seq), salt: u16) {
+        let (actor, seq) = id;
+        let stops = self.tree.aborted.contains(&id) && !salt.is_multiple_of(4);
+        let event = match &self.tree.open[&id] {
+            Effect::Think(_) if stops => {
+                let failure = ModelFailure::new(ErrorClass::Aborted, "stopped");
+                SessionEvent::ModelFailed { seq, failure }
+            }
+            Effect::Think(think) => {
+                let content = self.script.answer(self.tree.log(actor), think);
+                let usage = Usage { input_tokens: 20, output_tokens: 30, ..Usage::default() };
+                let (content, stop) = content;
+                SessionEvent::Answered { seq, answer: Answer { content, usage, model: "m".to_owned(), stop } }
+            }
+            Effect::RunTool(_) if stops => {
+                SessionEvent::ToolDone { seq, result: result(ToolStatus::Cancelled, "stopped") }
+            }
+            Effect::RunTool(run) => {
+                let output = script::output(&run.tool, run.input.text());
+                SessionEvent::ToolDone { seq, result: result(ToolStatus::Ok, &output) }
+            }
+            other => panic!("nobody asked for {other:?}"),
+        };
+        self.done.insert(id);
+        self.send(actor, event);
+    }
+
+    fn apply(&mut self, op: &Op) {
+        let agents = self.agents();
+        let one = |agent: u8| u32::from(agent) % agents;
+        match op {
+            Op::Next(which) => {
+                if let Some(id) = self.pick(*which) {
+                    self.perform(id, which / 7);
+                }
+            }
+            Op::Several(which, times) => {
+                for time in 0..u16::from(*times) {
+                    self.apply(&Op::Next(which.wrapping_mul(2 * time + 1)));
+                }
+            }
+            Op::Fail(which, kind) => {
+                if let Some(id) = self.pick(*which)
+                    && let Effect::Think(_) = self.tree.open[&id]
+                {
+                    let classes = [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::Cut];
+                    let class = classes[usize::from(*kind) % 3];
+                    let class = if *kind > 200 { ErrorClass::Unauthorized } else { class };
+                    let usage = Usage { input_tokens: u64::from(*kind), ..Usage::default() };
+                    let failure = ModelFailure { usage, ..ModelFailure::new(class, "m") };
+                    self.send(id.0, SessionEvent::ModelFailed { seq: id.1, failure });
+                }
+            }
+            Op::Repeat(which) => {
+                let sent = self.sent.get(usize::from(*which) % self.sent.len().max(1)).cloned();
+                if let Some((to, event)) = sent {
+                    let before = self.tree.logs.values().map(Vec::len).sum::<usize>();
+                    self.tree.post(to, event);
+                    let after = self.tree.logs.values().map(Vec::len).sum::<usize>();
+                    assert_eq!(before, after, "what is said twice counted twice");
+                }
+            }
+            Op::Tick => self.tree.tick(),
+            Op::Advance(ms) => self.tree.now = self.tree.now.plus_ms(u64::from(*ms) / 4),
+            Op::Crash(salt) => {
+                let salt = u64::from(*salt);
+                let done = &self.done;
+                self.tree
+                    .crash(|id| (id.seq.0 + salt).is_multiple_of(3) && !done.contains(&(id.actor, id.seq)));
+            }
+            Op::Pause(agent) => self.tree.pause(agent.map(one)),
+            // The whole run is cancelled only now and then.
+            Op::Cancel(None) if self.sent.len() % 4 != 0 => {}
+            Op::Cancel(agent) => self.tree.cancel(agent.map(one)),
+            Op::Resume(agent, more) => {
+                let tokens = more.then_some(40_000);
+                self.tree.resume_with(agent.map(one), Budget { tokens, ..Budget::default() });
+            }
+            Op::Reprioritize(agent, priority) => {
+                self.tree.reprioritize(one(*agent), Priority::ALL[usize::from(*priority) % 5]);
+            }
+            Op::Say(agent) => {
+                let (text, by) = ("go on".to_owned(), "s".to_owned());
+                self.tree.run_event(RunEvent::Say { agent: one(*agent), text, by });
+            }
+            Op::Resolve(which, kind) => self.resolve(usize::from(*which), *kind),
+            Op::Snapshot(0..50) => self.tree.take_snapshot(RUN.into()),
+            Op::Snapshot(agent) => self.tree.take_snapshot(key(one(*agent))),
+            Op::Stray(agent, seq) => self.stray(one(*agent), Seq(u64::from(*seq) % 40)),
+        }
+    }
+
+    fn resolve(&mut self, which: usize, kind: u8) {
+        let open = (0..self.agents())
+            .flat_map(|agent| self.tree.approvals(agent).into_iter().map(move |open| (agent, open)))
+            .collect::<Vec<_>>();
+        let Some((agent, open)) = open.get(which % open.len().max(1)).cloned() else { return };
+        let answer = match kind % 4 {
+            0 => ApprovalAnswer::Deny { reason: String::new() },
+            1 => ApprovalAnswer::Allow { scope: ApprovalScope::Run, pattern: Some(open.pattern) },
+            _ => ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None },
+        };
+        self.tree.event(agent, SessionEvent::Resolve { asked: open.asked, answer, by: "p".into() });
+    }
+
+    /// Results that nobody waits for.
+    fn stray(&mut self, agent: u32, seq: Seq) {
+        if self.tree.open.contains_key(&(key(agent), seq)) || self.tree.session(agent).is_none() {
+            return;
+        }
+        let before = self.tree.log(key(agent)).len();
+        let failure = ModelFailure::new(ErrorClass::Server, "m");
+        self.tree.event(agent, SessionEvent::ModelFailed { seq, failure });
+        self.tree.event(agent, SessionEvent::ToolDone { seq, result: result(ToolStatus::Ok, "stray") });
+        self.tree.event(agent, SessionEvent::TimerFired { seq });
+        assert_eq!(self.tree.log(key(agent)).len(), before, "a stray event counted");
+    }
+
+    /// A well-behaved world, and somebody who has it go on whenever it rests: it must come to its end.
+    fn play_to_end(&mut self) {
+        let mut resumes = 0;
+        for step in 0..3_000_u16 {
+            let outcome = self.tree.outcome();
+            if let Some(id) = self.pick(step) {
+                self.perform(id, 1);
+            } else if outcome.as_ref().is_some_and(Outcome::is_final) {
+                return;
+            } else if self.approves() {
+                self.resolve(0, 2);
+            } else if outcome.is_some() {
+                resumes += 1;
+                assert!(resumes < 60, "it rests again and again: {outcome:?}");
+                let more = 10_000_000 * (resumes + 1);
+                let budget =
+                    Budget { tokens: Some(more), money: Some(MicroDollars(more)), wall_time_ms: Some(more) };
+                let (by, turns_max) = ("r".to_owned(), Some(1_000));
+                self.tree.run_event(RunEvent::Resume { agent: None, by, budget, turns_max });
+            } else {
+                self.tree.tick();
+            }
+        }
+        panic!("it never comes to its end: {:?}", self.tree.outcome());
+    }
+
+    fn approves(&self) -> bool {
+        (0..self.agents()).any(|agent| !self.tree.approvals(agent).is_empty())
+    }
+
+    fn check_end(&mut self) {
+        assert!(self.tree.open.is_empty(), "effects are left open");
+        for agent in 0..self.agents() {
+            // Every model call was paid, once.
+            let asked = self.tree.sessions.get(&key(agent)).map_or(0, |laws| laws.model_calls.len());
+            assert_eq!(asked, self.tree.laws.paid(agent), "calls of agent {agent} that were paid");
+            self.check_victim(agent);
+            if let Some(expected) = self.script.expected(&self.tree, agent) {
+                assert_eq!(script::last_text(self.tree.log(key(agent))), expected, "text of agent {agent}");
+            }
+        }
+    }
+
+    /// Whoever made way went on, unless it was cancelled.
+    fn check_victim(&self, agent: u32) {
+        let log = self.tree.log(key(agent));
+        let is_rest = |record: &Record| match &record.entry {
+            Entry::Paused(paused) => Some(paused.outcome.is_preempted()),
+            Entry::Resumed(_) => Some(false),
+            _ => None,
+        };
+        let is_furloughed = log.iter().rev().find_map(is_rest).unwrap_or(false);
+        let Some(Record { entry: Entry::Ended(end), .. }) = log.last() else {
+            assert!(log.is_empty(), "agent {agent} has no end");
+            return;
+        };
+        assert!(
+            !is_furloughed || matches!(end.outcome, Outcome::Cancelled { .. }),
+            "agent {agent} made way, never went on and ended: {}",
+            end.outcome
+        );
+    }
+
+    /// Nothing but crashes and making way happened: all is done.
+    fn check_calm(&self) {
+        for agent in 0..self.agents() {
+            if !self.tree.log(key(agent)).is_empty() {
+                let end = self.tree.rests(agent);
+                assert!(matches!(end, Some(Outcome::Completed { .. })), "agent {agent}: {end:?}");
+                assert!(self.script.expected(&self.tree, agent).is_some(), "agent {agent} was disturbed");
+            }
+        }
+    }
+}
+
+/// What happened, over all cases.
+#[derive(Debug, Default)]
+struct Seen(BTreeMap<String, u32>);
+
+impl Seen {
+    fn count(&mut self, what: impl Into<String>, times: u32) {
+        *self.0.entry(what.into()).or_default() += times;
+    }
+
+    fn look_at(&mut self, driver: &Driver) {
+        let laws = &driver.tree.laws;
+        self.count("made way", laws.preempted);
+        self.count("quiet with somebody waiting", laws.waited);
+        self.count(format!("{} at work", laws.most_at_work), 1);
+        self.count("agents", driver.agents());
+        for record in driver.tree.log(RUN.into()) {
+            match &record.entry {
+                Entry::ChildFinished(done) => self.count(format!("child {}", word(&done.outcome)), 1),
+                Entry::ChildPaused(rest) => self.count(format!("child rests: {}", word(&rest.outcome)), 1),
+                Entry::Paused(rest) => self.count(format!("run rests: {}", word(&rest.outcome)), 1),
+                Entry::Ended(end) => self.count(format!("run {}", word(&end.outcome)), 1),
+                Entry::ChildSpawned(spawned) => {
+                    let slot = format!("{:?}", spawned.slot);
+                    self.count(slot.split('(').next().unwrap_or_default(), 1);
+                }
+                other => self.count(other.kind(), 1),
+            }
+        }
+        let texts =
+            (0..driver.agents()).filter(|agent| driver.script.expected(&driver.tree, *agent).is_some());
+        self.count("texts as in a calm run", u32::try_from(texts.count()).unwrap_or(0));
+    }
+}
+
+fn word(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::BudgetExhausted(exhausted) => format!("{:?} used up", exhausted.dimension),
+        Outcome::Paused { why } => match why {
+            PauseReason::Preempted { .. } => "preempted".to_owned(),
+            why => format!("{why:?}").split_whitespace().next().unwrap_or_default().to_owned(),
+        },
+        Outcome::Cancelled { by } if by.starts_with("its ask timeout") => "asked too long".to_owned(),
+        other => other.word().to_owned(),
+    }
+}
+
+/// Which agent of a case a session is.
+pub(crate) fn goal(tree: &Tree, agent: SessionId) -> String {
+    let started = tree.log(agent.into()).first();
+    match started.map(|record| &record.entry) {
+        Some(Entry::SessionStarted(started)) => started.goal.clone(),
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
+    let config = cases(60);
+    let count = config.cases;
+    let seen = Mutex::new(Seen::default());
+    let tried = TestRunner::new(config).run(&case(), |case| {
+        case.check(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    });
+    if let Err(failure) = tried {
+        panic!("{failure}");
+    }
+    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("in {count} cases: {seen:#?}");
+}

@@ -1,0 +1,533 @@
+//! A home reduced to what decisions need, for a run of any number of agents: their logs, what is open, a clock. After
+//! every event it holds the states against their logs, and the run against laws that are counted from its log alone.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use provost_engine::{
+    Actor, AgentStanding, Answer, Effect, Event, Message, Now, PendingApproval, RunEvent, RunState,
+    SessionEvent, SessionState, Standing, Think, ToolResult,
+};
+use provost_event::{
+    Access, ActorKey, AgentPolicy, Block, Budget, CallId, EffectId, Entry, ErrorClass, Json, ModelFailure,
+    Outcome, Priority, Purpose, Record, RunPolicy, Seq, SessionId, Snapshot, SpawnBudget, StopReason,
+    SubAgentPolicy, Timestamp, ToolCall, ToolStatus, Usage,
+};
+
+use crate::tree_laws::{RunLaws, SessionLaws};
+use crate::world::{LAYOUT, RUN, without_hooks};
+
+/// Messages that one event may lead to.
+const MESSAGES_MAX: usize = 20_000;
+
+pub(crate) fn session(agent: u32) -> SessionId {
+    SessionId { run: RUN, agent }
+}
+
+pub(crate) fn key(agent: u32) -> ActorKey {
+    session(agent).into()
+}
+
+/// A run with so many slots whose agents may ask for others: like themselves, or by a priority's name.
+pub(crate) fn policy(max_agents: u32) -> RunPolicy {
+    let mut policy = without_hooks();
+    policy.agent.tools.push(provost_engine::spawn_tool());
+    let names = Priority::ALL.map(Priority::name);
+    policy.agent.tools.extend(names.map(|name| provost_engine::agent_tool(name, "works")));
+    policy.agent.model.window_tokens = None;
+    policy.agent.limits.turns_max = 40;
+    policy.spawn = SpawnBudget { max_agents, ..SpawnBudget::default() };
+    policy.agents = Priority::ALL.map(|priority| sub_agent(priority.name(), priority, &policy.agent)).into();
+    policy
+}
+
+pub(crate) fn sub_agent(name: &str, priority: Priority, agent: &AgentPolicy) -> SubAgentPolicy {
+    SubAgentPolicy {
+        name: name.to_owned(),
+        agent: agent.clone(),
+        priority,
+        budget: Budget::default(),
+        ask_timeout_ms: None,
+        isolation: provost_event::Isolation::Shared,
+    }
+}
+
+pub(crate) struct Tree {
+    pub(crate) actors: BTreeMap<ActorKey, Actor>,
+    pub(crate) logs: BTreeMap<ActorKey, Vec<Record>>,
+    pub(crate) open: BTreeMap<(ActorKey, Seq), Effect>,
+    pub(crate) aborted: BTreeSet<(ActorKey, Seq)>,
+    pub(crate) now: Timestamp,
+    pub(crate) usage: Usage,
+    entropy: u64,
+    calls: u32,
+    shown: usize,
+    folded: BTreeMap<ActorKey, Actor>,
+    restored: BTreeMap<ActorKey, Actor>,
+    pub(crate) laws: RunLaws,
+    pub(crate) sessions: BTreeMap<ActorKey, SessionLaws>,
+}
+
+impl Tree {
+    pub(crate) fn start(policy: RunPolicy) -> Self {
+        Self::start_for("n0", policy)
+    }
+
+    pub(crate) fn start_for(goal: &str, policy: RunPolicy) -> Self {
+        let mut tree = Self {
+            actors: BTreeMap::new(),
+            logs: BTreeMap::new(),
+            open: BTreeMap::new(),
+            aborted: BTreeSet::new(),
+            now: Timestamp(1_000_000),
+            usage: Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() },
+            entropy: 100,
+            calls: 0,
+            shown: 0,
+            folded: BTreeMap::new(),
+            restored: BTreeMap::new(),
+            laws: RunLaws::default(),
+            sessions: BTreeMap::new(),
+        };
+        let (goal, images) = (goal.to_owned(), Vec::new());
+        tree.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
+        tree
+    }
+
+    pub(crate) fn run_event(&mut self, event: RunEvent) {
+        self.post(RUN.into(), event.into());
+    }
+
+    pub(crate) fn event(&mut self, agent: u32, event: SessionEvent) {
+        self.post(key(agent), event.into());
+    }
+
+    /// An event and all that it leads to, one after the other.
+    pub(crate) fn post(&mut self, to: ActorKey, event: Event) {
+        let mut queue = VecDeque::from([Message { to, event }]);
+        let mut touched = BTreeSet::new();
+        let mut messages = 0;
+        while let Some(Message { to, event }) = queue.pop_front() {
+            messages += 1;
+            assert!(messages < MESSAGES_MAX, "messages go round for ever");
+            touched.insert(to);
+            queue.extend(self.decide(to, event));
+        }
+        touched.iter().for_each(|key| self.check_fold(*key));
+        let sessions = &self.sessions;
+        self.laws.at_quiet(|agent| rests_for_child(sessions, agent));
+        self.check_standings();
+    }
+
+    fn decide(&mut self, to: ActorKey, event: Event) -> Vec<Message> {
+        let now = Now { at: self.now, entropy: self.entropy };
+        let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
+        let step = actor.decide(event, now);
+        for entry in step.entries {
+            self.append(to, entry);
+        }
+        for seq in step.closed {
+            self.open.remove(&(to, seq));
+            self.aborted.remove(&(to, seq));
+        }
+        for seq in step.aborts {
+            if let Some(Effect::RunTool(run)) = self.open.get(&(to, seq)) {
+                assert!(self.sessions[&to].is_stopping(), "{} is cut for another agent", run.tool);
+            }
+            self.aborted.insert((to, seq));
+        }
+        for request in step.effects {
+            let doubled = self.open.insert((to, request.seq), request.effect);
+            assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
+        }
+        step.messages
+    }
+
+    fn append(&mut self, to: ActorKey, entry: Entry) {
+        let log = self.logs.entry(to).or_default();
+        let record = Record { actor: to, seq: Seq(log.len() as u64 + 1), at: self.now, entry };
+        match to {
+            ActorKey::Run(_) => {
+                let sessions = &self.sessions;
+                self.laws.see(&record, |agent| rests_for_child(sessions, agent));
+            }
+            ActorKey::Session(_) => self.sessions.entry(to).or_default().see(&record),
+        }
+        log.push(record);
+    }
+
+    /// A fold of the log, whole or from its newest snapshot on, gives the state.
+    fn check_fold(&mut self, key: ActorKey) {
+        let Some(log) = self.logs.get(&key) else { return };
+        let folded = self.folded.entry(key).or_insert_with(|| Actor::new(key));
+        let seen = usize::try_from(folded.head().0).expect("a short log");
+        for record in &log[seen..] {
+            folded.replay(record).expect("the log replays");
+            if let Entry::Snapshot(_) = record.entry {
+                let restored = Actor::restore(&log[0], record).expect("a snapshot that can be read");
+                self.restored.insert(key, restored);
+            } else if let Some(restored) = self.restored.get_mut(&key) {
+                restored.replay(record).expect("the log replays from its snapshot on");
+            }
+        }
+        let state = &self.actors[&key];
+        assert_eq!(folded, state, "the fold of the log of {key} is the state");
+        if let Some(restored) = self.restored.get(&key) {
+            assert_eq!(restored, state, "the fold from the snapshot of {key} on is the state");
+        }
+    }
+
+    /// What is open is what the states wait for; the run knows how its agents stand; nobody waits for nothing.
+    fn check_standings(&self) {
+        let mut open = BTreeMap::<ActorKey, BTreeSet<Seq>>::new();
+        for (actor, seq) in self.open.keys() {
+            open.entry(*actor).or_default().insert(*seq);
+        }
+        let none = BTreeSet::new();
+        for agent in self.run().agents() {
+            let key = ActorKey::from(agent.session);
+            let state = self.session(agent.session.agent);
+            let open = open.get(&key).unwrap_or(&none);
+            let waited = state.map(|state| state.open_effects().into_iter().collect()).unwrap_or_default();
+            assert_eq!(*open, waited, "open effects of {key}");
+            let standing = state.map_or(Standing::New, SessionState::standing);
+            self.check_standing(&agent.standing, &standing, agent.session);
+            if let Standing::Live = standing {
+                let waits = !open.is_empty() || self.laws.has_live_children(agent.session);
+                assert!(waits, "{key} is alive and waits for nothing");
+            }
+        }
+        if self.run().outcome().is_none() {
+            assert!(!self.open.is_empty(), "the run goes on and waits for nothing");
+        }
+        let of_run = open.get(&RUN.into()).map_or(0, BTreeSet::len);
+        assert!(of_run <= usize::from(self.run().outcome().is_none()), "timers of the run");
+    }
+
+    fn check_standing(&self, known: &AgentStanding, real: &Standing, agent: SessionId) {
+        let fits = match known {
+            AgentStanding::InLine => *real == Standing::New,
+            AgentStanding::Working | AgentStanding::Yielding { .. } => {
+                matches!(real, Standing::Live | Standing::BetweenTurns { .. })
+            }
+            AgentStanding::Furloughed { .. } => {
+                matches!(real, Standing::Rests(outcome) if outcome.is_preempted())
+            }
+            AgentStanding::Rests(_) => match real {
+                Standing::New => !self.laws.has_begun(agent),
+                Standing::Rests(outcome) => !outcome.is_final(),
+                Standing::Live | Standing::BetweenTurns { .. } => false,
+            },
+            AgentStanding::Finished(_) => match real {
+                Standing::New => !self.laws.has_begun(agent),
+                Standing::Rests(outcome) => outcome.is_final(),
+                Standing::Live | Standing::BetweenTurns { .. } => false,
+            },
+        };
+        assert!(fits, "the run has {agent} as {known:?}, and it is {real:?}");
+    }
+
+    pub(crate) fn take_snapshot(&mut self, key: ActorKey) {
+        let Some(actor) = self.actors.get_mut(&key) else { return };
+        let state = match &*actor {
+            Actor::Run(state) if state.outcome().is_none() => Json::of(state),
+            Actor::Session(state) if matches!(state.standing(), Standing::Live) => Json::of(state),
+            _ => return,
+        };
+        let entry = Entry::from(Snapshot { layout: LAYOUT, state: state.expect("it has a JSON form") });
+        let record = Record { actor: key, seq: actor.head().next(), at: self.now, entry };
+        actor.replay(&record).expect("it follows");
+        self.append(key, record.entry);
+        self.check_fold(key);
+    }
+
+    /// The process dies, and another takes over: the states are read back, and what was open is nobody's any more but
+    /// for what `is_fresh` says.
+    pub(crate) fn crash(&mut self, is_fresh: impl Fn(EffectId) -> bool) {
+        self.actors.extend(self.folded.iter().map(|(key, actor)| (*key, actor.clone())));
+        self.actors.extend(self.restored.iter().map(|(key, actor)| (*key, actor.clone())));
+        self.aborted.clear();
+        let waits = self.open.iter().filter(|(_, effect)| !matches!(effect, Effect::Timer { .. }));
+        let ids = waits.map(|((actor, seq), _)| EffectId { actor: *actor, seq: *seq });
+        let fresh = ids.filter(|id| is_fresh(*id)).collect();
+        self.run_event(RunEvent::Recover { fresh });
+    }
+
+    pub(crate) fn run(&self) -> &RunState {
+        match &self.actors[&RUN.into()] {
+            Actor::Run(state) => state,
+            Actor::Session(_) => unreachable!("a run's key"),
+        }
+    }
+
+    pub(crate) fn session(&self, agent: u32) -> Option<&SessionState> {
+        match self.actors.get(&key(agent))? {
+            Actor::Session(state) => Some(state),
+            Actor::Run(_) => None,
+        }
+    }
+
+    pub(crate) fn log(&self, key: ActorKey) -> &[Record] {
+        self.logs.get(&key).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.run().outcome().cloned()
+    }
+
+    pub(crate) fn standing(&self, agent: u32) -> AgentStanding {
+        self.run().agents().nth(agent as usize).expect("an agent").standing
+    }
+
+    /// How an agent's session ended or rests.
+    pub(crate) fn rests(&self, agent: u32) -> Option<Outcome> {
+        match self.session(agent)?.standing() {
+            Standing::Rests(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn thinks(&self, agent: u32) -> Option<(Seq, Think)> {
+        self.open_of(agent, |effect| match effect {
+            Effect::Think(think) => Some(think.clone()),
+            _ => None,
+        })
+    }
+
+    fn open_of<T>(&self, agent: u32, wanted: impl Fn(&Effect) -> Option<T>) -> Option<(Seq, T)> {
+        self.open
+            .iter()
+            .filter(|(id, _)| id.0 == key(agent))
+            .find_map(|(id, effect)| Some((id.1, wanted(effect)?)))
+    }
+
+    /// The agents whose models are asked.
+    pub(crate) fn thinking(&self) -> Vec<u32> {
+        let thinks = |agent: &u32| self.thinks(*agent).is_some();
+        (0..self.run().agents().count()).map(|agent| agent as u32).filter(thinks).collect()
+    }
+
+    /// Whether an agent's model call or tool was told to stop.
+    pub(crate) fn is_aborted(&self, agent: u32) -> bool {
+        self.aborted.iter().any(|id| id.0 == key(agent))
+    }
+
+    pub(crate) fn answer(&mut self, agent: u32, content: Vec<Block>, stop: StopReason) {
+        let Some((seq, _)) = self.thinks(agent) else { panic!("agent {agent} doesn't think") };
+        let answer = Answer { content, usage: self.usage, model: "m".to_owned(), stop };
+        self.event(agent, SessionEvent::Answered { seq, answer });
+    }
+
+    pub(crate) fn say(&mut self, agent: u32, text: &str) {
+        self.answer(agent, vec![Block::Text(text.to_owned())], StopReason::EndTurn);
+    }
+
+    /// `calls` are a tool's name and its arguments each.
+    pub(crate) fn call(&mut self, agent: u32, calls: &[(&str, &str)]) {
+        let content = calls.iter().map(|(name, input)| self.tool_call(name, input)).collect();
+        self.answer(agent, content, StopReason::ToolUse);
+    }
+
+    fn tool_call(&mut self, name: &str, input: &str) -> Block {
+        self.calls += 1;
+        Block::ToolCall(ToolCall {
+            id: CallId::from(format!("c{}", self.calls).as_str()),
+            name: name.to_owned(),
+            input: Json::parse(input.to_owned()).expect("JSON"),
+            malformed: None,
+        })
+    }
+
+    /// An agent asks for others by these tools.
+    pub(crate) fn spawn(&mut self, agent: u32, tools: &[&str]) {
+        let calls = tools.iter().map(|tool| (*tool, r#"{"goal":"g"}"#)).collect::<Vec<_>>();
+        self.call(agent, &calls);
+    }
+
+    pub(crate) fn fail(&mut self, agent: u32, class: ErrorClass) {
+        let Some((seq, _)) = self.thinks(agent) else { panic!("agent {agent} doesn't think") };
+        let failure = ModelFailure::new(class, "its message");
+        self.event(agent, SessionEvent::ModelFailed { seq, failure });
+    }
+
+    /// The first tool of an agent that runs comes to its end.
+    pub(crate) fn finish(&mut self, agent: u32, status: ToolStatus, output: &str) {
+        let running = self.open_of(agent, |effect| matches!(effect, Effect::RunTool(_)).then_some(()));
+        let Some((seq, ())) = running else { panic!("agent {agent} runs no tool") };
+        self.event(agent, SessionEvent::ToolDone { seq, result: result(status, output) });
+    }
+
+    pub(crate) fn runs_tool(&self, agent: u32) -> bool {
+        self.open_of(agent, |effect| matches!(effect, Effect::RunTool(_)).then_some(())).is_some()
+    }
+
+    pub(crate) fn approvals(&self, agent: u32) -> Vec<PendingApproval> {
+        self.session(agent).map(|state| state.approvals().cloned().collect()).unwrap_or_default()
+    }
+
+    pub(crate) fn timers(&self) -> Vec<(ActorKey, Seq, Timestamp)> {
+        let due = |effect: &Effect| match effect {
+            Effect::Timer { due } => Some(*due),
+            _ => None,
+        };
+        self.open.iter().filter_map(|(id, effect)| Some((id.0, id.1, due(effect)?))).collect()
+    }
+
+    /// Lets the earliest timer fire.
+    pub(crate) fn tick(&mut self) {
+        let Some((actor, seq, due)) = self.timers().into_iter().min_by_key(|timer| timer.2) else { return };
+        self.now = self.now.max(due);
+        match actor {
+            ActorKey::Run(_) => self.run_event(RunEvent::TimerFired { seq }),
+            ActorKey::Session(_) => self.post(actor, SessionEvent::TimerFired { seq }.into()),
+        }
+    }
+
+    pub(crate) fn pause(&mut self, agent: Option<u32>) {
+        self.run_event(RunEvent::Pause { agent, by: "p".to_owned() });
+    }
+
+    pub(crate) fn cancel(&mut self, agent: Option<u32>) {
+        self.run_event(RunEvent::Cancel { agent, by: "c".to_owned() });
+    }
+
+    pub(crate) fn resume(&mut self, agent: Option<u32>) {
+        self.resume_with(agent, Budget::default());
+    }
+
+    pub(crate) fn resume_with(&mut self, agent: Option<u32>, budget: Budget) {
+        self.run_event(RunEvent::Resume { agent, by: "r".to_owned(), budget, turns_max: None });
+    }
+
+    pub(crate) fn reprioritize(&mut self, agent: u32, priority: Priority) {
+        self.run_event(RunEvent::Reprioritize { agent, priority, by: "p".to_owned() });
+    }
+
+    /// What came of an agent's calls so far: how each ended, and the first line of it.
+    pub(crate) fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
+        let of = |record: &Record| match &record.entry {
+            Entry::ToolFinished(done) => {
+                Some((done.status, done.output.lines().next().unwrap_or_default().to_owned()))
+            }
+            _ => None,
+        };
+        self.log(key(agent)).iter().filter_map(of).collect()
+    }
+
+    /// What the run's log has new of its agents, a line each.
+    pub(crate) fn news(&mut self) -> String {
+        let log = self.log(RUN.into());
+        let lines = log[self.shown..].iter().filter_map(|record| line(&record.entry));
+        let text = lines.map(|line| line + "\n").collect::<String>();
+        self.shown = log.len();
+        text
+    }
+
+    pub(crate) fn has(&self, agent: u32, wanted: impl Fn(&Entry) -> bool) -> bool {
+        self.log(key(agent)).iter().any(|record| wanted(&record.entry))
+    }
+
+    /// Tokens that the run's log has charged.
+    pub(crate) fn charged(&self) -> u64 {
+        let tokens = |record: &Record| match &record.entry {
+            Entry::BudgetCharged(charged) => charged.usage.total(),
+            _ => 0,
+        };
+        self.log(RUN.into()).iter().map(tokens).sum()
+    }
+}
+
+fn rests_for_child(sessions: &BTreeMap<ActorKey, SessionLaws>, agent: u32) -> bool {
+    sessions.get(&key(agent)).is_some_and(SessionLaws::rests_for_child)
+}
+
+pub(crate) fn result(status: ToolStatus, output: &str) -> ToolResult {
+    ToolResult {
+        status,
+        output: output.to_owned(),
+        images: Vec::new(),
+        whole: None,
+        duration_ms: 1,
+        memory: None,
+    }
+}
+
+fn line(entry: &Entry) -> Option<String> {
+    Some(match entry {
+        Entry::ChildSpawned(spawned) => {
+            let parent = spawned.parent.map(|parent| parent.agent.to_string()).unwrap_or_default();
+            let slot = match spawned.slot {
+                provost_event::SlotWish::Free => "a slot is free".to_owned(),
+                provost_event::SlotWish::After(victim) => format!("after {}", victim.agent),
+                provost_event::SlotWish::InLine => "in line".to_owned(),
+            };
+            format!("{} spawned by {parent} ({}, {slot})", spawned.child.agent, spawned.priority)
+        }
+        Entry::ChildStarted(started) => format!("{} started", started.child.agent),
+        Entry::ChildYields(yields) => match yields.to {
+            Some(to) => format!("{} yields to {}", yields.child.agent, to.agent),
+            None => format!("{} yields", yields.child.agent),
+        },
+        Entry::ChildPaused(paused) => {
+            let why = match &paused.outcome {
+                outcome if outcome.is_preempted() => "preempted".to_owned(),
+                outcome => outcome.to_string(),
+            };
+            format!("{} rests: {why}", paused.child.agent)
+        }
+        Entry::ChildResumed(resumed) => format!("{} resumed by {}", resumed.child.agent, resumed.by),
+        Entry::ChildFinished(finished) => {
+            format!("{} finished: {}", finished.child.agent, finished.outcome)
+        }
+        Entry::Reprioritized(changed) => format!("{} is {}", changed.agent.agent, changed.priority),
+        Entry::StopRequested(stop) => match stop.agent {
+            Some(agent) => format!("{} shall stop: {}", agent.agent, stop.outcome),
+            None => format!("all shall stop: {}", stop.outcome),
+        },
+        Entry::BudgetExhausted(exhausted) => {
+            let of = exhausted.of.map_or("the run".to_owned(), |of| of.agent.to_string());
+            format!("{} at a limit of {of}: {}", exhausted.session.agent, exhausted.exhausted)
+        }
+        Entry::Paused(paused) => format!("rests: {}", paused.outcome),
+        Entry::Resumed(resumed) => match &resumed.cause {
+            provost_event::ResumeCause::Asked { by } => format!("resumed by {by}"),
+            cause => format!("resumed: {cause:?}"),
+        },
+        Entry::Ended(ended) => format!("ended: {}", ended.outcome),
+        _ => return None,
+    })
+}
+
+/// The tools that a policy has which ask for agents.
+pub(crate) fn delegating(policy: &AgentPolicy) -> Vec<&str> {
+    let delegates = policy.tools.iter().filter(|tool| tool.access == Access::Delegates);
+    delegates.map(|tool| tool.name.as_str()).collect()
+}
+
+pub(crate) fn is_last_words(entry: &Entry) -> bool {
+    matches!(entry, Entry::ModelCalled(called) if called.purpose == Purpose::WrapUp)
+}
+
+// TEMP-BEGIN
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut all = String::new();
+            for (key, log) in &self.logs {
+                for record in log {
+                    let mut text = format!("{:?}", record.entry);
+                    if matches!(
+                        record.entry,
+                        Entry::RunStarted(_) | Entry::SessionStarted(_) | Entry::Snapshot(_)
+                    ) {
+                        text.truncate(100);
+                    }
+                    text.truncate(400);
+                    all.push_str(&format!("{} {key} #{} {}\n", record.at.0, record.seq, text));
+                }
+            }
+            all.push_str(&format!("open: {:?}\n", self.open.keys().collect::<Vec<_>>()));
+            let _ = std::fs::write(std::env::var("TREE_STORY").unwrap_or("/tmp/tree_story.txt".into()), all);
+        }
+    }
+}
+// TEMP-END

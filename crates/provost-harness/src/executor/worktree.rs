@@ -1,0 +1,42 @@
+//! Git worktrees of agents: made before an agent begins, looked at when it is done, removed where nothing was done in
+//! them. Performed twice, each comes to the same.
+
+mod check;
+mod git;
+mod make;
+mod sweep;
+
+use provost_engine::{WorktreeCheck, WorktreeOrder, WorktreeResult};
+use provost_event::WorktreeLeft;
+use tokio_util::sync::CancellationToken;
+
+use super::HarnessExecutor;
+
+impl HarnessExecutor {
+    /// Makes a worktree, or finds the one that an interrupted attempt has made.
+    pub(super) async fn make_worktree(
+        &self,
+        order: &WorktreeOrder,
+        cancel: &CancellationToken,
+    ) -> WorktreeResult {
+        let folder = order.path.parent().map(ToOwned::to_owned).unwrap_or_default();
+        self.known.swept.get_or_init(|| sweep::sweep(self.home(), folder, cancel)).await;
+        match make::make(order, cancel).await {
+            Ok(made) => {
+                // Its folder may have been asked for when it wasn't there.
+                self.known.forget(order.session);
+                WorktreeResult::Made(made)
+            }
+            Err(message) => WorktreeResult::Failed { message },
+        }
+    }
+
+    /// Looks at a worktree, and removes it where it is to go.
+    pub(super) async fn check_worktree(
+        &self,
+        check: &WorktreeCheck,
+        cancel: &CancellationToken,
+    ) -> WorktreeLeft {
+        check::check(check, cancel).await
+    }
+}

@@ -1,0 +1,76 @@
+//! Looking at what was done in a worktree.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use provost_engine::{Untouched, WorktreeCheck};
+use provost_event::WorktreeLeft;
+use tokio_util::sync::CancellationToken;
+
+use super::git::{CHECKOUT_MAX, Git, GitError};
+use super::make::{changed_files, clear, drop_branch};
+
+/// What was done in a worktree; one that is to go when nothing was is removed. What can't be told stays.
+pub(super) async fn check(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
+    let left = if check.path.exists() { look(check, cancel).await } else { look_at_branch(check, cancel).await };
+    left.unwrap_or_else(|error| WorktreeLeft::Unknown { why: error.to_string() })
+}
+
+async fn look(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<WorktreeLeft, GitError> {
+    let git = Git::at(&check.path, cancel);
+    let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+    if Path::new(&repository) != check.repository {
+        return Err(GitError::Refused(format!("it belongs to another repository, {repository}")));
+    }
+    let head = git.ask(["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+    let uncommitted = changed_files(&git).await?;
+    let tip = tip(check, cancel).await?;
+    let branch = git.find(["symbolic-ref", "--quiet", "--short", "HEAD"]).await?;
+    let is_untouched = uncommitted == 0 && head == check.commit && tip.is_none_or(|tip| tip == check.commit);
+    match (is_untouched, check.untouched) {
+        (true, Untouched::Stays) => Ok(WorktreeLeft::Untouched),
+        (true, Untouched::Goes) => Ok(remove(check, cancel).await),
+        (false, _) => {
+            let (commits, summary) = differs(&git, &check.commit, &head).await?;
+            Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted })
+        }
+    }
+}
+
+/// The folder is gone: somebody has removed it, or an earlier attempt that was interrupted has.
+async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<WorktreeLeft, GitError> {
+    let Some(tip) = tip(check, cancel).await?.filter(|tip| *tip != check.commit) else {
+        clear(&check.path, &check.repository, cancel).await;
+        drop_branch(&check.repository, &check.branch, &check.commit, cancel).await;
+        return Ok(WorktreeLeft::Removed);
+    };
+    let git = Git::of(&check.repository, cancel);
+    let (commits, summary) = differs(&git, &check.commit, &tip).await?;
+    Ok(WorktreeLeft::Changed { branch: Some(check.branch.clone()), commits, summary, uncommitted: 0 })
+}
+
+/// Where the branch is that was made with the worktree, if it is still there.
+async fn tip(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Option<String>, GitError> {
+    let branch = format!("refs/heads/{}", check.branch);
+    Git::of(&check.repository, cancel).find(["rev-parse", "--verify", "--quiet", &branch]).await
+}
+
+/// Commits since `before`, and in what `after` differs from it.
+async fn differs(git: &Git<'_>, before: &str, after: &str) -> Result<(u32, String), GitError> {
+    let range = format!("{before}..{after}");
+    let commits = git.ask(["rev-list", "--count", &range]).await?;
+    let summary = git.ask(["diff", "--shortstat", "--no-ext-diff", "--no-textconv", before, after]).await?;
+    Ok((commits.parse().unwrap_or(u32::MAX), summary.trim().to_owned()))
+}
+
+/// git itself looks once more, and leaves alone what isn't as it was made.
+async fn remove(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
+    let git = Git::of(&check.repository, cancel);
+    let arguments = [OsStr::new("worktree"), OsStr::new("remove"), check.path.as_os_str()];
+    if let Err(error) = git.run(CHECKOUT_MAX, arguments).await {
+        tracing::warn!(%error, path = %check.path.display(), "a worktree that nothing was done to stays");
+        return WorktreeLeft::Untouched;
+    }
+    drop_branch(&check.repository, &check.branch, &check.commit, cancel).await;
+    WorktreeLeft::Removed
+}

@@ -1,0 +1,190 @@
+//! Making a worktree.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use provost_engine::WorktreeOrder;
+use provost_event::WorktreeMade;
+use provost_process::SpawnError;
+use tokio_util::sync::CancellationToken;
+
+use super::git::{CHECKOUT_MAX, Git, GitError};
+
+/// What helps in any case.
+const OTHERWISE: &str = "or have the agent work in the shared folder (isolation `shared`)";
+
+/// Where a worktree shall come from.
+struct Source {
+    repository: PathBuf,
+    commit: String,
+}
+
+/// Makes the worktree, unless it is there. Of an attempt that fails, nothing is left.
+///
+/// # Errors
+/// Why there is none, and what to do about it.
+pub(super) async fn make(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<WorktreeMade, String> {
+    let source = source(order, cancel).await?;
+    let commit = match found(order, &source, cancel).await {
+        Some(commit) => commit,
+        None => {
+            if let Err(why) = add(order, &source, cancel).await {
+                let unhurried = CancellationToken::new();
+                clear(&order.path, &source.repository, &unhurried).await;
+                drop_branch(&source.repository, &order.branch, &source.commit, &unhurried).await;
+                return Err(why);
+            }
+            source.commit
+        }
+    };
+    let uncommitted = changed_files(&Git::within(&order.from, cancel)).await.unwrap_or(0);
+    Ok(WorktreeMade { repository: source.repository, commit, uncommitted })
+}
+
+/// The repository and the commit, where all is as it must be.
+async fn source(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<Source, String> {
+    let from = order.from.display();
+    let git = Git::within(&order.from, cancel);
+    let top = git.ask(["rev-parse", "--show-toplevel"]).await.map_err(|error| no_work_tree(order, error))?;
+    let (top, real) = (real(Path::new(&top)), real(&order.from));
+    if top != real {
+        return Err(format!(
+            "{from} is a folder inside of the git work tree {}, and a worktree is a copy of the whole: start Provost \
+             in the top folder, {OTHERWISE}",
+            top.display(),
+        ));
+    }
+    if !order.path.is_absolute() || order.path.starts_with(&order.from) || order.path.starts_with(&top) {
+        return Err(format!(
+            "{} would lie inside of the git work tree {from}: have worktrees made in a folder outside of it",
+            order.path.display(),
+        ));
+    }
+    let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await;
+    let repository = repository.map(PathBuf::from).map_err(|error| no_work_tree(order, error))?;
+    let commit = git.find(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
+    match commit.map_err(|error| no_work_tree(order, error))? {
+        Some(commit) => Ok(Source { repository, commit }),
+        None => Err(format!(
+            "the git repository in {from} has no commit yet, and a worktree begins with one: commit something first, \
+             {OTHERWISE}"
+        )),
+    }
+}
+
+fn no_work_tree(order: &WorktreeOrder, error: GitError) -> String {
+    let from = order.from.display();
+    match error {
+        GitError::Start(SpawnError::ProgramNotFound { .. }) => {
+            format!("the program `git` isn't there: install it, {OTHERWISE}")
+        }
+        GitError::Start(SpawnError::FolderNotFound { .. }) => {
+            format!("the folder {from}, which it is to be made from, isn't there")
+        }
+        GitError::Refused(said) => format!(
+            "{from} is no git work tree that a worktree can be made from ({said}): make it one with `git init` and a \
+             first commit, {OTHERWISE}"
+        ),
+        error @ (GitError::Start(_) | GitError::TimedOut(_) | GitError::Cancelled) => error.to_string(),
+    }
+}
+
+/// The commit of the worktree that an earlier attempt has made whole, if one has.
+async fn found(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken) -> Option<String> {
+    if !order.path.join(".git").is_file() {
+        return None;
+    }
+    let git = Git::at(&order.path, cancel);
+    let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await.ok()?;
+    let own = git.ask(["rev-parse", "--path-format=absolute", "--git-dir"]).await.ok()?;
+    let branch = git.ask(["symbolic-ref", "--quiet", "HEAD"]).await.ok()?;
+    // git keeps one locked until its files are all there.
+    let is_whole = real(Path::new(&repository)) == real(&source.repository)
+        && branch == format!("refs/heads/{}", order.branch)
+        && !Path::new(&own).join("locked").exists();
+    if !is_whole {
+        return None;
+    }
+    git.ask(["rev-parse", "HEAD"]).await.ok()
+}
+
+async fn add(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken) -> Result<(), String> {
+    clear(&order.path, &source.repository, cancel).await;
+    let git = Git::within(&order.from, cancel);
+    let branch = format!("refs/heads/{}", order.branch);
+    let tip = git.find(["rev-parse", "--verify", "--quiet", &branch]).await.map_err(|e| e.to_string())?;
+    if let Some(tip) = tip {
+        let known = git.find(["merge-base", "--is-ancestor", &tip, &source.commit]).await;
+        if known.map_err(|error| error.to_string())?.is_none() {
+            return Err(format!(
+                "the branch {} is there already, with commits of its own: rename or delete it",
+                order.branch
+            ));
+        }
+    }
+    let folder = order.path.parent().unwrap_or(&order.path);
+    let made = apart(folder, |folder| std::fs::create_dir_all(folder)).await;
+    made.map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
+    let arguments = ["worktree", "add", "-B", &order.branch].map(OsStr::new);
+    let [worktree, add, reset, branch] = arguments;
+    let arguments = [worktree, add, reset, branch, order.path.as_os_str(), OsStr::new(&source.commit)];
+    git.run(CHECKOUT_MAX, arguments).await.map(drop).map_err(|error| no_room(order, &error))
+}
+
+fn no_room(order: &WorktreeOrder, error: &GitError) -> String {
+    let path = order.path.display();
+    match error {
+        // Where a disk is full, git says no more than this of it.
+        GitError::Refused(said) if said.contains("No space left") || said.contains("unable to write") => format!(
+            "a copy of {} can't be written to {path}: see whether there is room on that disk, {OTHERWISE} ({error})",
+            order.from.display()
+        ),
+        GitError::Cancelled => error.to_string(),
+        error => format!("it can't be made at {path}: {error}; see to that, {OTHERWISE}"),
+    }
+}
+
+/// Does something to `path` on a thread that may block.
+async fn apart(
+    path: &Path,
+    act: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
+) -> io::Result<()> {
+    let path = path.to_path_buf();
+    tokio::task::spawn_blocking(move || act(&path)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+/// Removes a worktree that is half made or that nobody has begun to work in, and what git knows of it.
+pub(super) async fn clear(path: &Path, repository: &Path, cancel: &CancellationToken) {
+    if let Err(error) = apart(path, |path| std::fs::remove_dir_all(path)).await
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(%error, path = %path.display(), "a half-made worktree can't be removed");
+    }
+    let arguments = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+    let [worktree, remove, force, locked] = arguments;
+    let git = Git::of(repository, cancel);
+    // It mostly knows of none.
+    let _ = git.run(super::git::ASKING_MAX, [worktree, remove, force, locked, path.as_os_str()]).await;
+}
+
+/// Deletes a branch, if it is still at `commit`.
+pub(super) async fn drop_branch(repository: &Path, branch: &str, commit: &str, cancel: &CancellationToken) {
+    let branch = format!("refs/heads/{branch}");
+    let git = Git::of(repository, cancel);
+    if let Ok(Some(_)) = git.find(["rev-parse", "--verify", "--quiet", &branch]).await
+        && let Err(error) = git.ask(["update-ref", "-d", &branch, commit]).await
+    {
+        tracing::debug!(%error, branch, "a branch stays");
+    }
+}
+
+/// Files with changes that aren't committed, and files that git doesn't know and isn't told to ignore.
+pub(super) async fn changed_files(git: &Git<'_>) -> Result<u32, GitError> {
+    let status = git.ask(["status", "--porcelain", "--no-renames", "--untracked-files=all"]).await?;
+    Ok(u32::try_from(status.lines().count()).unwrap_or(u32::MAX))
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

@@ -1,0 +1,106 @@
+//! Worktrees that nobody has looked at any more: their sessions ended while they rested, or after a crash.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use provost_engine::{Untouched, WorktreeCheck};
+use provost_event::{Entry, Record, RunId, Seq, SessionId, SessionStarted, WorktreeLeft, WorktreeMade};
+use tokio_util::sync::CancellationToken;
+
+use super::check::check;
+use super::git::Git;
+use super::make::clear;
+use crate::{Home, HomeError};
+
+/// Worktrees looked at in one sweep.
+const WORKTREES_MAX: usize = 100;
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+
+/// Removes the worktrees in `folder` that belong to sessions that have ended, and in which nothing was done. All others
+/// stay: those of sessions that go on or may, those that were found changed, and whatever `home` knows nothing of.
+pub(super) async fn sweep(home: &dyn Home, folder: PathBuf, cancel: &CancellationToken) {
+    for (path, session) in worktrees(folder).await {
+        if cancel.is_cancelled() {
+            return;
+        }
+        match story(home, session).await {
+            Ok(Some(story)) => tidy(&path, session, story, cancel).await,
+            Ok(None) => {}
+            Err(error) => tracing::debug!(%error, %session, "a worktree stays"),
+        }
+    }
+}
+
+/// The worktrees in a folder, with the sessions that they were made for.
+async fn worktrees(folder: PathBuf) -> Vec<(PathBuf, SessionId)> {
+    let look = move || {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let found = entries.filter_map(|entry| {
+            let session = session_of(&entry.file_name().to_string_lossy())?;
+            Some((entry.path(), session))
+        });
+        found.take(WORKTREES_MAX).collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+/// The session whose worktree has this name.
+fn session_of(name: &str) -> Option<SessionId> {
+    let (run, agent) = name.split_once('-')?;
+    Some(SessionId { run: run.parse::<RunId>().ok()?, agent: agent.parse().ok()? })
+}
+
+/// What a session's log says of its worktree.
+struct Story {
+    started: SessionStarted,
+    made: Option<WorktreeMade>,
+}
+
+/// `None` where nothing is to be done: the session hasn't ended, or its worktree has been seen to.
+async fn story(home: &dyn Home, session: SessionId) -> Result<Option<Story>, HomeError> {
+    let (mut story, mut is_over, mut is_seen_to) = (None, false, false);
+    let mut head = Seq::START;
+    loop {
+        let records: Vec<Arc<Record>> = home.read(session.into(), head, READ_MAX).await?;
+        let Some(last) = records.last() else { break };
+        head = last.seq;
+        for record in &records {
+            match (&record.entry, &mut story) {
+                (Entry::SessionStarted(started), None) => {
+                    story = Some(Story { started: started.clone(), made: None });
+                }
+                (Entry::WorktreeMade(made), Some(story)) => story.made = Some(made.clone()),
+                (Entry::WorktreeFound(found), _) => {
+                    is_seen_to = matches!(found.left, WorktreeLeft::Changed { .. });
+                }
+                (Entry::Ended(_), _) => is_over = true,
+                _ => {}
+            }
+        }
+    }
+    Ok(story.filter(|story| is_over && !is_seen_to && story.started.worktree.is_some()))
+}
+
+async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &CancellationToken) {
+    let Some(worktree) = story.started.worktree.filter(|_| story.started.policy.workspace == path) else {
+        return;
+    };
+    match story.made {
+        Some(WorktreeMade { repository, commit, .. }) => {
+            let path = path.to_path_buf();
+            let untouched = Untouched::Goes;
+            let asked =
+                WorktreeCheck { session, path, branch: worktree.branch, repository, commit, untouched };
+            let left = check(&asked, cancel).await;
+            tracing::debug!(%session, ?left, "a worktree that nobody had looked at");
+        }
+        // The agent never began.
+        None => {
+            let git = Git::within(&worktree.from, cancel);
+            if let Ok(repository) = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await {
+                clear(path, Path::new(&repository), cancel).await;
+            }
+        }
+    }
+}

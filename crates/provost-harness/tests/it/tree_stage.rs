@@ -1,0 +1,271 @@
+//! Where trees of agents are run: a store that dies at a commit, a model and a tool that see who is at work, and
+//! somebody who meddles.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use provost_engine::{Answer, agent_tool};
+use provost_event::{
+    Access, ActorKey, AgentPolicy, BlobId, Budget, EffectId, Json, Limits, ModelFailure, ModelPolicy, Pace,
+    PermissionPolicy, Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy,
+    ToolSpec,
+};
+use provost_harness::{
+    AgentHarness, Clock, DeltaSink, HarnessDeps, HomeError, Model, ModelRequest, Models, SystemClock, Tool,
+    ToolContext, ToolOutput, Toolbox,
+};
+use provost_llm::ScriptedModel;
+use provost_store::{
+    Claims, LocalHome, NewEntry, OpenEffect, SessionStore, SqliteStore, StoreReader, StoredRun,
+};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const RUN: RunId = RunId::from_entropy(66);
+pub(crate) const MODEL: &str = "script:tree";
+
+// ---- a store that dies --------------------------------------------------------------------------------------------
+
+/// The heads of the run's log behind each decision, as they were committed.
+pub(crate) type Decisions = Arc<Mutex<Vec<Seq>>>;
+
+/// A store whose process dies at a commit: that one may still be kept, and nothing comes of anything after.
+pub(crate) struct Mortal {
+    store: SqliteStore,
+    decisions: Decisions,
+    now: Vec<Seq>,
+    /// Commits until then.
+    left: Option<u32>,
+    keeps_last: bool,
+}
+
+impl Mortal {
+    pub(crate) fn open(path: &Path, decisions: Decisions, dies_after: Option<u32>) -> Self {
+        let store = SqliteStore::open(path).unwrap();
+        let keeps_last = dies_after.is_some_and(|commits| commits % 2 == 0);
+        Self { store, decisions, now: Vec::new(), left: dies_after, keeps_last }
+    }
+
+    fn died() -> HomeError {
+        HomeError::Storage { attempt: "go on", message: "the process died".into(), hint: None }
+    }
+}
+
+type Done<T> = Result<T, HomeError>;
+
+impl StoreReader for Mortal {
+    fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Done<Vec<Arc<Record>>> {
+        self.store.read(actor, after, max)
+    }
+    fn head(&mut self, actor: ActorKey) -> Done<Seq> {
+        self.store.head(actor)
+    }
+    fn newest_snapshot(&mut self, actor: ActorKey) -> Done<Option<Arc<Record>>> {
+        self.store.newest_snapshot(actor)
+    }
+    fn actors(&mut self, run: RunId) -> Done<Vec<ActorKey>> {
+        self.store.actors(run)
+    }
+    fn runs(&mut self, max: usize) -> Done<Vec<StoredRun>> {
+        self.store.runs(max)
+    }
+    fn get_blob(&mut self, id: &BlobId) -> Done<Option<Vec<u8>>> {
+        self.store.get_blob(id)
+    }
+}
+
+impl SessionStore for Mortal {
+    fn begin(&mut self) -> Done<()> {
+        if self.left == Some(0) {
+            return Err(Self::died());
+        }
+        self.store.begin()
+    }
+    fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Done<()> {
+        if matches!(actor, ActorKey::Run(_)) {
+            self.now.extend(entries.last().map(|entry| entry.record.seq));
+        }
+        self.store.append(actor, expected, entries)
+    }
+    fn commit(&mut self) -> Done<()> {
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        let dies = self.left == Some(0);
+        if dies && !self.keeps_last {
+            return Err(Self::died());
+        }
+        self.store.commit()?;
+        self.decisions.lock().unwrap().append(&mut self.now);
+        if dies { Err(Self::died()) } else { Ok(()) }
+    }
+    fn rollback(&mut self) {
+        self.now.clear();
+        self.store.rollback();
+    }
+    fn reader(&mut self) -> Done<Box<dyn StoreReader>> {
+        self.store.reader()
+    }
+    fn claims(&self) -> Arc<dyn Claims> {
+        self.store.claims()
+    }
+    fn change_marker(&mut self) -> Done<u64> {
+        self.store.change_marker()
+    }
+    fn put_effect(&mut self, effect: &OpenEffect) -> Done<()> {
+        self.store.put_effect(effect)
+    }
+    fn close_effect(&mut self, id: EffectId) -> Done<()> {
+        self.store.close_effect(id)
+    }
+    fn request_abort(&mut self, id: EffectId) -> Done<()> {
+        self.store.request_abort(id)
+    }
+    fn open_effects(&mut self, run: RunId) -> Done<Vec<OpenEffect>> {
+        self.store.open_effects(run)
+    }
+    fn has_post(&mut self, actor: ActorKey, dedup: &str) -> Done<bool> {
+        self.store.has_post(actor, dedup)
+    }
+    fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Done<()> {
+        self.store.mark_post(actor, dedup)
+    }
+    fn put_run(&mut self, run: &StoredRun) -> Done<()> {
+        self.store.put_run(run)
+    }
+    fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Done<()> {
+        self.store.put_blob(id, body)
+    }
+    fn owner_epoch(&mut self, run: RunId) -> Done<u64> {
+        self.store.owner_epoch(run)
+    }
+    fn bump_owner_epoch(&mut self, run: RunId) -> Done<u64> {
+        self.store.bump_owner_epoch(run)
+    }
+}
+
+// ---- who is seen at work ------------------------------------------------------------------------------------------
+
+/// The agents that a model or a tool works for at this moment, and the most there ever were.
+#[derive(Clone, Default)]
+pub(crate) struct AtWork(Arc<Mutex<(HashMap<SessionId, u32>, usize)>>);
+
+impl AtWork {
+    fn enter(&self, session: SessionId) -> Leave {
+        let mut at_work = self.0.lock().unwrap();
+        *at_work.0.entry(session).or_default() += 1;
+        at_work.1 = at_work.1.max(at_work.0.len());
+        Leave(self.clone(), session)
+    }
+
+    pub(crate) fn most(&self) -> usize {
+        self.0.lock().unwrap().1
+    }
+}
+
+struct Leave(AtWork, SessionId);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut at_work = self.0.0.lock().unwrap();
+        let left = at_work.0.get_mut(&self.1).unwrap();
+        *left -= 1;
+        if *left == 0 {
+            at_work.0.remove(&self.1);
+        }
+    }
+}
+
+struct Seen(Arc<ScriptedModel>, AtWork);
+
+#[async_trait]
+impl Model for Seen {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        deltas: &dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let _at_work = self.1.enter(request.session);
+        self.0.answer(request, deltas, cancel).await
+    }
+}
+
+struct Act(ToolSpec, AtWork);
+
+#[async_trait]
+impl Tool for Act {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, _: &Json, context: &ToolContext) -> ToolOutput {
+        let ActorKey::Session(session) = context.effect.actor else { panic!("a run calls a tool") };
+        let _at_work = self.1.enter(session);
+        tokio::task::yield_now().await;
+        ToolOutput::ok("acted")
+    }
+}
+
+// ---- the harness --------------------------------------------------------------------------------------------------
+
+pub(crate) fn act() -> ToolSpec {
+    ToolSpec {
+        name: "act".into(),
+        description: String::new(),
+        input_schema: Json::empty_object(),
+        access: Access::Reads,
+        idempotent: false,
+        timeout_ms: 60_000,
+        output_bytes_max: 10_000,
+    }
+}
+
+/// A harness in a process of its own, as far as the store can tell.
+pub(crate) fn harness(
+    store: impl SessionStore,
+    model: &Arc<ScriptedModel>,
+    at_work: &AtWork,
+) -> (AgentHarness, Arc<LocalHome>) {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let home = Arc::new(LocalHome::new(store, clock).unwrap());
+    let models = Models::new().with(MODEL, Arc::new(Seen(Arc::clone(model), at_work.clone())));
+    let tools = Toolbox::new().with(Act(act(), at_work.clone()));
+    (AgentHarness::new(HarnessDeps::new(home.clone(), models, tools)), home)
+}
+
+/// Agents that have `act` and a tool for a sub-agent of each priority, which may spend what `budget` says.
+pub(crate) fn policy(spawn: SpawnBudget, budget: fn(Priority) -> Budget) -> RunPolicy {
+    let mut tools = vec![act()];
+    tools.extend(Priority::ALL.map(|priority| agent_tool(priority.name(), "It does its task.")));
+    let limits = Limits { interruptions_max: 1_000, failures_max: 1_000, ..Limits::default() };
+    let agent = AgentPolicy {
+        model: ModelPolicy::new(MODEL, 300),
+        system_prompt: "Do your task.".into(),
+        tools,
+        workspace: std::env::temp_dir(),
+        bounds: Vec::new(),
+        limits,
+        stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
+        pace: Pace::Free,
+    };
+    let sub_agent = |priority: Priority| SubAgentPolicy {
+        name: priority.name().to_owned(),
+        agent: agent.clone(),
+        priority,
+        budget: budget(priority),
+        ask_timeout_ms: None,
+        isolation: provost_event::Isolation::Shared,
+    };
+    RunPolicy {
+        observers: Vec::new(),
+        budget: Budget::default(),
+        spawn,
+        agents: Priority::ALL.map(sub_agent).into(),
+        flow: None,
+        worktrees: None,
+        allow_unpriced: false,
+        agent,
+    }
+}

@@ -1,0 +1,576 @@
+//! Agents in git worktrees of their own, with real repositories, real files, real shells and the real git.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_engine::{Answer, SPAWN_TOOL, spawn_tool};
+use provost_event::{
+    AgentPolicy, Block, Budget, CallId, Entry, Json, Limits, ModelFailure, ModelPolicy, Outcome, Pace,
+    PermissionPolicy, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage, WorktreeLeft,
+};
+use provost_harness::{
+    AgentHarness, DeltaSink, Harness, HarnessDeps, Home as _, Model, ModelRequest, Models, SystemClock,
+};
+use provost_store::{LocalHome, SqliteStore};
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+const RUN: RunId = RunId::from_entropy(606);
+const LATER: RunId = RunId::from_entropy(607);
+const DEADLINE: Duration = Duration::from_secs(20);
+const MODEL: &str = "script:worktree";
+/// The one command that commits all there is.
+const COMMIT: &str = "git add -A && git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm work";
+
+// ---- the agents ---------------------------------------------------------------------------------------------------
+
+/// What each agent does, a model answer after the other; beyond that it says that it is done.
+#[derive(Clone, Default)]
+struct Cast(Arc<Mutex<HashMap<u32, Vec<Vec<Block>>>>>);
+
+impl Cast {
+    fn does(self, agent: u32, calls: &[(&str, serde_json::Value)]) -> Self {
+        let answer = calls.iter().enumerate().map(|(number, (tool, input))| {
+            let mut all = self.0.lock().unwrap();
+            let known = all.entry(agent).or_default().len();
+            Block::ToolCall(ToolCall {
+                id: CallId::from(format!("c{agent}-{known}-{number}").as_str()),
+                name: (*tool).to_owned(),
+                input: Json::parse(input.to_string()).unwrap(),
+                malformed: None,
+            })
+        });
+        let answer = answer.collect();
+        self.0.lock().unwrap().entry(agent).or_default().push(answer);
+        self
+    }
+
+    fn asks_for(self, agent: u32, others: usize) -> Self {
+        let call = (SPAWN_TOOL, json!({"goal": "work", "isolation": "worktree"}));
+        self.does(agent, &vec![call; others])
+    }
+
+    fn sh(self, agent: u32, command: &str) -> Self {
+        self.does(agent, &[("shell", json!({ "command": command }))])
+    }
+
+    fn writes(self, agent: u32, path: &str, content: &str) -> Self {
+        self.does(agent, &[("write_file", json!({"path": path, "content": content}))])
+    }
+}
+
+#[async_trait]
+impl Model for Cast {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        _: &dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let next = {
+            let mut all = self.0.lock().unwrap();
+            let left = all.entry(request.session.agent).or_default();
+            if left.is_empty() { vec![Block::Text("done".to_owned())] } else { left.remove(0) }
+        };
+        if let [Block::Text(text)] = next.as_slice()
+            && text == "stay"
+        {
+            cancel.cancelled().await;
+        }
+        let stop = match next.first() {
+            Some(Block::ToolCall(_)) => StopReason::ToolUse,
+            _ => StopReason::EndTurn,
+        };
+        Ok(Answer { content: next, usage: Usage::default(), model: "m".to_owned(), stop })
+    }
+}
+
+// ---- the repository and the run -----------------------------------------------------------------------------------
+
+/// A git that knows nothing of the user's settings.
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env_remove("GIT_DIR")
+        .output()
+        .expect("git runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {arguments:?}: {said}");
+    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+    cast: Cast,
+}
+
+impl Place {
+    /// A folder that is no repository yet.
+    fn bare(cast: Cast) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("project")).expect("made");
+        Self { folder, cast }
+    }
+
+    /// A repository with one commit.
+    fn new(cast: Cast) -> Self {
+        let place = Self::bare(cast);
+        let project = place.project();
+        git(&project, &["init", "-q"]);
+        std::fs::write(project.join("a.txt"), "one\n").expect("written");
+        git(&project, &["add", "-A"]);
+        git(&project, &["commit", "-qm", "first"]);
+        place
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("there").join("project")
+    }
+
+    fn trees(&self) -> PathBuf {
+        self.folder.path().canonicalize().expect("there").join("trees")
+    }
+
+    fn tree(&self, agent: u32) -> PathBuf {
+        self.trees().join(format!("{RUN}-{agent}"))
+    }
+
+    fn branches(&self) -> String {
+        git(&self.project(), &["for-each-ref", "--format=%(refname:short)", "refs/heads"])
+    }
+
+    fn policy(&self) -> RunPolicy {
+        let tools = provost_tools::builtin();
+        let mut tools =
+            ["shell", "write_file", "read_file"].map(|name| tools.get(name).unwrap().spec().clone()).to_vec();
+        tools.push(spawn_tool());
+        RunPolicy {
+            observers: Vec::new(),
+            budget: Budget::default(),
+            spawn: provost_event::SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
+            worktrees: Some(self.trees()),
+            allow_unpriced: false,
+            agent: AgentPolicy {
+                model: ModelPolicy::new(MODEL, 1_000),
+                system_prompt: "Work.".to_owned(),
+                tools,
+                workspace: self.project(),
+                bounds: Vec::new(),
+                limits: Limits::default(),
+                stop_hooks: Vec::new(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
+                pace: Pace::Free,
+            },
+        }
+    }
+
+    fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
+        let store = SqliteStore::open(&self.folder.path().join("log.db")).expect("a store");
+        let home = Arc::new(LocalHome::new(store, Arc::new(SystemClock)).expect("a home"));
+        let models = Models::new().with(MODEL, Arc::new(self.cast.clone()));
+        (AgentHarness::new(HarnessDeps::new(home.clone(), models, provost_tools::builtin())), home)
+    }
+
+    async fn start(&self) -> Stage {
+        self.start_with(self.policy()).await
+    }
+
+    async fn start_with(&self, policy: RunPolicy) -> Stage {
+        let (harness, home) = self.harness();
+        let run = harness.start(RUN, "the goal", policy).await.expect("it starts");
+        Stage { run, home }
+    }
+
+    /// Plays a run to its end; what came of the root's calls.
+    async fn plays(&self) -> Vec<(ToolStatus, String)> {
+        let mut stage = self.start().await;
+        assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+        stage.results(0).await
+    }
+}
+
+struct Stage {
+    run: Harness,
+    home: Arc<LocalHome>,
+}
+
+impl Stage {
+    async fn goes(&mut self) -> Outcome {
+        let cancel = CancellationToken::new();
+        timeout(DEADLINE, self.run.run(&cancel)).await.expect("it comes to an end").expect("it works")
+    }
+
+    async fn entries(&self, agent: u32) -> Vec<Entry> {
+        let session = SessionId { run: self.run.run_id(), agent };
+        let log = self.home.read(session.into(), Seq::START, 10_000).await.expect("a log");
+        log.iter().map(|record| record.entry.clone()).collect()
+    }
+
+    async fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
+        let results = self.entries(agent).await.into_iter().filter_map(|entry| match entry {
+            Entry::ToolFinished(done) => Some((done.status, done.output)),
+            _ => None,
+        });
+        results.collect()
+    }
+
+    async fn ended(&self, agent: u32) {
+        let look = async {
+            while !matches!(self.entries(agent).await.last(), Some(Entry::Ended(_))) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(DEADLINE, look).await.expect("it ends");
+    }
+
+    async fn left(&self, agent: u32) -> Option<WorktreeLeft> {
+        self.entries(agent).await.into_iter().find_map(|entry| match entry {
+            Entry::WorktreeFound(found) => Some(found.left),
+            _ => None,
+        })
+    }
+}
+
+async fn until(what: impl Fn() -> bool) {
+    let look = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(DEADLINE, look).await.expect("it happens");
+}
+
+/// Files are checked out only once `go` is there; `began` is there when that is waited for.
+fn slow_checkout(place: &Place) -> (PathBuf, PathBuf) {
+    let (began, go) = (place.folder.path().join("began"), place.folder.path().join("go"));
+    let waits = format!(
+        "touch '{}'; while [ ! -e '{}' ]; do sleep 0.01; done; cat",
+        began.display(),
+        go.display()
+    );
+    let project = place.project();
+    std::fs::write(project.join(".gitattributes"), "a.txt filter=slow\n").expect("written");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "slow"]);
+    git(&project, &["config", "filter.slow.smudge", &waits]);
+    (began, go)
+}
+
+async fn refused(place: &Place) -> String {
+    let results = place.plays().await;
+    assert_eq!(results[0].0, ToolStatus::Error, "{results:?}");
+    assert!(results[0].1.contains("the agent's workspace can't be made: "), "{}", results[0].1);
+    assert!(!place.tree(1).exists(), "something is left");
+    results[0].1.clone()
+}
+
+// ---- what happens -------------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_commits_is_on_its_branch_and_nowhere_else() {
+    let cast = Cast::default().asks_for(0, 1).writes(1, "b.txt", "two\n").sh(1, COMMIT);
+    let place = Place::new(cast);
+    let results = place.plays().await;
+    assert_eq!(results[0].0, ToolStatus::Ok);
+    let path = place.tree(1);
+    let wanted = format!(
+        "done\n\n[Its work is in the git worktree {}, branch provost/{RUN}-1. Commits: 1 (1 file changed, 1 \
+         insertion(+)); files with changes that aren't committed: 0.",
+        path.display()
+    );
+    assert!(results[0].1.starts_with(&wanted), "{}", results[0].1);
+    assert!(!place.project().join("b.txt").exists());
+    assert_eq!(std::fs::read_to_string(path.join("b.txt")).expect("it stays"), "two\n");
+    git(&place.project(), &["merge", "-q", &format!("provost/{RUN}-1")]);
+    assert!(place.project().join("b.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_side_by_side_dont_see_each_other() {
+    let mut cast = Cast::default().asks_for(0, 6).sh(0, "cat a.txt; git status --porcelain");
+    for agent in 1..=6 {
+        cast = cast.writes(agent, "a.txt", &format!("{agent}\n")).sh(agent, "cat a.txt").sh(agent, COMMIT);
+    }
+    let place = Place::new(cast);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    for agent in 1..=6 {
+        let (_, shown) = stage.results(agent).await.remove(1);
+        assert!(shown.lines().any(|line| line == agent.to_string()), "{shown}");
+        let branch = format!("provost/{RUN}-{agent}:a.txt");
+        assert_eq!(git(&place.project(), &["show", &branch]), agent.to_string());
+    }
+    let of_root = stage.results(0).await;
+    assert_eq!(of_root.len(), 7);
+    assert!(of_root[6].1.lines().any(|line| line == "one") && !of_root[6].1.contains("a.txt"), "{of_root:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_nothing_was_done_in_is_removed() {
+    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
+    std::fs::write(place.project().join(".gitignore"), "out\n").expect("written");
+    let results = place.plays().await;
+    assert!(results[0].1.contains("It changed nothing in its git worktree, which is removed."), "{}", results[0].1);
+    assert!(!place.tree(1).exists());
+    assert_eq!(place.branches(), "main");
+    assert_eq!(git(&place.project(), &["worktree", "list"]).lines().count(), 1);
+    assert!(results[0].1.contains("weren't committed when it began: 1."), "{}", results[0].1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_isnt_committed_is_kept_too() {
+    let place = Place::new(Cast::default().asks_for(0, 1).writes(1, "new.txt", "n\n"));
+    let results = place.plays().await;
+    assert!(results[0].1.contains("Commits: 0 (no file differs); files with changes that aren't committed: 1."), "{}", results[0].1);
+    assert!(place.tree(1).join("new.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_tools_stay_in_the_worktree() {
+    let place = Place::new(Cast::default());
+    let outside = place.project().join("a.txt");
+    let cast = place.cast.clone().asks_for(0, 1);
+    let cast = cast.does(1, &[("write_file", json!({"path": outside, "content": "x"}))]);
+    let _ = cast.does(1, &[("read_file", json!({"path": "../../project/a.txt"}))]);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    let results = stage.results(1).await;
+    assert!(results.iter().all(|(status, _)| status.is_error()), "{results:?}");
+    assert_eq!(std::fs::read_to_string(outside).expect("there"), "one\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agents_own_agent_begins_with_what_it_has_committed() {
+    let cast = Cast::default().asks_for(0, 1).writes(1, "b.txt", "two\n").sh(1, COMMIT).asks_for(1, 1);
+    let cast = cast.sh(2, "cat b.txt").writes(2, "c.txt", "three\n").sh(2, COMMIT);
+    let merge = format!("git merge -q provost/{RUN}-2 && ls");
+    let place = Place::new(cast.sh(1, &merge));
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert!(stage.results(2).await[0].1.contains("two"));
+    assert!(stage.results(1).await[3].1.contains("c.txt"));
+    assert!(stage.results(0).await[0].1.contains("Commits: 2 (2 files changed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_of_the_repository_dont_run() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    let (hook, ran) = (place.project().join(".git/hooks/post-checkout"), place.folder.path().join("ran"));
+    std::fs::write(&hook, format!("#!/bin/sh\ntouch '{}'\n", ran.display())).expect("written");
+    let _ = Command::new("chmod").arg("+x").arg(&hook).status();
+    git(&place.project(), &["checkout", "-q", "-b", "other"]);
+    assert!(ran.exists(), "the hook works");
+    std::fs::remove_file(&ran).expect("removed");
+    place.plays().await;
+    assert!(!ran.exists());
+}
+
+// ---- what goes wrong ----------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_repository_it_says_so() {
+    let said = refused(&Place::bare(Cast::default().asks_for(0, 1))).await;
+    assert!(said.contains("is no git work tree") && said.contains("`git init`"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_commit_it_says_so() {
+    let place = Place::bare(Cast::default().asks_for(0, 1));
+    git(&place.project(), &["init", "-q"]);
+    let said = refused(&place).await;
+    assert!(said.contains("no commit yet") && said.contains("commit something first"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_folder_inside_of_a_repository_it_says_so() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    let mut policy = place.policy();
+    policy.agent.workspace = place.project().join("sub");
+    std::fs::create_dir(&policy.agent.workspace).expect("made");
+    let mut stage = place.start_with(policy).await;
+    stage.goes().await;
+    let said = stage.results(0).await.remove(0).1;
+    assert!(said.contains("inside of the git work tree") && said.contains("top folder"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn none_is_made_inside_of_the_project() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    let policy = RunPolicy { worktrees: Some(place.project().join("trees")), ..place.policy() };
+    let mut stage = place.start_with(policy).await;
+    stage.goes().await;
+    let said = stage.results(0).await.remove(0).1;
+    assert!(said.contains("would lie inside of the git work tree"), "{said}");
+    assert!(!place.project().join("trees").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_the_folder_cant_be_made_it_says_so() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    std::fs::write(place.trees(), "a file").expect("written");
+    let said = refused(&place).await;
+    assert!(said.contains("can't be made: "), "{said}");
+    assert_eq!(place.branches(), "main");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_checkout_that_fails_nothing_is_left() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    let project = place.project();
+    std::fs::write(project.join(".gitattributes"), "a.txt filter=bad\n").expect("written");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "bad"]);
+    // In git's words for a disk that is full.
+    git(&project, &["config", "filter.bad.smudge", "echo error: unable to write file a.txt >&2; false"]);
+    git(&project, &["config", "filter.bad.required", "true"]);
+    let said = refused(&place).await;
+    assert!(said.contains("see whether there is room on that disk") && said.contains("unable to write"), "{said}");
+    assert_eq!(place.branches(), "main");
+    assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_of_that_name_with_commits_of_its_own_stays_as_it_is() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    let (project, branch) = (place.project(), format!("provost/{RUN}-1"));
+    git(&project, &["checkout", "-q", "-b", &branch]);
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "theirs"]);
+    let tip = git(&project, &["rev-parse", "HEAD"]);
+    git(&project, &["checkout", "-q", "main"]);
+    let said = refused(&place).await;
+    assert!(said.contains("rename or delete it"), "{said}");
+    assert_eq!(git(&project, &["rev-parse", &branch]), tip);
+}
+
+#[test]
+fn without_git_it_says_so() {
+    const AGAIN: &str = "PROVOST_TEST_WITHOUT_GIT";
+    if std::env::var_os(AGAIN).is_none() {
+        let this = std::env::current_exe().expect("a program");
+        let test = "worktree::without_git_it_says_so";
+        let again = Command::new(this).args(["--exact", test]).env("PATH", "/nowhere").env(AGAIN, "1").status();
+        assert!(again.expect("it runs").success());
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let said = runtime.block_on(async { refused(&Place::bare(Cast::default().asks_for(0, 1))).await });
+    assert!(said.contains("the program `git` isn't there: install it"), "{said}");
+}
+
+// ---- who is interrupted -------------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_in_the_middle_it_stops_and_nothing_is_left() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    let (began, _) = slow_checkout(&place);
+    let mut stage = place.start().await;
+    until(|| began.exists()).await;
+    stage.run.cancel("ann").await.expect("posted");
+    let outcome = stage.goes().await;
+    assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome}");
+    assert!(!place.tree(1).exists());
+    assert_eq!(place.branches(), "main");
+    assert_eq!(git(&place.project(), &["worktree", "list"]).lines().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_dies_in_the_middle_is_followed_by_one_that_makes_it_whole() {
+    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt").writes(1, "b.txt", "two\n"));
+    let (began, go) = slow_checkout(&place);
+    let stage = place.start().await;
+    until(|| began.exists()).await;
+    drop(stage);
+    std::fs::write(&go, "").expect("written");
+    let (harness, home) = place.harness();
+    let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), home };
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert!(stage.results(1).await[0].1.contains("one"));
+    let made = stage.entries(1).await.into_iter().filter(|entry| matches!(entry, Entry::WorktreeMade(_)));
+    assert_eq!(made.count(), 1);
+    assert!(place.tree(1).join("b.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_an_attempt_before_has_made_is_taken_as_it_is() {
+    let place = Place::new(Cast::default().asks_for(0, 1));
+    std::fs::create_dir(place.trees()).expect("made");
+    let path = place.tree(1);
+    let branch = format!("provost/{RUN}-1");
+    git(&place.project(), &["worktree", "add", "-q", "-b", &branch, path.to_str().unwrap(), "HEAD"]);
+    let marked = path.join("untracked");
+    std::fs::write(&marked, "").expect("written");
+    let results = place.plays().await;
+    assert_eq!(results[0].0, ToolStatus::Ok, "{results:?}");
+    assert!(marked.exists(), "it was not made anew");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_half_made_is_made_anew() {
+    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
+    std::fs::create_dir(place.trees()).expect("made");
+    let path = place.tree(1);
+    let branch = format!("provost/{RUN}-1");
+    git(&place.project(), &["worktree", "add", "-q", "-b", &branch, path.to_str().unwrap(), "HEAD"]);
+    // As git has it while it checks files out.
+    std::fs::remove_file(path.join("a.txt")).expect("removed");
+    let data = place.project().join(".git/worktrees").join(format!("{RUN}-1"));
+    std::fs::write(data.join("locked"), "initializing").expect("written");
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert!(stage.results(1).await[0].1.contains("one"), "{:?}", stage.results(1).await);
+    assert!(!path.exists(), "nothing was done to it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_gone_already_counts_as_removed() {
+    let place = Place::new(Cast::default());
+    let path = place.tree(1);
+    let remove = format!("cd / && rm -rf '{}'", path.display());
+    let _ = place.cast.clone().asks_for(0, 1).sh(1, &remove);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert_eq!(stage.left(1).await, Some(WorktreeLeft::Removed));
+    assert_eq!(place.branches(), "main");
+    assert_eq!(git(&place.project(), &["worktree", "list"]).lines().count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
+    let place = Place::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
+    {
+        let mut all = place.cast.0.lock().unwrap();
+        let stay = vec![Block::Text("stay".to_owned())];
+        all.entry(1).or_default().push(stay.clone());
+        all.entry(2).or_default().push(stay);
+    }
+    let mut stage = place.start().await;
+    let (one, two) = (place.tree(1), place.tree(2).join("b.txt"));
+    until(|| one.join("a.txt").exists() && two.exists()).await;
+    stage.run.pause("ann").await.expect("posted");
+    assert!(matches!(stage.goes().await, Outcome::Paused { .. }));
+    stage.run.cancel("ann").await.expect("posted");
+    stage.ended(1).await;
+    stage.ended(2).await;
+    assert!(one.exists(), "nobody has looked");
+    drop(stage);
+    let _ = place.cast.clone().asks_for(0, 1);
+    let (harness, home) = place.harness();
+    let run = harness.start(LATER, "another goal", place.policy()).await.expect("it starts");
+    let mut stage = Stage { run, home };
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert!(!one.exists(), "nothing was done in it");
+    assert!(two.exists(), "somebody may want that");
+    assert_eq!(place.branches(), format!("main\nprovost/{RUN}-2"));
+}

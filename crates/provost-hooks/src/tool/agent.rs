@@ -1,0 +1,76 @@
+//! Calls for other agents: whatever Provost's tool is called, scripts know one tool for all of them.
+
+use std::path::Path;
+
+use provost_engine::{CallDetails, WantedAgent, agent_names, names_of};
+use provost_event::HookContract;
+use serde_json::Value;
+
+use super::{changed, input_elsewhere, name_elsewhere, names};
+
+/// Provost's tool that scripts' one is.
+const SPAWN: &str = "spawn_agent";
+/// The field by which scripts tell the kinds of agents apart.
+const KIND: &str = "subagent_type";
+/// What a call is for, in a few words.
+const LABEL: &str = "description";
+
+/// The tool that a call counts as.
+fn tool_of(call: &CallDetails) -> &str {
+    if call.wanted.is_some() { SPAWN } else { &call.tool }
+}
+
+/// The name of a call's tool that scripts are told.
+pub(crate) fn call_name(call: &CallDetails) -> &str {
+    name_elsewhere(tool_of(call))
+}
+
+/// All names of a call's tool that a matcher may use: the one that scripts are told first, or the tool's own.
+pub(crate) fn call_names(call: &CallDetails, contract: HookContract) -> Vec<&str> {
+    let Some(wanted) = &call.wanted else { return names(&call.tool, contract) };
+    let elsewhere = names_of(SPAWN).into_iter().filter(|name| wanted.agent.is_none() || *name != SPAWN);
+    let (own, elsewhere) = ([call.tool.as_str()], elsewhere.filter(|name| *name != call.tool));
+    match contract {
+        HookContract::Provost => own.into_iter().chain(elsewhere).collect(),
+        HookContract::Claude => elsewhere.chain(own).collect(),
+    }
+}
+
+/// All names that a matcher may use at moments that are about the agent itself: its kind's first, then its call's.
+pub(crate) fn kind_names<'a>(call: &'a CallDetails, contract: HookContract) -> Vec<&'a str> {
+    let configured = call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref());
+    let mut all = agent_names(configured);
+    let more = call_names(call, contract).into_iter().filter(|name| !all.contains(name)).collect::<Vec<_>>();
+    all.extend(more);
+    all
+}
+
+/// What scripts call a kind of agent.
+pub(crate) fn kind(configured: Option<&str>) -> &str {
+    agent_names(configured).first().copied().unwrap_or_default()
+}
+
+/// A call's arguments as scripts know them.
+pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) -> Value {
+    let mut told = input_elsewhere(tool_of(call), input, workspace);
+    if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) = (&call.wanted, &mut told) {
+        let kind = kind(agent.as_deref());
+        let label = if name.is_empty() { kind } else { name };
+        fields.entry(LABEL).or_insert_with(|| label.into());
+        fields.insert(KIND.to_owned(), kind.into());
+    }
+    told
+}
+
+/// The arguments that a script would have a call made with, as its tool takes them; `None` where they are those it has.
+pub(crate) fn call_changed(call: &CallDetails, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
+    let mut wanted = wanted.clone();
+    if let (Some(_), Value::Object(fields)) = (&call.wanted, &mut wanted) {
+        let told = call_input(call, input, workspace);
+        let is_added = |name: &str, value: &Value| {
+            matches!(name, KIND | LABEL) && told.get(name) == Some(value) && input.get("name") != Some(value)
+        };
+        fields.retain(|name, value| !is_added(name, value));
+    }
+    changed(tool_of(call), input, &wanted, workspace)
+}

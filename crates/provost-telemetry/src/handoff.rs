@@ -1,0 +1,49 @@
+//! What a run's log says of its agents' comings and goings. Events on the run's span.
+
+use opentelemetry::KeyValue;
+use provost_event::{Entry, SessionId};
+
+use crate::content::Sieve;
+use crate::decisions::Told;
+use crate::names;
+use crate::span::whole;
+
+const HANDOFF: &str = "provost.handoff";
+const SLOT: &str = "provost.slot";
+
+/// What `entry` says of one agent; none for what is no handing over and changes nobody's slot.
+pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<Told> {
+    let state = |name: &'static str, state: &'static str, child: SessionId| {
+        (name, vec![KeyValue::new("provost.child", child.to_string()), KeyValue::new("provost.state", state)])
+    };
+    match entry {
+        Entry::ChildSpawned(spawned) => {
+            let (name, mut all) = state(HANDOFF, "asked", spawned.child);
+            let parent = spawned.parent.map(|parent| parent.to_string());
+            all.extend(parent.map(|parent| KeyValue::new("provost.parent", parent)));
+            all.extend(
+                spawned.brief.agent.as_ref().map(|kind| KeyValue::new(names::AGENT_KIND, sieve.label(kind))),
+            );
+            all.push(KeyValue::new("provost.priority", spawned.priority.name()));
+            all.push(KeyValue::new("provost.depth", whole(spawned.depth.into())));
+            all.extend(sieve.text(&spawned.brief.goal).map(|goal| KeyValue::new(names::GOAL, goal)));
+            Some((name, all))
+        }
+        Entry::ChildFinished(finished) => {
+            let (name, mut all) = state(HANDOFF, "done", finished.child);
+            all.push(KeyValue::new(names::OUTCOME, finished.outcome.word()));
+            Some((name, all))
+        }
+        Entry::ChildYields(yields) => {
+            let (name, mut all) = state(SLOT, "yields", yields.child);
+            all.extend(yields.to.map(|to| KeyValue::new("provost.slot.to", to.to_string())));
+            Some((name, all))
+        }
+        Entry::ChildPaused(paused) => {
+            let (name, mut all) = state(SLOT, "rests", paused.child);
+            all.push(KeyValue::new(names::OUTCOME, paused.outcome.word()));
+            Some((name, all))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,245 @@
+//! Acting on one agent of a run and those below it. A wish is in the run's log before anything is said of it; what came
+//! of it is told by how the agent stands then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use provost_engine::{AgentStanding, RunEvent, RunState};
+use provost_event::{ActorKey, Budget, Outcome, Priority, RunId, Seq, SessionId};
+use provost_harness::{Home as _, RunStatus};
+use provost_store::LocalHome;
+
+use super::{TEXT_WIDTH, WAIT_MAX, ended, hears};
+use crate::commands::follow::Following;
+use crate::commands::print;
+use crate::commands::target::{agent_of, named};
+use crate::drive::run_state;
+use crate::exit::{Exit, Refusal};
+use crate::render::{one_line, outcome_in_words, safe};
+
+/// How long an agent that waits for a slot, or shall make way, is watched: that may take any time, and is said.
+const SLOT_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// What is wanted of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wish {
+    Pause,
+    Cancel,
+    Resume,
+    Say(String),
+    Reprioritize(Priority),
+}
+
+/// One agent of a run that hasn't ended.
+pub(super) struct Desk {
+    pub(super) home: Arc<LocalHome>,
+    pub(super) run: RunId,
+    pub(super) status: RunStatus,
+    pub(super) agent: u32,
+}
+
+impl Desk {
+    /// Posts the wish, unless there is nothing to it, and says what came of it.
+    ///
+    /// # Errors
+    /// [`Refusal`] where the agent can't be acted on so, or there is no such agent.
+    pub(super) async fn act(self, wish: Wish, by: String) -> anyhow::Result<Exit> {
+        let before = self.state().await?;
+        let agent = agent_of(&before, self.session())?;
+        let who = format!("{} of run {}", named(&agent), self.run);
+        if let AgentStanding::Finished(outcome) = &agent.standing {
+            let what = format!("{who} has ended: {}", outcome_in_words(outcome));
+            return Err(Refusal::new(what, format!("`provost show {}` shows it", self.run)).into());
+        }
+        if let Some(words) = self.already(&wish, &agent.standing, agent.priority, &who)? {
+            print(&safe(&format!("{words}\n")))?;
+            return Ok(Exit::Done);
+        }
+        let posted = self.home.post(self.run.into(), self.event(&wish, by).into(), None).await?;
+        if !posted.changed {
+            return Err(self.ignored(&wish, &who).await?.into());
+        }
+        let standing = self.came(&wish, before.head()).await?;
+        print(&safe(&format!("{}\n", self.in_words(&wish, standing.as_ref(), &who))))?;
+        Ok(Exit::Done)
+    }
+
+    const fn session(&self) -> SessionId {
+        SessionId { run: self.run, agent: self.agent }
+    }
+
+    async fn state(&self) -> anyhow::Result<Box<RunState>> {
+        let state = run_state(&self.home, self.run).await?;
+        state.with_context(|| format!("the log of run {} is empty", self.run))
+    }
+
+    fn event(&self, wish: &Wish, by: String) -> RunEvent {
+        let agent = Some(self.agent);
+        match wish.clone() {
+            Wish::Pause => RunEvent::Pause { agent, by },
+            Wish::Cancel => RunEvent::Cancel { agent, by },
+            Wish::Resume => RunEvent::Resume { agent, by, budget: Budget::default(), turns_max: None },
+            Wish::Say(text) => RunEvent::Say { agent: self.agent, text, by },
+            Wish::Reprioritize(priority) => RunEvent::Reprioritize { agent: self.agent, priority, by },
+        }
+    }
+
+    /// What is said where the agent stands as it is wanted to already.
+    fn already(
+        &self,
+        wish: &Wish,
+        standing: &AgentStanding,
+        priority: Option<Priority>,
+        who: &str,
+    ) -> Result<Option<String>, Refusal> {
+        let words = match (wish, standing) {
+            (Wish::Pause, AgentStanding::Rests(outcome)) => {
+                format!("{who} rests already: {}", outcome_in_words(outcome))
+            }
+            (Wish::Resume, _) if matches!(self.status, RunStatus::Rests(_)) => {
+                let what = format!("{who} rests with the whole run");
+                return Err(Refusal::new(what, format!("go on with: provost resume {}", self.run)));
+            }
+            (Wish::Resume, AgentStanding::Working | AgentStanding::Yielding { .. }) => {
+                format!("{who} is at work already")
+            }
+            (Wish::Resume, AgentStanding::InLine) => {
+                format!("{who} waits in the line, and begins when there is a slot; {}", self.sooner())
+            }
+            (Wish::Resume, AgentStanding::Furloughed { .. }) => {
+                format!("{who} has made way, and goes on by itself when there is a slot; {}", self.sooner())
+            }
+            (Wish::Reprioritize(wanted), _) if priority == Some(*wanted) => {
+                format!("{who} has priority {wanted} already")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(words))
+    }
+
+    fn sooner(&self) -> String {
+        format!("sooner with: provost reprioritize {}.{} high", self.run, self.agent)
+    }
+
+    /// Why a wish changed nothing.
+    async fn ignored(&self, wish: &Wish, who: &str) -> anyhow::Result<Refusal> {
+        let state = self.state().await?;
+        if state.outcome().is_some_and(Outcome::is_final) {
+            return ended(&self.home, self.run).await;
+        }
+        let standing = agent_of(&state, self.session())?.standing;
+        let cancel = format!("provost cancel {}.{}", self.run, self.agent);
+        Ok(match (standing, wish) {
+            (AgentStanding::Finished(outcome), _) => Refusal::new(
+                format!("{who} has ended: {}", outcome_in_words(&outcome)),
+                format!("`provost show {}` shows it", self.run),
+            ),
+            (AgentStanding::InLine, Wish::Say(_)) => Refusal::new(
+                format!("{who} hasn't begun: it waits in the line for a slot, and hears nothing before"),
+                format!("say it again once `provost show {}` has it at work", self.run),
+            ),
+            (AgentStanding::InLine, _) => Refusal::new(
+                format!("{who} hasn't begun: it waits in the line for a slot, and there is nothing to pause"),
+                format!("`{cancel}` takes it out of the line"),
+            ),
+            _ => Refusal::new(
+                format!("{who} has been asked for that already"),
+                format!("`provost show {}` says how it stands", self.run),
+            ),
+        })
+    }
+
+    /// How the agent stands once the wish has had its effect, as far as that comes soon; `None` where it takes its time.
+    /// While nobody works on the run nothing more comes.
+    async fn came(&self, wish: &Wish, before: Seq) -> anyhow::Result<Option<AgentStanding>> {
+        let patience = match wish {
+            _ if self.status != RunStatus::Running => Duration::ZERO,
+            Wish::Pause | Wish::Cancel => WAIT_MAX,
+            Wish::Resume | Wish::Reprioritize(_) => SLOT_WAIT_MAX,
+            Wish::Say(_) => Duration::ZERO,
+        };
+        let mut following = Following::new(&self.home, [(ActorKey::Run(self.run), before)]);
+        let until = tokio::time::Instant::now() + patience;
+        loop {
+            let state = self.state().await?;
+            let standing = agent_of(&state, self.session())?.standing;
+            let is_there = match (wish, &standing) {
+                (Wish::Pause | Wish::Cancel, _) if state.outcome().is_some() => true,
+                (Wish::Pause, AgentStanding::Rests(_) | AgentStanding::Finished(_)) => true,
+                (Wish::Cancel, AgentStanding::Finished(_)) => true,
+                (Wish::Resume | Wish::Reprioritize(_), AgentStanding::Working) => true,
+                (Wish::Say(_), _) => true,
+                _ => false,
+            };
+            if is_there {
+                return Ok(Some(standing));
+            }
+            // What has been read already says nothing new, and the state is cheap to look at again.
+            if tokio::time::timeout_at(until, following.next()).await.is_err() {
+                let waits = matches!(wish, Wish::Resume | Wish::Reprioritize(_));
+                return Ok(waits.then_some(standing));
+            }
+        }
+    }
+
+    fn in_words(&self, wish: &Wish, standing: Option<&AgentStanding>, who: &str) -> String {
+        let run = self.run;
+        let recorded = |what: &str| match self.status {
+            RunStatus::Running => {
+                format!("{who} has been asked to {what}, and what it does now has not ended yet\nfollow it with: provost show {run} -f")
+            }
+            RunStatus::Interrupted | RunStatus::Rests(_) => {
+                format!("recorded: {who} is to {what}\nnobody works on the run now; it does so with: provost resume {run}")
+            }
+        };
+        match (wish, standing) {
+            (_, Some(AgentStanding::Finished(outcome))) => {
+                format!("{who} has ended: {}", outcome_in_words(outcome))
+            }
+            (Wish::Pause, Some(AgentStanding::Rests(outcome))) => {
+                let agent = self.agent;
+                format!("{who} rests: {}\ngo on with: provost resume {run}.{agent}", outcome_in_words(outcome))
+            }
+            (Wish::Pause, _) => recorded("rest"),
+            (Wish::Cancel, _) => recorded("end"),
+            (Wish::Resume, Some(AgentStanding::Working)) => format!("{who} goes on"),
+            (Wish::Resume, _) => match self.status {
+                RunStatus::Running => format!("{who} goes on as soon as there is a slot"),
+                RunStatus::Interrupted | RunStatus::Rests(_) => recorded("go on"),
+            },
+            (Wish::Say(text), _) => {
+                format!("said to {who}: {}\n{}", one_line(text, TEXT_WIDTH), self.when_heard(standing))
+            }
+            (Wish::Reprioritize(priority), standing) => {
+                format!("{who} has priority {priority} now{}", self.with_that(standing))
+            }
+        }
+    }
+
+    fn when_heard(&self, standing: Option<&AgentStanding>) -> String {
+        match (standing, &self.status) {
+            (Some(AgentStanding::Rests(_)), RunStatus::Running) => {
+                format!("it rests, and hears it with: provost resume {}.{}", self.run, self.agent)
+            }
+            (Some(AgentStanding::Furloughed { .. }), RunStatus::Running) => {
+                "it has made way, and hears it when it has a slot again".to_owned()
+            }
+            _ => hears(self.run, &self.status),
+        }
+    }
+
+    /// What a new priority has led to.
+    fn with_that(&self, standing: Option<&AgentStanding>) -> String {
+        match standing {
+            Some(AgentStanding::Yielding { to: Some(to) }) => format!(", and makes way for {}", to.agent),
+            Some(AgentStanding::Yielding { to: None }) => ", and makes way for those that wait".to_owned(),
+            Some(AgentStanding::InLine | AgentStanding::Furloughed { .. }) => {
+                ", and waits for a slot".to_owned()
+            }
+            Some(AgentStanding::Working) => ", and is at work".to_owned(),
+            Some(AgentStanding::Rests(_)) => ", and still rests".to_owned(),
+            Some(AgentStanding::Finished(_)) | None => String::new(),
+        }
+    }
+}

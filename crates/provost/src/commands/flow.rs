@@ -1,0 +1,71 @@
+//! `provost flow`: work that a file lays out in steps.
+
+use std::path::Path;
+
+use provost_event::{RunPolicy, StopHookPolicy};
+use provost_harness::Goal;
+
+use super::run::Ready;
+use super::{current_dir, print, shown};
+use crate::cli::{FlowCheckArgs, FlowRunArgs};
+use crate::exit::{Exit, Refusal};
+use crate::render::{plural, safe};
+use crate::settings::{FlowFile, Request, Scope, Settled, load};
+use crate::trust::{Standing, require_by, standing};
+use crate::wiring::{Place, Team, policy, variables};
+
+pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
+    let mut ready = Ready::new(&args.work)?;
+    let file = FlowFile::read(&args.file)?;
+    ready.settled = ready.settled.with_flow(&file, &args.file);
+    let flow = file.policy(&ready.settled.settings)?;
+    require_by(&ready.place.trust(), &ready.settled.project, &trusting(&args.file))?;
+    let Ready { settled, folder, .. } = &ready;
+    // Its steps may name any of them, also where agents may not ask for others.
+    let team = Team::choose(settled, &settled.settings.agents, folder, &ready.variables)?;
+    let mut policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
+    policy.agent.stop_hooks = Vec::<StopHookPolicy>::new();
+    let goal = Goal { text: file.name, images: Vec::new() };
+    ready.start(goal, RunPolicy { flow: Some(flow), ..policy }, team.models).await
+}
+
+pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
+    let folder = match &args.dir {
+        Some(dir) => dir.canonicalize().map_err(|error| {
+            Refusal::new(format!("can't work in {}: {error}", dir.display()), "give --dir a folder that is there")
+        })?,
+        None => current_dir()?,
+    };
+    let (variables, file) = (variables(), args.config.as_deref());
+    let request = Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &[] };
+    let (loading, folders) = load(&request)?;
+    let file = FlowFile::read(&args.file)?;
+    let settled = loading.settled()?.with_flow(&file, &args.file);
+    file.policy(&settled.settings)?;
+    Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
+    let standing = standing(&Place::new(&settled.settings, &folders).trust(), &settled.project)?;
+    print(&safe(&page(&file, &settled, &standing, &args.file)))?;
+    Ok(Exit::Done)
+}
+
+fn page(file: &FlowFile, settled: &Settled, standing: &Standing, path: &Path) -> String {
+    let steps = file.outline();
+    let width = steps.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+    let slots = settled.settings.spawn.max_agents;
+    let count = plural(steps.len() as u64, "step");
+    let at_once = if slots == 1 { "one at a time".to_owned() } else { format!("at most {slots} at a time") };
+    let mut page = format!("{}: {count}, {at_once}\n", file.name);
+    for (name, words) in &steps {
+        page.push_str(&format!("  {name:width$}  {words}\n"));
+    }
+    if let Standing::Needed(needed) = standing {
+        let (listed, command) = (needed.listed(), trusting(path));
+        page.push_str(&format!("\nit needs your trust first; `{command}` asks you:\n{listed}"));
+    }
+    page
+}
+
+/// What lets a flow's commands run.
+fn trusting(path: &Path) -> String {
+    format!("provost trust --flow {}", shown(path))
+}

@@ -1,0 +1,71 @@
+//! The logs of a run as they grow: its own, and those of all its agents, also of such that begin later.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, SelectAll};
+use provost_event::{ActorKey, Entry, Record, RunId, Seq};
+use provost_harness::{Home as _, HomeError};
+use provost_store::LocalHome;
+
+const READ_MAX: usize = 1_000;
+
+/// Follows a run, whoever works on it.
+pub(super) struct Following<'a> {
+    home: &'a LocalHome,
+    heads: HashMap<ActorKey, Seq>,
+    records: SelectAll<BoxStream<'static, Result<Arc<Record>, HomeError>>>,
+}
+
+impl<'a> Following<'a> {
+    /// Follows these logs from behind these entries.
+    pub(super) fn new(home: &'a LocalHome, heads: impl IntoIterator<Item = (ActorKey, Seq)>) -> Self {
+        let mut following = Self { home, heads: HashMap::new(), records: SelectAll::new() };
+        heads.into_iter().for_each(|(actor, head)| following.follow(actor, head));
+        following
+    }
+
+    fn follow(&mut self, actor: ActorKey, head: Seq) {
+        if let std::collections::hash_map::Entry::Vacant(place) = self.heads.entry(actor) {
+            place.insert(head);
+            self.records.push(self.home.subscribe(actor, head));
+        }
+    }
+
+    /// The next entry of any of them.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(super) async fn next(&mut self) -> Result<Arc<Record>, HomeError> {
+        let record = self.records.next().await.unwrap_or(Err(HomeError::Closed))?;
+        self.heads.insert(record.actor, record.seq);
+        if let (ActorKey::Run(_), Entry::ChildStarted(started)) = (record.actor, &record.entry) {
+            self.follow(started.child.into(), Seq::START);
+        }
+        Ok(record)
+    }
+
+    /// What the agents' logs have besides, now that the run rests or has ended: their last words may come a little
+    /// later than the run's.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub(super) async fn rest(&mut self, run: RunId) -> Result<Vec<Arc<Record>>, HomeError> {
+        let mut all = Vec::new();
+        let sessions = self.heads.iter_mut().filter(|(actor, _)| **actor != ActorKey::Run(run));
+        for (actor, head) in sessions {
+            loop {
+                let records = self.home.read(*actor, *head, READ_MAX).await?;
+                let Some(last) = records.last() else { break };
+                *head = last.seq;
+                all.extend(records);
+            }
+        }
+        all.sort_by_key(|record| (record.at, record.actor, record.seq));
+        Ok(all)
+    }
+}

@@ -1,0 +1,277 @@
+//! The agents of a run as `show` gathers them: how each stands, what it used, and of what.
+
+use std::collections::HashMap;
+
+use provost_engine::{AgentStanding, AgentStatus, RunState};
+use provost_event::{
+    Budget, Entry, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget, Timestamp,
+};
+use provost_harness::{Home as _, HomeError};
+use provost_store::LocalHome;
+use serde::Serialize;
+
+use crate::questions::Question;
+
+/// Of more agents than these, those whose work is over are shown without their goals, unless all are asked for.
+const READ_MAX: usize = 200;
+
+/// What an agent's own first entry tells.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Opening {
+    goal: String,
+    turns_max: u32,
+    model: String,
+}
+
+impl Opening {
+    /// What the first entry of an agent's log tells; `None` for any other entry.
+    pub(super) fn of(record: &Record) -> Option<Self> {
+        let Entry::SessionStarted(started) = &record.entry else { return None };
+        Some(Self {
+            goal: started.goal.clone(),
+            turns_max: started.policy.limits.turns_max,
+            model: started.policy.model.name.clone(),
+        })
+    }
+}
+
+/// The openings of agents, by number.
+pub(super) type Openings = HashMap<u32, Opening>;
+
+/// Which agents' openings are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those that matter at first sight.
+    Shown,
+    All,
+}
+
+/// Reads the first entries of a run's agents.
+///
+/// # Errors
+/// When a log can't be read.
+pub(super) async fn openings(
+    home: &LocalHome,
+    state: &RunState,
+    which: Which,
+) -> Result<Openings, HomeError> {
+    let has_all = which == Which::All || state.agents().count() <= READ_MAX;
+    let mut found = Openings::new();
+    for agent in state.agents() {
+        let wanted = match agent.standing {
+            AgentStanding::InLine => false,
+            AgentStanding::Finished(_) => has_all,
+            _ => true,
+        };
+        if wanted {
+            let first = home.read(agent.session.into(), Seq::START, 1).await?;
+            let opening = first.first().and_then(|record| Opening::of(record));
+            found.extend(opening.map(|opening| (agent.session.agent, opening)));
+        }
+    }
+    Ok(found)
+}
+
+/// How an agent stands, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum State {
+    InLine,
+    Working,
+    /// Somebody is asked about one of its calls.
+    Asks,
+    Yields(Option<u32>),
+    Furloughed(Option<u32>),
+    Rests(Outcome),
+    Done(Outcome),
+}
+
+impl State {
+    /// In one word, for programs and for counting.
+    pub(super) const fn word(&self) -> &'static str {
+        match self {
+            Self::InLine => "in line",
+            Self::Working => "working",
+            Self::Asks => "needs approval",
+            Self::Yields(_) => "making way",
+            Self::Furloughed(_) => "furloughed",
+            Self::Rests(_) => "resting",
+            Self::Done(_) => "done",
+        }
+    }
+
+    /// For whom it makes way or has made way.
+    pub(super) const fn to(&self) -> Option<u32> {
+        match self {
+            Self::Yields(to) | Self::Furloughed(to) => *to,
+            Self::InLine | Self::Working | Self::Asks | Self::Rests(_) | Self::Done(_) => None,
+        }
+    }
+
+    pub(super) const fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Rests(outcome) | Self::Done(outcome) => Some(outcome),
+            Self::InLine | Self::Working | Self::Asks | Self::Yields(_) | Self::Furloughed(_) => None,
+        }
+    }
+}
+
+/// One agent, as it is drawn.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) session: SessionId,
+    pub(super) parent: Option<u32>,
+    pub(super) depth: u32,
+    pub(super) name: String,
+    pub(super) goal: String,
+    pub(super) model: String,
+    pub(super) state: State,
+    pub(super) priority: Option<Priority>,
+    pub(super) turns: u32,
+    pub(super) turns_max: Option<u32>,
+    pub(super) tokens: u64,
+    /// `None` where the price of what it used isn't known.
+    pub(super) cost: Option<MicroDollars>,
+    pub(super) budget: Budget,
+    pub(super) worked_ms: u64,
+    pub(super) spawned_at: Timestamp,
+    /// The questions that it waits for, by name.
+    pub(super) asks: Vec<String>,
+}
+
+impl Node {
+    pub(super) const fn number(&self) -> u32 {
+        self.session.agent
+    }
+
+    pub(super) const fn is_done(&self) -> bool {
+        matches!(self.state, State::Done(_))
+    }
+}
+
+/// What is known besides the run's own log.
+pub(super) struct Around<'a> {
+    pub(super) openings: &'a Openings,
+    pub(super) open: &'a [Question],
+    /// Milliseconds since the run's last entry during which it was worked on.
+    pub(super) since_ms: u64,
+}
+
+/// The agents of a run, by number.
+pub(super) fn nodes(state: &RunState, around: &Around<'_>) -> Vec<Node> {
+    state.agents().map(|agent| node(state, &agent, around)).collect()
+}
+
+fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
+    let number = agent.session.agent;
+    let is_root = number == 0 && agent.parent.is_none();
+    let opening = around.openings.get(&number);
+    let asks = around.open.iter().filter(|question| question.session == agent.session);
+    let asks = asks.map(Question::name).collect::<Vec<_>>();
+    let state = stands(&agent.standing, !asks.is_empty());
+    let goes_on = matches!(state, State::Working | State::Asks | State::Yields(_));
+    let worked_ms = if is_root { run.active_ms() } else { agent.worked_ms };
+    let is_priced = run.policy().is_none_or(|policy| policy.agent.model.price.is_some());
+    let turns_max = if is_root { Some(run.turns_max()) } else { opening.map(|opening| opening.turns_max) };
+    Node {
+        session: agent.session,
+        parent: agent.parent.map(|parent| parent.agent),
+        depth: agent.depth,
+        name: if is_root { "root".to_owned() } else { agent.name.to_owned() },
+        goal: agent.goal.map(str::to_owned).or(opening.map(|it| it.goal.clone())).unwrap_or_default(),
+        model: opening.map(|opening| opening.model.clone()).unwrap_or_default(),
+        state,
+        priority: agent.priority,
+        turns: agent.turns,
+        turns_max,
+        tokens: agent.tokens,
+        cost: (is_priced || agent.cost.0 > 0 || agent.tokens == 0).then_some(agent.cost),
+        budget: agent.budget,
+        worked_ms: if goes_on { worked_ms.saturating_add(around.since_ms) } else { worked_ms },
+        spawned_at: agent.spawned_at,
+        asks,
+    }
+}
+
+fn stands(standing: &AgentStanding, asks: bool) -> State {
+    let number = |to: &Option<SessionId>| to.map(|to| to.agent);
+    match standing {
+        AgentStanding::InLine => State::InLine,
+        AgentStanding::Working if asks => State::Asks,
+        AgentStanding::Working => State::Working,
+        AgentStanding::Yielding { to } => State::Yields(number(to)),
+        AgentStanding::Furloughed { to } => State::Furloughed(number(to)),
+        AgentStanding::Rests(outcome) => State::Rests(outcome.clone()),
+        AgentStanding::Finished(outcome) => State::Done(outcome.clone()),
+    }
+}
+
+/// The slots of a run, for programs.
+#[derive(Serialize)]
+pub(super) struct Slots {
+    held: usize,
+    #[serde(flatten)]
+    budget: SpawnBudget,
+}
+
+impl Slots {
+    pub(super) fn of(state: &RunState) -> Self {
+        let budget = state.policy().map(|policy| policy.spawn).unwrap_or_default();
+        Self { held: state.slots_held(), budget }
+    }
+}
+
+/// An agent for programs.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    agent: u32,
+    session: SessionId,
+    parent: Option<u32>,
+    depth: u32,
+    name: &'a str,
+    goal: &'a str,
+    model: &'a str,
+    state: &'static str,
+    /// For whom it makes way or has made way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    makes_way_for: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'a Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome_text: Option<String>,
+    priority: Option<Priority>,
+    turns: u32,
+    turns_max: Option<u32>,
+    tokens: u64,
+    spent_micro_usd: Option<MicroDollars>,
+    budget: Budget,
+    worked_ms: u64,
+    spawned_at_ms: Timestamp,
+    approvals: &'a [String],
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn of(node: &'a Node) -> Self {
+        Self {
+            agent: node.number(),
+            session: node.session,
+            parent: node.parent,
+            depth: node.depth,
+            name: &node.name,
+            goal: &node.goal,
+            model: &node.model,
+            state: node.state.word(),
+            makes_way_for: node.state.to(),
+            outcome: node.state.outcome(),
+            outcome_text: node.state.outcome().map(Outcome::to_string),
+            priority: node.priority,
+            turns: node.turns,
+            turns_max: node.turns_max,
+            tokens: node.tokens,
+            spent_micro_usd: node.cost,
+            budget: node.budget,
+            worked_ms: node.worked_ms,
+            spawned_at_ms: node.spawned_at,
+            approvals: &node.asks,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! `provost show -f`: a run with all its agents, as it goes, until it rests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use console::truncate_str;
+use provost_engine::{Actor, AgentStanding, RunState};
+use provost_event::{ActorKey, Entry, Record, Seq, SessionId, Timestamp};
+use provost_harness::{RunStatus, RunSummary, read_actor};
+use provost_store::LocalHome;
+use tokio::time::Instant;
+
+use super::agents::{Around, Opening, Openings, Which, nodes, openings};
+use super::page::{Seen, moment, tree_below, used};
+use super::screen::Screen;
+use super::tree::Drawing;
+use super::{Whole, print, since_ms, summary as summary_of};
+use crate::commands::follow::Following;
+use crate::exit::Exit;
+use crate::names::Names;
+use crate::questions::{Question, open_of};
+use crate::render::{Sayer, call_in_words, one_line, outcome_in_words, safe, summary};
+
+/// How long what happens is gathered before it is drawn.
+const GATHER: Duration = Duration::from_millis(80);
+/// How often times are drawn anew, and whether somebody works on the run is looked up.
+const TICK: Duration = Duration::from_secs(1);
+const GOAL_WIDTH: usize = 200;
+/// Questions shown below the tree.
+const QUESTIONS_MAX: usize = 5;
+/// Rows of a terminal that the tree doesn't get.
+const ROWS_KEPT: usize = 1;
+
+pub(super) async fn follow(
+    home: &LocalHome,
+    summary: RunSummary,
+    drawing: Drawing,
+    json: bool,
+) -> anyhow::Result<Exit> {
+    let (mut board, heads) = Board::read(home, summary, drawing).await?;
+    let mut following = Following::new(home, heads);
+    let mut shown = match Screen::of_stdout().filter(|_| !json) {
+        _ if json => Shown::Json,
+        Some(screen) => Shown::Screen(screen),
+        None => Shown::Lines(Sayer::knowing(Names::of(board.state()?))),
+    };
+    shown.first(&board)?;
+    while board.state()?.outcome().is_none() {
+        let quiet_until = Instant::now() + TICK;
+        let mut gathered_until = quiet_until;
+        loop {
+            tokio::select! {
+                biased;
+                record = following.next() => {
+                    let record = record?;
+                    shown.record(&record)?;
+                    board.take(&record)?;
+                    if board.state()?.outcome().is_some() {
+                        break;
+                    }
+                    gathered_until = gathered_until.min(Instant::now() + GATHER);
+                }
+                () = tokio::time::sleep_until(gathered_until) => break,
+            }
+        }
+        board.summary = summary_of(home, board.summary.run).await?;
+        shown.draw(&board)?;
+    }
+    for record in following.rest(board.summary.run).await? {
+        board.take(&record)?;
+    }
+    board.summary = summary_of(home, board.summary.run).await?;
+    shown.last(&board)?;
+    Ok(Exit::Done)
+}
+
+/// A run as its logs have it so far.
+struct Board {
+    summary: RunSummary,
+    run: Actor,
+    openings: Openings,
+    open: Vec<Question>,
+    drawing: Drawing,
+}
+
+impl Board {
+    /// The run as it stands, and up to where that was read.
+    async fn read(
+        home: &LocalHome,
+        summary: RunSummary,
+        drawing: Drawing,
+    ) -> anyhow::Result<(Self, HashMap<ActorKey, Seq>)> {
+        let key = ActorKey::Run(summary.run);
+        let run = read_actor(home, key).await?;
+        let mut board = Self { summary, run, openings: Openings::new(), open: Vec::new(), drawing };
+        let state = board.state()?;
+        let openings = openings(home, state, Which::Shown).await?;
+        let mut heads = HashMap::from([(key, state.head())]);
+        let mut open = Vec::new();
+        for session in with_logs(state) {
+            let actor = read_actor(home, session.into()).await?;
+            open.extend(open_of(session, &actor));
+            heads.insert(session.into(), actor.head());
+        }
+        (board.openings, board.open) = (openings, open);
+        Ok((board, heads))
+    }
+
+    fn state(&self) -> anyhow::Result<&RunState> {
+        match &self.run {
+            Actor::Run(state) if state.policy().is_some() => Ok(state),
+            Actor::Run(_) | Actor::Session(_) => {
+                anyhow::bail!("the log of run {} is empty", self.summary.run)
+            }
+        }
+    }
+
+    fn take(&mut self, record: &Arc<Record>) -> anyhow::Result<()> {
+        let ActorKey::Session(session) = record.actor else {
+            return self.run.replay(record).context("the run's log can't be read");
+        };
+        self.openings.extend(Opening::of(record).map(|opening| (session.agent, opening)));
+        self.open.extend(Question::of(record));
+        match &record.entry {
+            Entry::ApprovalResolved(entry) => {
+                self.open.retain(|question| question.session != session || question.asked != entry.asked);
+            }
+            Entry::Ended(_) => self.open.retain(|question| question.session != session),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is shown of it on a terminal of so many rows and columns.
+    fn frame(&self, (rows, columns): (usize, usize)) -> anyhow::Result<Vec<String>> {
+        let state = self.state()?;
+        let mut lines = vec![
+            format!("{:<11} {} {}", "run", self.summary.run, one_line(&self.summary.goal, GOAL_WIDTH)),
+            format!("{:<11} {}", "status", self.standing(state)),
+        ];
+        let around = Around {
+            openings: &self.openings,
+            open: &self.open,
+            since_ms: since_ms(&self.summary),
+        };
+        let agents = nodes(state, &around);
+        let drawing = Drawing { width: Some(columns), ..self.drawing };
+        let seen = Seen { summary: &self.summary, state, agents: &agents, drawing };
+        let used = used(&seen).map(|(name, value)| with_unit(name, value));
+        lines.push(format!("{:<11} {}", "used", used.join(" · ")));
+        let tree = tree_below(&seen);
+        let below = self.questions();
+        let room = rows.saturating_sub(lines.len() + below.len() + ROWS_KEPT);
+        lines.extend(fitted(tree.lines().map(str::to_owned).collect(), room));
+        lines.extend(below);
+        Ok(lines.into_iter().map(|line| truncate_str(&line, columns, "…").into_owned()).collect())
+    }
+
+    fn standing(&self, state: &RunState) -> String {
+        match (state.outcome(), &self.summary.status) {
+            (Some(outcome), _) => safe(&outcome_in_words(outcome)).replace('\n', " "),
+            (None, RunStatus::Interrupted) => {
+                format!("interrupted; it goes on with: provost resume {}", self.summary.run)
+            }
+            (None, _) => "running".to_owned(),
+        }
+    }
+
+    fn questions(&self) -> Vec<String> {
+        let line = |question: &Question| {
+            let call = one_line(&call_in_words(&question.tool, &question.input), GOAL_WIDTH);
+            format!("? {} · provost approve {}", call, question.name())
+        };
+        let mut lines = self.open.iter().take(QUESTIONS_MAX).map(line).collect::<Vec<_>>();
+        if let Some(more) = self.open.len().checked_sub(QUESTIONS_MAX).filter(|more| *more > 0) {
+            lines.push(format!("? {more} more: provost approvals"));
+        }
+        if !lines.is_empty() {
+            lines.insert(0, String::new());
+        }
+        lines
+    }
+
+    fn json(&self) -> anyhow::Result<String> {
+        let state = self.state()?;
+        let since_ms = since_ms(&self.summary);
+        let around = Around { openings: &self.openings, open: &self.open, since_ms };
+        let agents = nodes(state, &around);
+        let whole = Whole::of((&self.summary, &self.open), state, &agents);
+        Ok(format!("{}\n", serde_json::to_string(&whole)?))
+    }
+
+    /// The outcome and how to go on, once there is one.
+    fn end(&self) -> anyhow::Result<Option<String>> {
+        let state = self.state()?;
+        Ok(state.outcome().map(|outcome| safe(&summary(self.summary.run, state, outcome, &self.open))))
+    }
+}
+
+/// The agents that have a log which may still grow.
+fn with_logs(state: &RunState) -> Vec<SessionId> {
+    let grows = |standing: &AgentStanding| {
+        !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_))
+    };
+    state.agents().filter(|agent| grows(&agent.standing)).map(|agent| agent.session).collect()
+}
+
+/// A value of the page, with what it counts where its form doesn't tell.
+fn with_unit(name: &str, value: String) -> String {
+    match (name, value.split_once(' ')) {
+        ("turns", Some((count, of))) => format!("{count} turns {of}"),
+        ("tokens", _) => format!("{value} tokens"),
+        _ => value,
+    }
+}
+
+/// As many lines as there is room for, and how many are left out.
+fn fitted(mut lines: Vec<String>, room: usize) -> Vec<String> {
+    let left_out = lines.len().saturating_sub(room.max(1));
+    if left_out > 0 {
+        lines.truncate(room.saturating_sub(1));
+        lines.push(format!("… {} more lines than there is room for", left_out.saturating_add(1)));
+    }
+    lines
+}
+
+/// How what happens is shown.
+enum Shown {
+    /// Drawn anew.
+    Screen(Screen),
+    /// A line for each change.
+    Lines(Sayer),
+    /// A JSON object for each change.
+    Json,
+}
+
+impl Shown {
+    fn first(&mut self, board: &Board) -> anyhow::Result<()> {
+        match self {
+            Self::Screen(_) | Self::Json => self.draw(board),
+            Self::Lines(_) => {
+                let lines = board.frame((usize::MAX, board.drawing.width.unwrap_or(usize::MAX)))?;
+                print(&format!("{}\n\n", lines.join("\n")))
+            }
+        }
+    }
+
+    fn record(&mut self, record: &Record) -> anyhow::Result<()> {
+        let Self::Lines(sayer) = self else { return Ok(()) };
+        let said = sayer.say(record);
+        let is_change = match record.actor {
+            ActorKey::Run(_) => said.is_kept(),
+            ActorKey::Session(_) => {
+                matches!(record.entry, Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_))
+            }
+        };
+        if is_change {
+            let (at, who) = (clock(record.at), sayer.names().prefix(record.actor));
+            let who = who.map(|who| format!("{who}: ")).unwrap_or_default();
+            print(&format!("{at} {who}{}\n", said.one_line()))?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, board: &Board) -> anyhow::Result<()> {
+        match self {
+            Self::Screen(screen) => {
+                let frame = board.frame(screen.size())?;
+                screen.draw(frame).context("can't write to standard output")
+            }
+            Self::Lines(_) => Ok(()),
+            Self::Json => print(&board.json()?),
+        }
+    }
+
+    fn last(&mut self, board: &Board) -> anyhow::Result<()> {
+        self.draw(board)?;
+        match self {
+            Self::Json => Ok(()),
+            Self::Screen(_) | Self::Lines(_) => match board.end()? {
+                Some(end) => print(&format!("\n{end}\n")),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// The time of a moment, without its day.
+fn clock(at: Timestamp) -> String {
+    moment(at).split_once(' ').map(|(_, time)| time.to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,208 @@
+//! A run on a page, for people.
+
+use std::fmt::Write as _;
+
+use provost_engine::RunState;
+use provost_event::{HookMoment, StopHookVerdict, Timestamp};
+use provost_harness::{Clock as _, RunSummary, SystemClock};
+
+use super::agents::Node;
+use super::tree::{self, Drawing};
+use super::{Compactions, Facts, Step, StepStatus};
+use crate::commands::approvals::left;
+use crate::commands::ps::status;
+use crate::commands::shown;
+use crate::names::agent_in_words;
+use crate::questions::Question;
+use crate::render::{
+    Room, amount, call_in_full, compactions_in_words, duration, hanging, one_line, outcome_in_words,
+    pictures, safe, terminal_width, visible,
+};
+
+const REASON_WIDTH: usize = 100;
+/// Columns of a call that waits, where there is no terminal to measure.
+const WAITING_WIDTH: usize = 100;
+
+/// A run, and what is drawn of it.
+pub(super) struct Seen<'a> {
+    pub(super) summary: &'a RunSummary,
+    pub(super) state: &'a RunState,
+    pub(super) agents: &'a [Node],
+    pub(super) drawing: Drawing,
+}
+
+impl Seen<'_> {
+    /// Whether there is more than the one agent that every run has.
+    pub(super) fn has_tree(&self) -> bool {
+        self.agents.iter().any(|agent| agent.number() > 0)
+    }
+}
+
+/// Everything but what waits for somebody.
+pub(super) fn page(seen: &Seen<'_>, facts: &Facts) -> String {
+    let (tree, drawn) = (seen.has_tree(), tree_below(seen));
+    let above = safe(&rows(seen, facts));
+    let below = safe(&last_words(seen, facts));
+    if tree { format!("{above}{drawn}{below}") } else { format!("{above}{below}") }
+}
+
+/// How many agents stand how, and the tree of them. Styled, and made of safe text.
+pub(super) fn tree_below(seen: &Seen<'_>) -> String {
+    let budget = seen.state.policy().map(|policy| policy.spawn).unwrap_or_default();
+    let held = seen.state.outcome().is_none().then(|| seen.state.slots_held());
+    let head = tree::head(seen.agents, held, budget.slots(), seen.drawing);
+    let mut out = String::from("\n");
+    for (place, line) in head.iter().enumerate() {
+        // Writing to a String can't fail, here and below.
+        let _ = writeln!(out, "{:<11} {line}", if place == 0 { "agents" } else { "" });
+    }
+    for line in tree::lines(seen.agents, seen.drawing) {
+        let _ = writeln!(out, "{line}");
+    }
+    out
+}
+
+fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
+    let Seen { summary, state, .. } = *seen;
+    let mut out = String::new();
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(out, "{name:<11} {value}");
+    };
+    row("run", &summary.run.to_string());
+    row("status", status(&summary.status));
+    if let Some(outcome) = state.outcome() {
+        row("outcome", &outcome_in_words(outcome));
+    }
+    row("goal", &hanging(&summary.goal, "            "));
+    if !facts.goal_images.is_empty() {
+        row("", &pictures(&facts.goal_images));
+    }
+    row("model", &summary.model);
+    row("workspace", &shown(&summary.workspace));
+    row("started", &moment(summary.started_at));
+    row("updated", &moment(summary.updated_at));
+    for (name, value) in used(seen) {
+        row(name, &value);
+    }
+    let whose = if seen.has_tree() { ", by the root agent" } else { "" };
+    row("calls", &format!("{}{whose}", calls(facts)));
+    out
+}
+
+fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
+    let mut out = hooks(seen.state, facts);
+    out.push_str(&plan(&facts.plan));
+    if !facts.last_text.is_empty() {
+        let _ = write!(out, "\nlast words\n  {}\n", hanging(facts.last_text.trim(), "  "));
+    }
+    if let Some(problem) = &facts.no_last_words {
+        let _ = write!(out, "\nno last words at the limit: {}\n", one_line(problem, REASON_WIDTH));
+    }
+    out
+}
+
+/// What waits for somebody, each call in full.
+pub(super) fn waiting(summary: &RunSummary, open: &[Question], agents: &[Node]) -> String {
+    let mut out = String::from(if open.is_empty() { "" } else { "\nwaits for approval\n" });
+    let (now, width) = (SystemClock.now(), terminal_width().unwrap_or(WAITING_WIDTH));
+    for question in open {
+        let name = question.name();
+        let _ = writeln!(out, "  {}{}", visible(&question.tool), whose(question, agents));
+        for line in call_in_full(question, Room::all(width.saturating_sub(4)), "") {
+            let _ = writeln!(out, "    {line}");
+        }
+        let _ = writeln!(out, "    why: {}", visible(&question.why));
+        let _ = writeln!(out, "    left: {}", left(summary, question, now));
+        let _ = writeln!(out, "    provost approve {name}, or provost deny {name}");
+    }
+    out
+}
+
+/// Behind a call: whose it is, unless it is the root's.
+fn whose(question: &Question, agents: &[Node]) -> String {
+    let asks = agents.iter().find(|agent| agent.session == question.session && agent.number() > 0);
+    let name = asks.map(|agent| agent_in_words(agent.number(), &visible(&agent.name)));
+    name.map(|name| format!(", wanted by {name}")).unwrap_or_default()
+}
+
+/// A moment in universal time.
+pub(in crate::commands) fn moment(at: Timestamp) -> String {
+    let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    moment.map(|moment| moment.strftime("%F %TZ").to_string()).unwrap_or_default()
+}
+
+/// What the run used, of what it may use.
+pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
+    let state = seen.state;
+    let (ledger, budget) = (state.ledger(), state.budget());
+    let turns = match seen.has_tree() {
+        true => format!("{} by all agents", ledger.turns()),
+        false => format!("{} of {}", ledger.turns(), state.turns_max()),
+    };
+    let active_ms = state.active_ms().saturating_add(super::since_ms(seen.summary));
+    let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
+    let cost = if priced { ledger.cost.to_string() } else { "unknown price".to_owned() };
+    [
+        ("turns", turns),
+        ("tokens", format!("{}{}", amount(ledger.tokens), of(budget.tokens.map(amount)))),
+        ("cost", format!("{cost}{}", of(budget.money.map(|money| money.to_string())))),
+        ("time", format!("{}{}", duration(active_ms), of(budget.wall_time_ms.map(duration)))),
+    ]
+}
+
+fn calls(facts: &Facts) -> String {
+    let mut parts = vec![format!("{} tool calls", facts.tool_calls)];
+    let counted = [
+        (facts.failed_tool_calls, "failed"),
+        (facts.unknown_tool_calls, "with unknown effect"),
+        (facts.retries, "model calls made again"),
+    ];
+    parts.extend(
+        counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
+    );
+    let Compactions { trim, summary, emergency } = facts.compactions_by_kind;
+    parts.extend(compactions_in_words(trim, summary, emergency));
+    parts.join(", ")
+}
+
+fn hooks(state: &RunState, facts: &Facts) -> String {
+    let Some(policy) = state.policy() else { return String::new() };
+    let at_stop = policy.agent.hooks.iter().filter(|hook| hook.moment == HookMoment::Stop);
+    let names = policy.agent.stop_hooks.iter().map(|hook| &hook.name).chain(at_stop.map(|hook| &hook.name));
+    let configured = names.collect::<Vec<_>>();
+    if configured.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\nstop hooks, as they last answered\n");
+    for name in configured {
+        let report = facts.stop_hooks.iter().find(|report| report.name == *name);
+        let answer = match report.map(|report| (&report.verdict, report.duration_ms)) {
+            None => "not asked yet".to_owned(),
+            Some((StopHookVerdict::Allow, ms)) => format!("may stop ({})", duration(ms)),
+            Some((StopHookVerdict::Block(why), ms)) => {
+                format!("no ({}): {}", duration(ms), one_line(why, REASON_WIDTH))
+            }
+            Some((StopHookVerdict::Halt(why), ms)) => {
+                format!("ends the run ({}): {}", duration(ms), one_line(why, REASON_WIDTH))
+            }
+            Some((StopHookVerdict::Error(why), _)) => format!("no answer: {}", one_line(why, REASON_WIDTH)),
+        };
+        let _ = writeln!(out, "  {name}: {answer}");
+    }
+    out
+}
+
+fn plan(steps: &[Step]) -> String {
+    let mut out = String::from(if steps.is_empty() { "" } else { "\nplan\n" });
+    for step in steps {
+        let mark = match step.status {
+            StepStatus::Pending => ' ',
+            StepStatus::InProgress => '>',
+            StepStatus::Done => 'x',
+        };
+        let _ = writeln!(out, "  [{mark}] {}", one_line(&step.text, REASON_WIDTH));
+    }
+    out
+}
+

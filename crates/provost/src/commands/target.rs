@@ -1,0 +1,90 @@
+//! A run or one of its agents, as somebody names it: `RUN`, `RUN.3`, `last`, `last.3`.
+
+use provost_engine::{AgentStanding, AgentStatus, RunState};
+use provost_event::{RunId, SessionId};
+use provost_store::LocalHome;
+
+use super::find::find;
+use crate::exit::Refusal;
+use crate::names::{agent_in_words, labelled};
+use crate::render::one_line;
+
+/// Agents listed when it isn't clear which is meant.
+const SHOWN_MAX: usize = 10;
+const NAME_WIDTH: usize = 20;
+
+/// What is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) run: RunId,
+    /// One agent; the whole run if absent.
+    pub(super) agent: Option<u32>,
+}
+
+impl Target {
+    /// Finds the run, and reads the agent's number.
+    ///
+    /// # Errors
+    /// [`Refusal`] when there is no such run, several, or what stands behind the dot is no number.
+    pub(super) async fn find(home: &LocalHome, word: &str) -> anyhow::Result<Self> {
+        let Some((run, agent)) = word.rsplit_once('.') else {
+            return Ok(Self { run: find(home, word).await?, agent: None });
+        };
+        let run = find(home, run).await?;
+        let Ok(agent) = agent.parse() else {
+            let what = format!("`{word}` names no agent: `{agent}` is no number");
+            return Err(Refusal::new(what, format!("e.g. {run}.1; `provost show {run}` draws them")).into());
+        };
+        Ok(Self { run, agent: Some(agent) })
+    }
+
+    /// The same, and refuses an agent: for what a run does only as a whole.
+    pub(super) async fn whole_run(home: &LocalHome, word: &str, command: &str) -> anyhow::Result<RunId> {
+        let Self { run, agent } = Self::find(home, word).await?;
+        match agent {
+            None => Ok(run),
+            Some(_) => {
+                let what = format!("{command} takes a run, and `{word}` names one of its agents");
+                Err(Refusal::new(what, format!("provost {command} {run}")).into())
+            }
+        }
+    }
+}
+
+/// The agent with this number.
+///
+/// # Errors
+/// [`Refusal`] that says which there are.
+pub(super) fn agent_of(state: &RunState, session: SessionId) -> Result<AgentStatus<'_>, Refusal> {
+    let found = state.agents().find(|agent| agent.session == session);
+    found.ok_or_else(|| {
+        let SessionId { run, agent } = session;
+        Refusal::new(format!("run {run} has no agent {agent}; {}", those_there(state)), {
+            format!("`provost show {run}` draws them")
+        })
+    })
+}
+
+/// Which agents there are to act on.
+fn those_there(state: &RunState) -> String {
+    let live = state.agents().filter(|agent| !matches!(agent.standing, AgentStanding::Finished(_)));
+    let labels = live.map(|agent| labelled(agent.session.agent, &shown_name(&agent))).collect::<Vec<_>>();
+    let last = state.agents().map(|agent| agent.session.agent).max().unwrap_or_default();
+    let more = labels.len().saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown = labels.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match labels.is_empty() {
+        true => format!("its agents, 0 to {last}, are all done"),
+        false => format!("it has had 0 to {last}, and not done are: {shown}{more}"),
+    }
+}
+
+fn shown_name(agent: &AgentStatus<'_>) -> String {
+    let name = if agent.session.agent == 0 && agent.name.is_empty() { "root" } else { agent.name };
+    one_line(name, NAME_WIDTH)
+}
+
+/// `agent 3 (reviewer)`, `the root agent`.
+pub(super) fn named(agent: &AgentStatus<'_>) -> String {
+    agent_in_words(agent.session.agent, &shown_name(agent))
+}

@@ -1,0 +1,39 @@
+//! What becomes of an agent's git worktree, in words.
+
+use provost_event::{WorktreeFound, WorktreeLeft, WorktreeMade};
+
+use super::saying::{Saying, Tag};
+
+/// Characters of a commit's name that tell it from others.
+const COMMIT_CHARS: usize = 12;
+
+pub(super) fn made(entry: &WorktreeMade) -> Saying {
+    let commit = entry.commit.chars().take(COMMIT_CHARS).collect::<String>();
+    let missing = match entry.uncommitted {
+        0 => String::new(),
+        files => format!("; not in it: uncommitted changes to files of whoever asked for it ({files})"),
+    };
+    Saying::detail(format!("works in a git worktree of its own, from commit {commit}{missing}"))
+}
+
+pub(super) fn asked() -> Saying {
+    Saying::detail("its git worktree is looked at".to_owned())
+}
+
+pub(super) fn found(entry: &WorktreeFound) -> Saying {
+    match &entry.left {
+        WorktreeLeft::Untouched => Saying::detail("its git worktree is as it was made".to_owned()),
+        WorktreeLeft::Removed => Saying::detail("its git worktree is as it was made, and removed".to_owned()),
+        WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
+            let branch = branch.as_deref().unwrap_or("no branch");
+            let differs = if summary.is_empty() { String::new() } else { format!(" ({summary})") };
+            let line = format!(
+                "its git worktree stays, on {branch}; commits: {commits}{differs}; files not committed: {uncommitted}"
+            );
+            Saying::kept(Tag::Run, line)
+        }
+        WorktreeLeft::Unknown { why } => {
+            Saying::kept(Tag::Failed, format!("its git worktree stays, and what is in it isn't known: {why}"))
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! `[[agents]]`: sub-agents that others may ask for by name.
+
+mod checks;
+
+use std::collections::BTreeMap;
+
+use provost_event::{Budget, Effort, Isolation, Permission, PermissionPolicy, Priority};
+
+use super::Settings;
+use super::declare::{Kind, Otherwise, Setting};
+use super::errors::Source;
+use super::hook::pattern;
+use super::item::{Item, Objection};
+use super::table::{TURNS_MAX, effort, permission, small};
+
+pub(super) use checks::check;
+
+/// What the list of sub-agents is for.
+pub(super) const AGENTS_WORDS: &str = "Sub-agents that the agent may ask to work for it, each by a tool of its name; it \
+    sees name and description. Each works in a conversation of its own, within the budget, the headcount and the \
+    permissions of the run, and gives back what it said last. The agents of all files count. docs/agents.md tells more.";
+
+/// What the name of a tool may have.
+const NAME_MAX: usize = 64;
+
+/// A sub-agent and where it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Agent {
+    /// Its name, and that of its tool.
+    pub(crate) name: String,
+    /// What others are told of it.
+    pub(crate) description: String,
+    /// The words at the end of its system prompt, where they aren't the run's.
+    pub(crate) instructions: Option<String>,
+    /// Its model as it was written, where it isn't the run's.
+    pub(crate) model: Option<String>,
+    /// How much its model thinks, where it isn't as much as the run's.
+    pub(crate) effort: Option<Effort>,
+    /// Tokens of an answer.
+    pub(crate) output_tokens_max: Option<u32>,
+    /// The names of its tools; absent for all but those that have another agent work.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Its turns, where they aren't as many as the run's.
+    pub(crate) max_turns: Option<u32>,
+    /// How urgent its work is.
+    pub(crate) priority: Priority,
+    /// What it and those below it may spend.
+    pub(crate) budget: Budget,
+    /// How long it is waited for, in milliseconds.
+    pub(crate) ask_timeout_ms: Option<u64>,
+    /// Where it works.
+    pub(crate) isolation: Isolation,
+    /// The names of those who must agree before it may stop.
+    pub(crate) stop_hooks: Vec<String>,
+    permissions: Narrower,
+    /// Where it begins.
+    pub(crate) source: Source,
+    /// Where each of its fields was given.
+    places: BTreeMap<&'static str, Source>,
+}
+
+/// Permissions that stand beside those of the run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Narrower {
+    allow: Vec<String>,
+    ask: Vec<String>,
+    deny: Vec<String>,
+    default: Option<Permission>,
+}
+
+impl Agent {
+    /// Where `field` was given, or else the agent.
+    pub(crate) fn source_of(&self, field: &str) -> Source {
+        self.places.get(field).unwrap_or(&self.source).clone()
+    }
+
+    /// What it may do by itself, where those of the run are `run`: theirs, or its own with nothing besides. The engine
+    /// has the more restrictive of both count.
+    pub(crate) fn permissions(&self, run: PermissionPolicy) -> PermissionPolicy {
+        let Narrower { allow, ask, deny, default } = &self.permissions;
+        if self.permissions == Narrower::default() {
+            return run;
+        }
+        let unset = if allow.is_empty() { Permission::Allow } else { Permission::Ask };
+        PermissionPolicy {
+            allow: allow.clone(),
+            ask: ask.clone(),
+            deny: deny.clone(),
+            otherwise: default.unwrap_or(unset),
+            ..run
+        }
+    }
+}
+
+impl Item for Agent {
+    const LIST: &'static str = "agents";
+    const ONE: &'static str = "an agent";
+    const LEAST: &'static str = "name and description";
+    const FIELDS: &'static [Setting<Self>] = AGENT;
+
+    fn at(source: Source) -> Self {
+        let mut agent = Self {
+            name: String::new(),
+            description: String::new(),
+            instructions: None,
+            model: None,
+            effort: None,
+            output_tokens_max: None,
+            tools: None,
+            max_turns: None,
+            priority: Priority::default(),
+            budget: Budget::default(),
+            ask_timeout_ms: None,
+            isolation: Isolation::default(),
+            stop_hooks: Vec::new(),
+            permissions: Narrower::default(),
+            source,
+            places: BTreeMap::new(),
+        };
+        for field in AGENT {
+            field.take_default(&mut agent);
+        }
+        agent
+    }
+
+    fn note(&mut self, field: &'static str, source: Source) {
+        if field == "tools" {
+            // An empty list has nothing to take, and means none.
+            self.tools.get_or_insert_default();
+        }
+        self.places.insert(field, source);
+    }
+
+    fn objections(&self) -> Vec<Objection> {
+        if !self.description.trim().is_empty() {
+            return Vec::new();
+        }
+        let remedy = "say what it is good for: that is all that others know of it";
+        vec![Objection::new("description", "must not be empty", remedy)]
+    }
+
+    fn put(self, settings: &mut Settings) {
+        settings.agents.push(self);
+    }
+}
+
+/// The fields of an `[[agents]]`.
+pub(super) const AGENT: &[Setting<Agent>] = &[
+    Setting {
+        kind: Kind::Checked(|agent, name| {
+            agent.name = tool_name(name)?;
+            Ok(())
+        }),
+        otherwise: Otherwise::Required,
+        example: r#""researcher""#,
+        words: "Its name, and that of the tool that asks for it: letters, digits, _ and -, at most 64. Unique, and not the \
+                name of a tool.",
+        ..field("", "name")
+    },
+    Setting {
+        kind: Kind::Text(|agent, text| agent.description = text),
+        otherwise: Otherwise::Required,
+        example: r#""Finds out how something works in this code, and answers with files and lines.""#,
+        words: "What it is good for, and what it should be told: this is what other agents know of it.",
+        ..field("", "description")
+    },
+    Setting {
+        kind: Kind::Text(|agent, text| agent.instructions = Some(text)),
+        otherwise: Otherwise::Unset("as agent.instructions"),
+        example: r#""Read only. Name the file and the line of everything that you say.""#,
+        words: "Your own words at the end of its system prompt.",
+        ..field("", "instructions")
+    },
+    Setting {
+        kind: Kind::Line(|agent, model| agent.model = Some(model)),
+        otherwise: Otherwise::Unset("the run's, agent.model"),
+        example: r#""openai/gpt-5-mini""#,
+        words: "Its model, written as agent.model is.",
+        ..field("", "model")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["minimal", "low", "medium", "high"],
+            put: |agent, word| agent.effort = Some(effort(word)),
+        },
+        otherwise: Otherwise::Unset("as agent.effort"),
+        example: r#""low""#,
+        words: "How much its model thinks before it answers.",
+        ..field("", "effort")
+    },
+    Setting {
+        kind: Kind::Count {
+            min: 256,
+            max: 1_000_000,
+            put: |agent, n| agent.output_tokens_max = Some(small(n)),
+        },
+        otherwise: Otherwise::Unset("what its model allows, and no more than agent.output_tokens_max"),
+        example: "4096",
+        words: "Tokens that one of its answers may have.",
+        ..field("", "output_tokens_max")
+    },
+    Setting {
+        kind: Kind::List(|agent, name| {
+            agent.tools.get_or_insert_default().push(name);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("all but those that have another agent work"),
+        example: r#"["read_file", "search", "list_dir"]"#,
+        words: "Its tools. Those that have another agent work, spawn_agent and the names of agents, it has only if they \
+                are named here. It never gets one that whoever asks for it doesn't have.",
+        ..field("", "tools")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: TURNS_MAX, put: |agent, n| agent.max_turns = Some(small(n)) },
+        otherwise: Otherwise::Unset("as agent.max_turns"),
+        example: "15",
+        words: "Turns it may take. When they are used up it says how far it has come, and whoever asked goes on with that.",
+        ..field("", "max_turns")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["background", "low", "normal", "high", "critical"],
+            put: |agent, word| agent.priority = word.parse().unwrap_or_default(),
+        },
+        otherwise: Otherwise::Is(r#""normal""#),
+        example: r#""high""#,
+        words: "How urgent its work is. When all slots are taken (spawn.max_agents), a high or critical one gets that of the \
+                lowest below it, which goes on later; the others are refused.",
+        ..field("", "priority")
+    },
+    Setting {
+        kind: Kind::Time(|agent, ms| agent.ask_timeout_ms = Some(ms)),
+        otherwise: Otherwise::Unset("for ever"),
+        example: r#""10m""#,
+        words: "How long whoever asked waits for it, counted while it has a slot; then it is cancelled.",
+        ..field("", "ask_timeout")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["shared", "worktree"],
+            put: |agent, word| {
+                agent.isolation = if word == "worktree" { Isolation::Worktree } else { Isolation::Shared };
+            },
+        },
+        otherwise: Otherwise::Is(r#""shared""#),
+        example: r#""worktree""#,
+        words: "Where it works: in the folder of whoever asked, or in a git worktree of its own, on a branch of its own. \
+                Where none can be made, it fails.",
+        ..field("", "isolation")
+    },
+    Setting {
+        kind: Kind::List(|agent, name| {
+            agent.stop_hooks.push(name);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("none"),
+        example: r#"["lint-check"]"#,
+        words: "The names of [[stop_hooks]] that must agree before it may stop.",
+        ..field("", "stop_hooks")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: u64::MAX, put: |agent, n| agent.budget.tokens = Some(n) },
+        otherwise: Otherwise::Unset("no limit but the run's"),
+        example: "200_000",
+        words: "Tokens of all kinds that it and those below it may take, each time it is asked.",
+        ..field("budget", "tokens")
+    },
+    Setting {
+        kind: Kind::Money(|agent, money| agent.budget.money = Some(money)),
+        otherwise: Otherwise::Unset("no limit but the run's"),
+        example: "0.50",
+        words: "Money in US dollars, likewise.",
+        ..field("budget", "usd")
+    },
+    Setting {
+        kind: Kind::Time(|agent, ms| agent.budget.wall_time_ms = Some(ms)),
+        otherwise: Otherwise::Unset("no limit but the run's"),
+        example: r#""20m""#,
+        words: "Time that it may work, counted while it has a slot.",
+        ..field("budget", "wall_time")
+    },
+    Setting {
+        kind: Kind::List(|agent, text| {
+            agent.permissions.allow.push(pattern(text)?);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("what the run's permissions let pass"),
+        example: r#"["read_file", "shell(cargo *)"]"#,
+        words: "Calls that it may make. Permissions of its own only narrow: of them and those of the run, the more \
+                restrictive counts.",
+        ..field("permissions", "allow")
+    },
+    Setting {
+        kind: Kind::List(|agent, text| {
+            agent.permissions.ask.push(pattern(text)?);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("none besides the run's"),
+        example: r#"["shell(git *)"]"#,
+        words: "Calls of its that somebody must agree to.",
+        ..field("permissions", "ask")
+    },
+    Setting {
+        kind: Kind::List(|agent, text| {
+            agent.permissions.deny.push(pattern(text)?);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("none besides the run's"),
+        example: r#"["write_file", "edit_file"]"#,
+        words: "Calls that it never makes.",
+        ..field("permissions", "deny")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["allow", "ask", "deny"],
+            put: |agent, word| agent.permissions.default = Some(permission(word)),
+        },
+        otherwise: Otherwise::Unset("ask where anything is listed in its allow, else allow"),
+        example: r#""deny""#,
+        words: "What becomes of its calls that none of its own patterns speaks of.",
+        ..field("permissions", "default")
+    },
+];
+
+const fn field(table: &'static str, name: &'static str) -> Setting<Agent> {
+    Setting::declared(table, name)
+}
+
+/// A name that every provider takes for a tool's.
+fn tool_name(name: String) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(fits);
+    if is_name && name.len() <= NAME_MAX {
+        Ok(name)
+    } else {
+        Err(format!("must begin with a letter and have only letters, digits, _ and -, at most {NAME_MAX}"))
+    }
+}

@@ -1,0 +1,100 @@
+//! What is wrong with sub-agents beside the rest of the settings.
+
+use provost_engine::names_of;
+use provost_event::Budget;
+
+use super::Agent;
+use crate::settings::Loading;
+use crate::settings::errors::{Problem, Source};
+use crate::settings::item::Item as _;
+use crate::settings::nearest::nearest;
+use crate::wiring::tool_names;
+
+/// Everything that is.
+pub(in crate::settings) fn check(loading: &Loading) -> Vec<Problem> {
+    let agents = &loading.settings.agents;
+    let mut problems = agents.iter().filter_map(name_of_tool).collect::<Vec<_>>();
+    for agent in agents {
+        problems.extend(unknown_tools(agent, loading));
+        problems.extend(unknown_stop_hooks(agent, loading));
+        problems.extend(more_than_the_run(agent, loading));
+        problems.extend(longer_than_the_run(agent, loading));
+    }
+    problems
+}
+
+fn problem(agent: &Agent, field: &'static str, what: String, remedy: String) -> Problem {
+    let place = Agent::FIELDS.iter().find(|known| known.name == field).map_or_else(String::new, |f| f.key());
+    Problem { source: agent.source_of(field), key: format!("{}.{place}", Agent::LIST), what, remedy }
+}
+
+/// Hooks and permissions know tools by these names.
+fn name_of_tool(agent: &Agent) -> Option<Problem> {
+    let known = names_of(&agent.name);
+    let tool = *known.first()?;
+    let is_taken = known.len() > 1 || tool_names().contains(&agent.name);
+    let what = match tool == agent.name {
+        true => format!("`{tool}` is the name of a tool"),
+        false => format!("`{}` is another name of the tool {tool}", agent.name),
+    };
+    is_taken.then(|| problem(agent, "name", what, "give it another".to_owned()))
+}
+
+fn unknown_tools(agent: &Agent, loading: &Loading) -> Vec<Problem> {
+    let agents = loading.settings.agents.iter().map(|agent| agent.name.clone());
+    let known = tool_names().into_iter().chain(agents).collect::<Vec<_>>();
+    let named = agent.tools.iter().flatten();
+    unknown(named, &known, "tool").map(|(what, remedy)| problem(agent, "tools", what, remedy)).collect()
+}
+
+fn unknown_stop_hooks(agent: &Agent, loading: &Loading) -> Vec<Problem> {
+    let known = loading.settings.stop_hooks.iter().map(|hook| hook.name.clone()).collect::<Vec<_>>();
+    let lost = unknown(agent.stop_hooks.iter(), &known, "stop hook");
+    lost.map(|(what, remedy)| problem(agent, "stop_hooks", what, remedy)).collect()
+}
+
+/// What is wrong with each of `named` that isn't `known`, and what would be right.
+fn unknown<'a>(
+    named: impl Iterator<Item = &'a String>,
+    known: &[String],
+    kind: &str,
+) -> impl Iterator<Item = (String, String)> {
+    named.filter(|name| !known.contains(name)).map(move |name| {
+        let remedy = match nearest(name, known.iter().cloned()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("there is no {kind} at all"),
+            None => format!("there are {}", known.join(", ")),
+        };
+        (format!("there is no {kind} `{name}`"), remedy)
+    })
+}
+
+/// A limit above the run's binds nothing: whoever set it meant something else.
+fn more_than_the_run(agent: &Agent, loading: &Loading) -> Vec<Problem> {
+    let (own, run) = (agent.budget, loading.settings.budget);
+    let is_above = |own: Option<u64>, run: Option<u64>| own.zip(run).is_some_and(|(own, run)| own > run);
+    let dollars = |budget: Budget| budget.money.map(|money| money.0);
+    let all = [
+        ("tokens", is_above(own.tokens, run.tokens)),
+        ("usd", is_above(dollars(own), dollars(run))),
+        ("wall_time", is_above(own.wall_time_ms, run.wall_time_ms)),
+    ];
+    let above = all.into_iter().filter_map(|(field, is_above)| is_above.then_some(field));
+    above.map(|field| above_the_run(agent, field, field, loading)).collect()
+}
+
+fn longer_than_the_run(agent: &Agent, loading: &Loading) -> Option<Problem> {
+    let most = loading.settings.budget.wall_time_ms?;
+    let is_above = agent.ask_timeout_ms.is_some_and(|timeout| timeout > most);
+    is_above.then(|| above_the_run(agent, "ask_timeout", "wall_time", loading))
+}
+
+fn above_the_run(agent: &Agent, field: &'static str, limit: &str, loading: &Loading) -> Problem {
+    let key = format!("budget.{limit}");
+    let given = loading.given.get(&key);
+    let (shown, source) = given.map_or((String::new(), Source::Default), |given| {
+        (given.shown.clone(), given.source.clone())
+    });
+    let what = format!("`{}` would get more than the whole run ({key} is {shown}, from {source})", agent.name);
+    problem(agent, field, what, "lower it, or leave it out".to_owned())
+}

@@ -1,0 +1,307 @@
+//! The file of a flow: `[flow]` and its `[[flow.steps]]`, read and checked against the settings.
+
+mod fields;
+mod read;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use provost_engine::{FlowProblem, RetryPolicy, check_flow};
+use provost_event::{Budget, FlowPolicy, OnStepFailure, Priority, StepPolicy, StopHookPolicy};
+
+use super::errors::{Problem, Problems, Source};
+use super::nearest::nearest;
+use super::project::Wish;
+use super::stop_hook::StopHook;
+use super::{Project, Settled, Settings, layers};
+use read::Reader;
+
+/// A flow as its file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FlowFile {
+    /// What the flow is called.
+    pub(crate) name: String,
+    steps: Vec<Step>,
+    /// Where it begins.
+    source: Source,
+    text: String,
+}
+
+/// A step as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Step {
+    name: String,
+    needs: Vec<(String, Source)>,
+    agent: Option<String>,
+    goal: String,
+    stop_hooks: Vec<StepHook>,
+    retry: Option<u32>,
+    then: Then,
+    priority: Option<Priority>,
+    budget: Budget,
+    source: Source,
+    /// Where each of its fields was given.
+    places: BTreeMap<String, Source>,
+}
+
+/// Who must agree before a step is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum StepHook {
+    /// A configured stop hook.
+    Named(String, Source),
+    /// A command in the file itself.
+    Inline(StopHook),
+}
+
+/// What `on_failure` says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Then {
+    #[default]
+    Abort,
+    Skip,
+    /// As abort, but tried again before that, also where no number is given.
+    Retry,
+    Ask,
+}
+
+impl FlowFile {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// [`Problems`] that name line and key; or when it can't be read.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let text = layers::read(path).with_context(|| format!("can't read the flow in {name}"))?;
+        Ok(Reader::new(&name, &text).flow()?)
+    }
+
+    /// The flow as a run's policy has it, with the stop hooks and agents that the settings describe.
+    ///
+    /// # Errors
+    /// All that keeps it from being gone through.
+    pub(crate) fn policy(&self, settings: &Settings) -> Result<FlowPolicy, Problems> {
+        let mut problems = Vec::new();
+        let steps = self.steps.iter().map(|step| step.policy(settings, &mut problems)).collect();
+        let flow = FlowPolicy { name: self.name.clone(), steps };
+        let agents = settings.agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>();
+        problems.extend(check_flow(&flow, &agents).into_iter().map(|problem| self.problem(problem, &agents)));
+        if problems.is_empty() { Ok(flow) } else { Err(Problems(problems)) }
+    }
+
+    fn problem(&self, problem: FlowProblem, agents: &[&str]) -> Problem {
+        let (step, key) = match &problem {
+            FlowProblem::NoSteps => (None, "steps"),
+            FlowProblem::DoubledStep { step, .. } | FlowProblem::Nameless { step } => (Some(*step), "name"),
+            FlowProblem::NoGoal { step, .. } => (Some(*step), "goal"),
+            FlowProblem::NoAttempts { step, .. } => (Some(*step), "retry"),
+            FlowProblem::UnknownNeed { step, .. } | FlowProblem::Circle { step, .. } => (Some(*step), "needs"),
+            FlowProblem::UnknownAgent { step, .. } => (Some(*step), "agent"),
+        };
+        let step = step.and_then(|step| self.steps.get(step));
+        let key = if step.is_some() { format!("flow.steps.{key}") } else { format!("flow.{key}") };
+        let source = match (&problem, step) {
+            (FlowProblem::UnknownNeed { need, .. }, Some(step)) => step.source_of_need(need),
+            (_, Some(step)) => step.source_of(key.rsplit('.').next().unwrap_or_default()),
+            (_, None) => self.source.clone(),
+        };
+        let remedy = self.remedy(&problem, agents);
+        Problem { source, key, what: problem.to_string(), remedy }
+    }
+
+    fn remedy(&self, problem: &FlowProblem, agents: &[&str]) -> String {
+        let names = || self.steps.iter().map(|step| step.name.clone());
+        match problem {
+            FlowProblem::NoSteps => "write [[flow.steps]] with a name and a goal, once for each".to_owned(),
+            FlowProblem::DoubledStep { .. } => "give each a name of its own".to_owned(),
+            FlowProblem::Nameless { .. } => "e.g. name = \"plan\"".to_owned(),
+            FlowProblem::NoGoal { .. } => "say what it is to reach".to_owned(),
+            FlowProblem::NoAttempts { .. } => "e.g. retry = 2".to_owned(),
+            FlowProblem::UnknownNeed { need, .. } => meant(need, names(), "the steps are"),
+            FlowProblem::UnknownAgent { .. } if agents.is_empty() => {
+                "no [[agents]] are configured; leave it out for one like the run's own".to_owned()
+            }
+            FlowProblem::UnknownAgent { agent, .. } => {
+                meant(agent, agents.iter().map(|agent| (*agent).to_owned()), "the configured [[agents]] are")
+            }
+            FlowProblem::Circle { .. } => "one of them must do without the other".to_owned(),
+        }
+    }
+
+    /// Adds to what comes from a project's folder what the file would run, which needs the user's consent.
+    pub(crate) fn wish(&self, path: &Path, project: &mut Project) {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let file = path.strip_prefix(&project.folder).unwrap_or(&path).display().to_string();
+        let wishes = self.steps.iter().flat_map(|step| {
+            let inline = step.stop_hooks.iter().filter_map(|hook| match hook {
+                StepHook::Inline(hook) => Some(hook),
+                StepHook::Named(..) => None,
+            });
+            let file = file.clone();
+            inline.map(move |hook| Wish {
+                file: file.clone(),
+                place: hook.source.to_string(),
+                what: format!("runs when step {} wishes to stop (stop hook {})", step.name, hook.name),
+                body: hook.command.clone(),
+            })
+        });
+        let wishes = wishes.collect::<Vec<_>>();
+        if !wishes.is_empty() {
+            project.has_read(&file, &self.text);
+            project.wishes.extend(wishes);
+        }
+    }
+
+    /// The flow in lines, for people: a step each, in an order in which they can be done.
+    pub(crate) fn outline(&self) -> Vec<(String, String)> {
+        let mut left = self.steps.iter().collect::<Vec<_>>();
+        let mut lines = Vec::<(String, String)>::new();
+        while !left.is_empty() {
+            let is_next = |step: &&Step| {
+                step.needs.iter().all(|(need, _)| lines.iter().any(|(name, _)| name == need))
+            };
+            let Some(place) = left.iter().position(is_next) else { break };
+            let step = left.remove(place);
+            lines.push((step.name.clone(), step.outline()));
+        }
+        lines
+    }
+}
+
+impl Step {
+    fn source_of(&self, field: &str) -> Source {
+        self.places.get(field).unwrap_or(&self.source).clone()
+    }
+
+    fn source_of_need(&self, need: &str) -> Source {
+        let found = self.needs.iter().find(|(name, _)| name == need).map(|(_, source)| source.clone());
+        found.unwrap_or_else(|| self.source_of("needs"))
+    }
+
+    fn policy(&self, settings: &Settings, problems: &mut Vec<Problem>) -> StepPolicy {
+        let agent = settings.agents.iter().find(|agent| Some(&agent.name) == self.agent.as_ref());
+        let hooks = self.stop_hooks.iter().filter_map(|hook| hook.policy(settings, problems));
+        let stop_hooks = hooks.collect();
+        self.fits(settings, problems);
+        StepPolicy {
+            name: self.name.clone(),
+            needs: self.needs.iter().map(|(need, _)| need.clone()).collect(),
+            agent: self.agent.clone(),
+            goal: self.goal.clone(),
+            stop_hooks,
+            attempts_max: self.retries().saturating_add(1),
+            on_failure: match self.then {
+                Then::Abort | Then::Retry => OnStepFailure::Abort,
+                Then::Skip => OnStepFailure::Skip,
+                Then::Ask => OnStepFailure::Ask,
+            },
+            priority: self.priority.or(agent.map(|agent| agent.priority)).unwrap_or_default(),
+            budget: self.budget,
+        }
+    }
+
+    fn retries(&self) -> u32 {
+        match (self.retry, self.then) {
+            (Some(retries), _) => retries,
+            (None, Then::Retry) => RetryPolicy::default().attempts_max,
+            (None, Then::Abort | Then::Skip | Then::Ask) => 0,
+        }
+    }
+
+    /// Notes what contradicts itself or the settings.
+    fn fits(&self, settings: &Settings, problems: &mut Vec<Problem>) {
+        if self.then == Then::Retry && self.retry == Some(0) {
+            problems.push(Problem {
+                source: self.source_of("retry"),
+                key: "flow.steps.retry".to_owned(),
+                what: "must be at least 1 where on_failure is \"retry\" (is 0)".to_owned(),
+                remedy: "raise it, or have on_failure = \"abort\"".to_owned(),
+            });
+        }
+        let money = |budget: Budget| budget.money.map(|money| money.0);
+        let (own, run) = (self.budget, settings.budget);
+        let limits = [
+            ("tokens", own.tokens, run.tokens),
+            ("usd", money(own), money(run)),
+            ("wall_time", own.wall_time_ms, run.wall_time_ms),
+        ];
+        for (name, own, run) in limits {
+            if own.zip(run).is_some_and(|(own, run)| own > run) {
+                problems.push(Problem {
+                    source: self.source_of(&format!("budget.{name}")),
+                    key: format!("flow.steps.budget.{name}"),
+                    what: format!("is more than the whole run may spend (budget.{name})"),
+                    remedy: "lower it, or give the run more".to_owned(),
+                });
+            }
+        }
+    }
+
+    fn outline(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.needs.is_empty() {
+            let needs = self.needs.iter().map(|(need, _)| need.as_str()).collect::<Vec<_>>();
+            parts.push(format!("after {}", needs.join(", ")));
+        }
+        parts.extend(self.agent.as_ref().map(|agent| format!("by {agent}")));
+        parts.extend(self.priority.map(|priority| format!("{priority} priority")));
+        let hooks = self.stop_hooks.iter().map(|hook| match hook {
+            StepHook::Named(name, _) => name.as_str(),
+            StepHook::Inline(hook) => hook.name.as_str(),
+        });
+        let hooks = hooks.collect::<Vec<_>>();
+        if !hooks.is_empty() {
+            parts.push(format!("checked by {}", hooks.join(", ")));
+        }
+        match self.retries() {
+            0 => {}
+            1 => parts.push("tried again once".to_owned()),
+            times => parts.push(format!("tried again up to {times} times")),
+        }
+        parts.push(match self.then {
+            Then::Abort | Then::Retry => "or the flow is given up".to_owned(),
+            Then::Skip => "or skipped with what needs it".to_owned(),
+            Then::Ask => "or you are asked".to_owned(),
+        });
+        parts.join(" · ")
+    }
+}
+
+impl StepHook {
+    fn policy(&self, settings: &Settings, problems: &mut Vec<Problem>) -> Option<StopHookPolicy> {
+        let (name, source) = match self {
+            Self::Inline(hook) => return Some(hook.policy()),
+            Self::Named(name, source) => (name, source),
+        };
+        let known = settings.stop_hooks.iter().find(|hook| hook.name == *name);
+        if known.is_none() {
+            let names = settings.stop_hooks.iter().map(|hook| hook.name.clone());
+            let remedy = meant(name, names, "there are");
+            problems.push(Problem {
+                source: source.clone(),
+                key: "flow.steps.stop_hooks".to_owned(),
+                what: format!("there is no stop hook named `{name}`"),
+                remedy: format!("{remedy}; a command is written {{ command = \"…\" }}"),
+            });
+        }
+        known.map(StopHook::policy)
+    }
+}
+
+/// The nearest of `all`, or all of them behind these words.
+fn meant(wrong: &str, all: impl Iterator<Item = String>, words: &str) -> String {
+    let all = all.collect::<Vec<_>>();
+    match nearest(wrong, all.iter().cloned()) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None if all.is_empty() => "none is configured".to_owned(),
+        None => format!("{words} {}", all.join(", ")),
+    }
+}
+
+impl Settled {
+    /// What a flow's file would run counts to what comes from the project's folder.
+    pub(crate) fn with_flow(mut self, flow: &FlowFile, path: &Path) -> Self {
+        flow.wish(path, &mut self.project);
+        self
+    }
+}

@@ -1,0 +1,175 @@
+//! Which model an agent gets, with what a policy says of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use provost_event::{Effort, ModelPolicy, ToolSpec};
+use provost_harness::{Model, Models};
+use provost_llm::{ProviderSettings, ResolveError, resolve};
+
+use super::{Variables, asked, providers, team};
+use crate::settings::{Problem, Problems, Settled, Source};
+use crate::window::{self, Keys};
+
+/// A model, and what a policy says of it.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    /// The model.
+    pub(crate) model: Arc<dyn Model>,
+    /// Its name, window, cap and price.
+    pub(crate) policy: ModelPolicy,
+}
+
+/// What an agent's settings ask of its model, and where they do.
+pub(crate) struct Wanted {
+    /// The name of the sub-agent; none for the agent of the run.
+    pub(super) of: Option<String>,
+    /// The model's name, its paths absolute.
+    pub(crate) name: String,
+    /// Where the model and the cap were given.
+    pub(super) keys: Keys,
+    /// Tokens of an answer: a model that can't give so many is wrong.
+    pub(super) cap: Option<u32>,
+    /// Tokens of an answer, if the model can give so many.
+    pub(super) cap_at_most: Option<u32>,
+    /// How much it thinks.
+    pub(super) effort: Option<Effort>,
+    /// Whether a limit of its own binds money, and where it was given.
+    pub(super) money: Option<Source>,
+    /// What stands before every conversation.
+    pub(super) prompt: String,
+    /// The tools that it is told of.
+    pub(super) tools: Vec<ToolSpec>,
+}
+
+/// Choosing models: each is made once, however many agents it is for.
+pub(crate) struct Choosing<'a> {
+    settled: &'a Settled,
+    providers: ProviderSettings,
+    known: BTreeMap<String, Chosen>,
+}
+
+/// The model that the settings name, with their cap on its answers.
+///
+/// # Errors
+/// [`Problems`] that name the setting.
+pub(crate) fn choose_model(
+    settled: &Settled,
+    folder: &Path,
+    variables: &Variables,
+) -> Result<Chosen, Problems> {
+    Choosing::new(settled, variables).choose(&team::wanted_of_root(settled, folder))
+}
+
+impl<'a> Choosing<'a> {
+    /// Nothing is chosen yet.
+    pub(crate) fn new(settled: &'a Settled, variables: &Variables) -> Self {
+        let providers = providers(&settled.settings, variables);
+        Self { settled, providers, known: BTreeMap::new() }
+    }
+
+    /// The models that were chosen.
+    pub(super) fn models(self) -> Models {
+        let all = self.known.into_iter();
+        all.fold(Models::new(), |models, (name, chosen)| models.with(name, chosen.model))
+    }
+
+    /// Which key is missing for the model that is wanted, if one is.
+    pub(crate) fn missing_key(&self, wanted: &Wanted) -> Option<String> {
+        match resolve(&wanted.name, &self.providers) {
+            Err(error @ ResolveError::MissingKey { .. }) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+
+    /// The model that is wanted.
+    ///
+    /// # Errors
+    /// [`Problems`] that name the setting.
+    pub(crate) fn choose(&mut self, wanted: &Wanted) -> Result<Chosen, Problems> {
+        let Chosen { model, mut policy } = self.resolved(wanted)?;
+        if let Some(cap) = self.cap(wanted, &policy)? {
+            policy.output_tokens_max = cap;
+        }
+        self.must_be_priced(wanted, &policy)?;
+        let Wanted { prompt, tools, keys, .. } = wanted;
+        let before = window::Before { system_prompt: prompt, tools };
+        if let Some(problem) = window::problem(self.settled, asked(&wanted.name), &policy, &before, keys) {
+            return Err(Problems(vec![problem]));
+        }
+        policy.effort = wanted.effort;
+        Ok(Chosen { model, policy })
+    }
+
+    fn resolved(&mut self, wanted: &Wanted) -> Result<Chosen, Problems> {
+        let name = &wanted.name;
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        if let Some((key, what)) = self.unreadable_key_file(asked(name)) {
+            let remedy = "it must be a file that you may read".to_owned();
+            return Err(one(Problem { source: self.settled.source(&key), key, what, remedy }));
+        }
+        let (model, policy) = resolve(name, &self.providers).map_err(|error| {
+            let (source, key) = wanted.keys.model.clone();
+            one(Problem { source, key, what: words(&error), remedy: String::new() })
+        })?;
+        let chosen = Chosen { model, policy };
+        self.known.insert(name.clone(), chosen.clone());
+        Ok(chosen)
+    }
+
+    /// The cap on answers, if one is set.
+    fn cap(&self, wanted: &Wanted, policy: &ModelPolicy) -> Result<Option<u32>, Problems> {
+        let Some(cap) = wanted.cap else {
+            return Ok(wanted.cap_at_most.map(|cap| cap.min(policy.output_tokens_max)));
+        };
+        let most = self.providers.facts(asked(&wanted.name)).and_then(|facts| facts.output_tokens_max);
+        let Some(most) = most.filter(|most| cap > *most) else { return Ok(Some(cap)) };
+        let (source, key) = wanted.keys.cap.clone();
+        let what = format!("{} gives at most {most} (is {cap})", wanted.name);
+        Err(one(Problem { source, key, what, remedy: "lower it, or leave it out".to_owned() }))
+    }
+
+    fn must_be_priced(&self, wanted: &Wanted, policy: &ModelPolicy) -> Result<(), Problems> {
+        let settings = &self.settled.settings;
+        let of_run = settings.budget.money.map(|_| ("budget.usd", self.settled.source("budget.usd")));
+        let of_agent = wanted.money.clone().map(|source| ("agents.budget.usd", source));
+        let Some((key, source)) = of_agent.or(of_run) else { return Ok(()) };
+        if policy.price.is_some() || settings.allow_unpriced {
+            return Ok(());
+        }
+        let name = &wanted.name;
+        let whose = wanted.of.as_ref().map(|of| format!(", the model of `{of}`,")).unwrap_or_default();
+        let what = format!("limits money, but the price of {name}{whose} isn't known");
+        let remedy = format!(
+            "limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models.\"{name}\"] of your own \
+             settings file; or set allow_unpriced"
+        );
+        Err(one(Problem { source, key: key.to_owned(), what, remedy }))
+    }
+
+    /// The setting that names the file with the key of `name`'s provider, and why that can't be read, if so.
+    fn unreadable_key_file(&self, name: &str) -> Option<(String, String)> {
+        let (provider, _) = name.split_once('/')?;
+        let file = self.settled.settings.named.providers.get(provider)?.key_file.as_ref()?;
+        let error = std::fs::read_to_string(file).err()?;
+        Some((format!("providers.{provider}.api_key_file"), format!("can't read {}: {error}", file.display())))
+    }
+}
+
+fn one(problem: Problem) -> Problems {
+    Problems(vec![problem])
+}
+
+/// An error of `resolve` with its causes.
+pub(super) fn words(error: &ResolveError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

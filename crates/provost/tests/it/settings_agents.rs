@@ -1,0 +1,230 @@
+//! `[spawn]` and `[[agents]]`: what can't be is told with its place, and what can reaches the run's policy.
+
+use std::fs;
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::settings_errors::check;
+use crate::support::{Scene, json};
+
+const DONE: &str = "answers: [{ text: done }]";
+
+/// The first entry of a run with these settings: its policy.
+#[track_caller]
+fn policy_of(settings: &str, args: &[&str]) -> Value {
+    let scene = Scene::scripted(DONE).with_settings(settings);
+    let ran = scene.provost(&[&["run", "x", "--json"], args].concat());
+    assert_eq!(ran.status, 0, "{ran:?}");
+    json(ran.stdout.lines().next().unwrap())["policy"].clone()
+}
+
+fn names(tools: &Value) -> Vec<String> {
+    tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The names of the tools that have another agent work.
+fn delegating(agent: &Value) -> Vec<String> {
+    let mut all = names(&agent["tools"]);
+    all.retain(|name| !["shell", "search", "update_plan", "recall"].contains(&name.as_str()));
+    all.retain(|name| !name.ends_with("_file") && !name.ends_with("_dir"));
+    all
+}
+
+#[test]
+fn agents_that_cant_be() {
+    check(
+        "[[agents]]\nname = \"x\"\n\n[[agents]]\nname = \"a b\"\ndescription = \"y\"\n\n[[agents]]\nname = \"z\"\ndescription = \" \"\n",
+        expect![[""]],
+    );
+    check(
+        "[[agents]]\nname = \"shell\"\ndescription = \"y\"\n\n[[agents]]\nname = \"Task\"\ndescription = \"y\"\n\n[[agents]]\nname = \"spawn_agent\"\ndescription = \"y\"\n",
+        expect![[""]],
+    );
+    check(
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\n[[agents]]\nname = \"x\"\ndescription = \"y\"\n",
+        expect![[""]],
+    );
+    check("[agents]\nname = \"x\"\n", expect![[""]]);
+}
+
+#[test]
+fn fields_of_agents_that_cant_be() {
+    check(
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\npriority = \"urgent\"\nisolation = \"docker\"\nmax_turns = 0\nask_timeout = 5\nmodell = \"z\"\n",
+        expect![[""]],
+    );
+    check(
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\nbudget = { tokens = 0, usd = -1, time = \"5m\" }\n\n[agents.permissions]\ndeny = [\"shell(\"]\n",
+        expect![[""]],
+    );
+    check("[[agents]]\nname = \"x\"\ndescription = \"y\"\nbudget = 5\ntokens = 7\n", expect![[""]]);
+}
+
+#[test]
+fn what_agents_name_must_be_there() {
+    check(
+        "[[stop_hooks]]\nname = \"tests\"\ncommand = \"true\"\n\n[[agents]]\nname = \"x\"\ndescription = \"y\"\ntools = [\"read_fil\", \"search\", \"y\"]\nstop_hooks = [\"test\"]\n\n[[agents]]\nname = \"coder\"\ndescription = \"y\"\ntools = [\"coder\", \"cuder\", \"spawn_agent\"]\n",
+        expect![[""]],
+    );
+    check(
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\nstop_hooks = [\"tests\"]\n",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn an_agent_gets_no_more_than_the_run() {
+    check(
+        "[agent]\nmodel = \"script:a.yaml\"\n[budget]\ntokens = 1000\nusd = 1\nwall_time = \"10m\"\n\n[[agents]]\nname = \"x\"\ndescription = \"y\"\nask_timeout = \"11m\"\nbudget = { tokens = 1001, usd = 1.01, wall_time = \"1h\" }\n\n[[agents]]\nname = \"even\"\ndescription = \"y\"\nask_timeout = \"10m\"\nbudget = { tokens = 1000, usd = 1, wall_time = \"10m\" }\n",
+        expect![[""]],
+    );
+}
+
+#[test]
+fn each_agents_model_is_looked_at() {
+    let scene = Scene::scripted(DONE).with_settings(
+        "[[agents]]\nname = \"lost\"\ndescription = \"y\"\nmodel = \"script:lost.yaml\"\n\
+         [[agents]]\nname = \"capped\"\ndescription = \"y\"\noutput_tokens_max = 100_000\n\
+         [[agents]]\nname = \"small\"\ndescription = \"y\"\nmodel = \"script:small.yaml\"\n\
+         [[agents]]\nname = \"unpriced\"\ndescription = \"y\"\nmodel = \"mine/m\"\nbudget.usd = 1\n\
+         [[agents]]\nname = \"nowhere\"\ndescription = \"y\"\nmodel = \"nowhere/m\"\n",
+    );
+    scene.write("work/small.yaml", "window_tokens: 1200\nanswers: [{ text: done }]");
+    scene.write("home/.config/provost/config.toml", "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
+    let mut command = scene.command(&["check"]);
+    let checked = crate::support::done(&command.env("MINE_API_KEY", "k").output().unwrap());
+    let errors = checked.stdout.lines().filter(|line| line.starts_with("error: "));
+    let errors = errors.map(|line| format!("{line}\n")).collect::<String>();
+    expect![[""]].assert_eq(&scene.stable(&errors));
+    let mut command = scene.command(&["run", "x"]);
+    let ran = crate::support::done(&command.env("MINE_API_KEY", "k").output().unwrap());
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert_eq!(ran.stderr.matches("agents.").count(), errors.lines().count(), "{ran:?}");
+}
+
+#[test]
+fn a_missing_key_of_an_agents_model_is_told_before_anything_runs() {
+    let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nmodel = \"openai/gpt-5-mini\"\n";
+    let scene = Scene::scripted(DONE).with_settings(settings);
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    assert!(checked.stdout.contains("warning: ") && checked.stdout.contains("OPENAI_API_KEY"), "{checked:?}");
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.stderr.contains("provost.toml:6:1: agents.model: "), "{ran:?}");
+    // Nobody asks for it where there are no sub-agents.
+    assert_eq!(scene.provost(&["run", "x", "--max-agents", "1"]).status, 0);
+}
+
+#[test]
+fn a_worktree_needs_a_repository() {
+    let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nisolation = \"worktree\"\n";
+    let scene = Scene::scripted(DONE).with_settings(settings);
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    expect![[""]].assert_eq(&scene.stable(&ran.stderr));
+    fs::create_dir(scene.path("work/.git")).unwrap();
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+}
+
+#[test]
+fn agents_are_tools_of_the_agent_and_of_those_that_name_them() {
+    let settings = "[[agents]]\nname = \"coder\"\ndescription = \"Writes.\"\n\
+                    [[agents]]\nname = \"lead\"\ndescription = \"Leads.\"\ntools = [\"read_file\", \"coder\"]\n\
+                    [[agents]]\nname = \"thinker\"\ndescription = \"Thinks.\"\ntools = []\n";
+    let policy = policy_of(settings, &[]);
+    assert_eq!(delegating(&policy["agent"]), ["spawn_agent", "coder", "lead", "thinker"]);
+    let [coder, lead, thinker] = [0, 1, 2].map(|at| policy["agents"][at]["agent"].clone());
+    assert_eq!(delegating(&coder), Vec::<String>::new());
+    let mut of_root = names(&policy["agent"]["tools"]);
+    of_root.retain(|name| !delegating(&policy["agent"]).contains(name));
+    assert_eq!(names(&coder["tools"]), of_root);
+    assert_eq!(names(&lead["tools"]), ["read_file", "coder"]);
+    assert_eq!(names(&thinker["tools"]), Vec::<String>::new());
+}
+
+#[test]
+fn one_agent_or_no_depth_is_without_sub_agents() {
+    let agents = "[[agents]]\nname = \"coder\"\ndescription = \"Writes.\"\n";
+    for (settings, args) in [
+        (format!("[spawn]\nmax_agents = 1\n{agents}"), &[][..]),
+        (format!("[spawn]\nmax_depth = 0\n{agents}"), &[]),
+        (agents.to_owned(), &["--max-agents", "1"]),
+    ] {
+        let policy = policy_of(&settings, args);
+        assert_eq!(delegating(&policy["agent"]), Vec::<String>::new(), "{settings}");
+        assert_eq!(policy["agents"], Value::Null, "{settings}");
+    }
+    let policy = policy_of("[spawn]\nmax_agents = 3\nallow_preempt = false\nmax_depth = 1\n", &[]);
+    assert_eq!(policy["spawn"], json(r#"{"max_agents":3,"allow_preempt":false,"max_depth":1}"#));
+    let scene = Scene::scripted(DONE);
+    let ran = scene.provost(&["run", "x", "--max-agents", "0"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.stderr.contains("--max-agents: spawn.max_agents: must be at least 1 (is 0)"), "{ran:?}");
+}
+
+#[test]
+fn an_agent_is_as_the_run_where_it_says_nothing() {
+    let settings = "instructions = \"Be brief.\"\nmax_turns = 9\noutput_tokens_max = 3000\n\
+                    [permissions]\ndeny = [\"shell(rm *)\"]\n\
+                    [[agents]]\nname = \"same\"\ndescription = \"y\"\n\
+                    [[agents]]\nname = \"own\"\ndescription = \"y\"\ninstructions = \"Be thorough.\"\nmax_turns = 2\n\
+                    output_tokens_max = 2000\npriority = \"high\"\nask_timeout = \"90s\"\n\
+                    budget = { tokens = 5000, wall_time = \"1m\" }\n\
+                    [agents.permissions]\nallow = [\"read_file\"]\ndefault = \"deny\"\n";
+    let policy = policy_of(settings, &[]);
+    let (root, same, own) = (&policy["agent"], &policy["agents"][0], &policy["agents"][1]);
+    for field in ["model", "system_prompt", "limits", "permissions", "workspace"] {
+        assert_eq!(same["agent"][field], root[field], "{field}");
+    }
+    assert_eq!((&same["priority"], &same["budget"]), (&"normal".into(), &Value::Null));
+    let prompt = own["agent"]["system_prompt"].as_str().unwrap();
+    assert!(prompt.ends_with("Be thorough.") && !prompt.contains("Be brief."), "{prompt}");
+    assert_eq!(own["agent"]["limits"]["turns_max"], 2);
+    assert_eq!(own["agent"]["model"]["output_tokens_max"], 2000);
+    assert_eq!(own["agent"]["permissions"]["allow"], json(r#"["read_file"]"#));
+    assert_eq!(own["agent"]["permissions"]["otherwise"], "deny");
+    assert_eq!(own["priority"], "high");
+    assert_eq!(own["ask_timeout_ms"], 90_000);
+    assert_eq!(own["budget"], json(r#"{"tokens":5000,"wall_time_ms":60000}"#));
+}
+
+#[test]
+fn hooks_bind_every_agent_and_stop_hooks_those_that_name_them() {
+    let scene = Scene::scripted(DONE).with_settings(
+        "[[stop_hooks]]\nname = \"a\"\ncommand = \"true\"\n[[stop_hooks]]\nname = \"b\"\ncommand = \"true\"\n\
+         [[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"true\"\n\
+         [[agents]]\nname = \"x\"\ndescription = \"y\"\nstop_hooks = [\"b\"]\n\
+         [[agents]]\nname = \"z\"\ndescription = \"y\"\n",
+    );
+    let scene = scene.trusted();
+    let ran = scene.provost(&["run", "x", "--json"]);
+    let policy = &json(ran.stdout.lines().next().unwrap())["policy"];
+    let of = |at: usize| &policy["agents"][at]["agent"];
+    assert_eq!((&of(0)["hooks"], &of(1)["hooks"]), (&policy["agent"]["hooks"], &policy["agent"]["hooks"]));
+    assert_eq!(policy["agent"]["hooks"].as_array().unwrap().len(), 1);
+    assert_eq!((names(&of(0)["stop_hooks"]), names(&of(1)["stop_hooks"])), (vec!["b".to_owned()], vec![]));
+}
+
+#[test]
+fn check_shows_the_agents() {
+    let scene = Scene::scripted(DONE).with_settings(
+        "[[agents]]\nname = \"researcher\"\ndescription = \"Finds out how things work.\"\ntools = [\"read_file\", \"search\"]\n\
+         model = \"script:agent.yaml\"\npriority = \"low\"\nmax_turns = 5\nask_timeout = \"5m\"\n\
+         budget = { tokens = 20_000, usd = 0.5, wall_time = \"10m\" }\n\
+         [[agents]]\nname = \"coder\"\ndescription = \"Writes.\"\n",
+    );
+    let shown = |scene: &Scene| {
+        let checked = scene.provost(&["check"]);
+        assert_eq!(checked.status, 0, "{checked:?}");
+        let lines = checked.stdout.lines().filter(|line| line.starts_with("agent ") || line.starts_with("spawn"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    expect![[""]].assert_eq(&shown(&scene));
+    let checked = json(&scene.provost(&["check", "--json"]).stdout);
+    assert_eq!(checked["agents"][0]["budget"], json(r#"{"tokens":20000,"money":500000,"wall_time_ms":600000}"#));
+    assert_eq!(checked["agents"][1]["offered"], true);
+    let scene = scene.with_settings("[spawn]\nmax_depth = 0\n");
+    assert!(shown(&scene).contains("not offered: [spawn] allows no sub-agents"));
+}

@@ -1,0 +1,77 @@
+//! A tree of agents in three slots, one of whom makes way for another.
+
+use provost_engine::agent_tool;
+use provost_event::{Budget, Isolation, Priority, RunPolicy, SubAgentPolicy};
+use serde_json::{Value, json};
+
+use super::{calls, done, mark, note, shell};
+use crate::kill_matrix::scenario::{Say, SubAgent};
+
+const SLOTS: u32 = 3;
+/// The sub-agents, by what they are called.
+const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::Critical];
+
+/// What sub-agents say, by their goals.
+pub(in crate::kill_matrix) const SUB_AGENTS: &[SubAgent] = &[
+    ("Keep the small notes.", small),
+    ("Look after the large notes.", large),
+    ("Keep the notes of the fire.", fire),
+];
+
+/// Who is called how urgent, and that tools of their names have them work.
+pub(in crate::kill_matrix) fn policy(policy: &mut RunPolicy) {
+    policy.spawn.max_agents = SLOTS;
+    let tools = PRIORITIES.map(|priority| agent_tool(priority.name(), "It keeps notes."));
+    policy.agent.tools.extend(tools);
+    let agent = &policy.agent;
+    let sub_agent = |priority: Priority| SubAgentPolicy {
+        name: priority.name().to_owned(),
+        agent: agent.clone(),
+        priority,
+        budget: Budget::default(),
+        ask_timeout_ms: None,
+        isolation: Isolation::Shared,
+    };
+    policy.agents = PRIORITIES.map(sub_agent).into();
+}
+
+fn ask(priority: Priority, goal: &str) -> (&'static str, Value) {
+    (priority.name(), json!({ "goal": goal }))
+}
+
+/// The root has two others work, and then does something itself.
+pub(in crate::kill_matrix) fn root(answers: u32) -> Say {
+    match answers {
+        0 => calls(vec![
+            ask(Priority::Low, "Keep the small notes."),
+            ask(Priority::Normal, "Look after the large notes."),
+        ]),
+        1 => calls(vec![note("of the root")]),
+        _ => done(),
+    }
+}
+
+/// It has much to do, and makes way in the middle of it.
+fn small(answers: u32) -> Say {
+    match answers {
+        0..8 => calls(vec![note(&format!("small {answers}")), mark(&format!("small {answers}"))]),
+        _ => done(),
+    }
+}
+
+/// It finds all slots taken.
+fn large(answers: u32) -> Say {
+    match answers {
+        0 => calls(vec![note("large")]),
+        1 => calls(vec![ask(Priority::Critical, "Keep the notes of the fire.")]),
+        2 => calls(vec![shell("large")]),
+        _ => done(),
+    }
+}
+
+fn fire(answers: u32) -> Say {
+    match answers {
+        0 => Say::FailsOnce(Box::new(calls(vec![note("fire")]))),
+        _ => done(),
+    }
+}
