@@ -255,7 +255,10 @@ impl RunState {
                     _ => self.agents.finished(finished, at),
                 }
             }
-            Entry::ChildResumed(resumed) => self.agents.resumed(resumed.child.agent),
+            Entry::ChildResumed(resumed) => {
+                self.resumed_by.clone_from(&resumed.by);
+                self.agents.resumed(resumed.child.agent);
+            }
             Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
             Entry::StepEnded(ended) => {
                 if let Some(flow) = &mut self.flow {

@@ -1,11 +1,19 @@
 //! What an executor remembers of sessions between their effects. All of it can be read again from the log.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
+// In this crate's own tests a scheduler decides who comes first.
+#[cfg(not(test))]
+use std::sync::{Mutex, MutexGuard};
 
 use provost_engine::{Permissions, Think, View};
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
+#[cfg(test)]
+use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::executor::LogFile;
 use crate::{HookAgent, Home, HomeError, ImageData, Transcript};
@@ -85,7 +93,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    fn sessions(&self) -> std::sync::MutexGuard<'_, Sessions> {
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -191,4 +199,28 @@ async fn images(home: &dyn Home, records: &[Arc<Record>]) -> Result<HashMap<Blob
         }
     }
     Ok(images)
+}
+
+#[cfg(test)]
+mod bounds {
+    use provost_event::RunId;
+
+    use super::*;
+
+    fn session(agent: usize) -> SessionId {
+        SessionId { run: RunId::from_entropy(1), agent: u32::try_from(agent).unwrap() }
+    }
+
+    #[test]
+    fn beyond_the_limit_those_that_came_first_are_forgotten() {
+        let mut sessions = Sessions::default();
+        for agent in 0..SESSIONS_MAX {
+            sessions.of(session(agent)).transcript = Some(Transcript::new());
+        }
+        assert!(sessions.of(session(0)).transcript.is_some(), "all of them are remembered");
+        sessions.of(session(SESSIONS_MAX));
+        assert_eq!((sessions.known.len(), sessions.order.len()), (SESSIONS_MAX, SESSIONS_MAX));
+        assert!(!sessions.known.contains_key(&session(0)));
+        assert!(sessions.known.contains_key(&session(1)) && sessions.known.contains_key(&session(SESSIONS_MAX)));
+    }
 }

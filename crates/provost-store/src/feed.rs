@@ -166,3 +166,56 @@ impl Feed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeInclusive;
+
+    use provost_event::{Ended, Outcome, SessionId, StopRequested, Timestamp};
+
+    use super::*;
+
+    const RUN: RunId = RunId::from_entropy(1);
+
+    fn session(agent: u32) -> ActorKey {
+        SessionId { run: RUN, agent }.into()
+    }
+
+    fn written(actor: ActorKey, seqs: RangeInclusive<u64>, ends: bool) -> (ActorKey, Vec<NewEntry>) {
+        let outcome = Outcome::Cancelled { by: "ann".to_owned() };
+        let stopped = StopRequested { agent: None, outcome: outcome.clone() };
+        let last = *seqs.end();
+        let entries = seqs.map(|seq| {
+            let ended = Ended { outcome: outcome.clone() };
+            let entry = if ends && seq == last { ended.into() } else { stopped.clone().into() };
+            NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), entry }).unwrap()
+        });
+        (actor, entries.collect())
+    }
+
+    #[test]
+    fn a_log_among_many_keeps_less_than_one_alone() {
+        let feed = Feed::default();
+        feed.serve(RUN);
+        feed.keep(&[written(session(0), 1..=100, false)]);
+        assert_eq!(feed.after(session(0), Seq(0), 1_000).len(), 0, "its beginning is gone");
+        assert_eq!(feed.after(session(0), Seq(36), 1_000).len(), TAIL_RECORDS_MAX);
+        for agent in 1..=10_000 {
+            feed.keep(&[written(session(agent), 1..=1, false)]);
+        }
+        feed.keep(&[written(session(0), 101..=101, false)]);
+        assert_eq!(feed.after(session(0), Seq(101 - TAIL_RECORDS_MIN as u64), 1_000).len(), TAIL_RECORDS_MIN);
+        assert!(feed.after(session(0), Seq(100 - TAIL_RECORDS_MIN as u64), 1_000).is_empty());
+    }
+
+    #[test]
+    fn the_end_of_a_log_that_is_over_goes_with_the_last_who_watches() {
+        let feed = Feed::default();
+        feed.serve(RUN);
+        let (goes_on, over) = (feed.watch(session(1)), feed.watch(session(2)));
+        feed.keep(&[written(session(1), 1..=2, false), written(session(2), 1..=2, true)]);
+        drop((goes_on, over));
+        [1, 2].map(|agent| feed.unwatch(session(agent)));
+        assert_eq!(feed.followed(), [session(1)]);
+    }
+}

@@ -184,7 +184,8 @@ pub(crate) struct FlowCheckArgs {
 }
 
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
-const AGENT_HELP: &str = "The run, as its id, the beginning of one, or `last`; or one of its agents: RUN.3, last.3";
+const AGENT_HELP: &str =
+    "The run, as its id, the beginning of one, or `last`; or one of its agents: RUN.3, last.3";
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {

@@ -92,9 +92,8 @@ pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<
 
 /// The agents of a run that may have asked something and wait for it: those whose work isn't over.
 fn may_ask(state: &RunState) -> Vec<SessionId> {
-    let may = |standing: &AgentStanding| {
-        !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_))
-    };
+    let may =
+        |standing: &AgentStanding| !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_));
     state.agents().filter(|agent| may(&agent.standing)).map(|agent| agent.session).collect()
 }
 

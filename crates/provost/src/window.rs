@@ -56,8 +56,7 @@ pub(crate) fn problem(
         return Some(Problem { source, key, what, remedy });
     }
     let set = format!("models.\"{name}\".window_tokens");
-    let (source, key) =
-        if settled.is_set(&set) { (settled.source(&set), set) } else { keys.model.clone() };
+    let (source, key) = if settled.is_set(&set) { (settled.source(&set), set) } else { keys.model.clone() };
     let least = need.saturating_add(cap.min(need));
     let remedy = format!("it takes a window of at least {least}");
     Some(Problem { source, key, what, remedy })

@@ -20,7 +20,7 @@ use secrecy::SecretString;
 use crate::settings::{Folders, Named, Settings, Source, setting_variables};
 use crate::trust::TrustStore;
 
-pub(crate) use choose::{Chosen, Choosing, choose_model};
+pub(crate) use choose::{Choosing, Chosen, choose_model};
 pub(crate) use team::{Team, frozen_models, misplaced, policy, tool_names, wanted};
 
 /// The environment, as text.

@@ -36,6 +36,17 @@ fn policy(slots: u32, steps: Vec<StepPolicy>) -> RunPolicy {
     policy
 }
 
+/// The logs of a flow whose first step is tried twice.
+pub(crate) fn eventful() -> Vec<Record> {
+    let first = StepPolicy { attempts_max: 2, on_failure: OnStepFailure::Skip, ..step("first", &[]) };
+    let mut stage = Stage::start(policy(2, vec![first, step("second", &["first"])]));
+    stage.fail("first");
+    stage.tick();
+    stage.say("first", "the first is done");
+    stage.say("second", "all is done");
+    stage.logs.into_values().flatten().collect()
+}
+
 fn diamond() -> Vec<StepPolicy> {
     vec![step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["b", "c"])]
 }

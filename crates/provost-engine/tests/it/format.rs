@@ -4,18 +4,23 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
-use provost_engine::{Actor, RunEvent, SessionEvent};
+use provost_engine::{Actor, Effect, RunEvent, SessionEvent, WorktreeResult};
 use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, Entry, ErrorClass,
-    HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Outcome, Purpose,
-    Record, StopHookVerdict, StopReason, ToolStatus, Usage,
+    HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Isolation, Outcome,
+    Priority, Purpose, Record, StopHookVerdict, StopReason, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 
+use crate::flow;
+use crate::tree_world::{self, Tree};
 use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
 
-fn lines(world: &World) -> String {
-    let records = world.run_log().iter().chain(world.session_log());
-    records.map(|record| record.to_line().expect("it has a line") + "\n").collect()
+fn lines<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
+    records.into_iter().map(|record| record.to_line().expect("it has a line") + "\n").collect()
+}
+
+fn lines_of(world: &World) -> String {
+    lines(world.run_log().iter().chain(world.session_log()))
 }
 
 /// A run through everything a log can say.
@@ -136,6 +141,47 @@ fn pictured_run() -> World {
     world
 }
 
+/// Agents that make way, rest, go on, are made more urgent, and one in a worktree of its own.
+fn tree_run() -> Tree {
+    let mut policy = tree_world::policy(3);
+    policy.worktrees = Some("/trees".into());
+    policy.agents.retain(|agent| matches!(agent.name.as_str(), "low" | "high"));
+    policy.agent.tools.truncate(4);
+    policy.agent.tools.extend(["low", "high"].map(|name| provost_engine::agent_tool(name, "works")));
+    for sub_agent in &mut policy.agents {
+        sub_agent.agent.tools.clear();
+    }
+    if let Some(high) = policy.agents.last_mut() {
+        high.budget = Budget { tokens: Some(5_000), ..Budget::default() };
+        high.ask_timeout_ms = Some(60_000);
+        high.isolation = Isolation::Worktree;
+    }
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["low", "low", "high"]);
+    tree.reprioritize(1, Priority::Normal);
+    let open = |tree: &Tree, wanted: fn(&Effect) -> bool| {
+        let found = tree.open.iter().find(|(_, effect)| wanted(effect));
+        found.expect("agent 3 works").0.1
+    };
+    let seq = open(&tree, |effect| matches!(effect, Effect::MakeWorktree(_)));
+    let made = WorktreeMade { repository: "/w/.git".into(), commit: "c0ffee".into(), uncommitted: 0 };
+    tree.event(3, SessionEvent::WorktreeReady { seq, result: WorktreeResult::Made(made) });
+    tree.pause(Some(1));
+    tree.fail(1, ErrorClass::Aborted);
+    tree.resume(Some(1));
+    tree.say(3, "third");
+    let seq = open(&tree, |effect| matches!(effect, Effect::CheckWorktree(_)));
+    let branch = Some(format!("provost/{RUN}-3"));
+    let summary = "1 file changed, 3 insertions(+)".to_owned();
+    let left = WorktreeLeft::Changed { branch, commits: 2, summary, uncommitted: 1 };
+    tree.event(3, SessionEvent::WorktreeChecked { seq, left });
+    tree.say(2, "second");
+    tree.say(1, "first");
+    tree.say(0, "done");
+    assert!(matches!(tree.outcome(), Some(Outcome::Completed { .. })), "{:?}", tree.outcome());
+    tree
+}
+
 fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../provost-event/formats")
 }
@@ -144,10 +190,16 @@ fn formats() -> PathBuf {
 /// write today's examples to a new one. Where only a snapshot's state has changed, raise the layout of states instead.
 #[test]
 fn today_s_format_is_the_stored_one() {
-    expect_file!["../../../provost-event/formats/v3/eventful-run.jsonl"].assert_eq(&lines(&eventful_run()));
-    expect_file!["../../../provost-event/formats/v3/pictured-run.jsonl"].assert_eq(&lines(&pictured_run()));
-    expect_file!["../../../provost-event/formats/v3/gated-run.jsonl"].assert_eq(&lines(&gated_run()));
-    expect_file!["../../../provost-event/formats/v3/long-run.jsonl"].assert_eq(&lines(&long_run()));
+    expect_file!["../../../provost-event/formats/v3/eventful-run.jsonl"]
+        .assert_eq(&lines_of(&eventful_run()));
+    expect_file!["../../../provost-event/formats/v3/pictured-run.jsonl"]
+        .assert_eq(&lines_of(&pictured_run()));
+    expect_file!["../../../provost-event/formats/v3/gated-run.jsonl"].assert_eq(&lines_of(&gated_run()));
+    expect_file!["../../../provost-event/formats/v3/long-run.jsonl"].assert_eq(&lines_of(&long_run()));
+    let tree = lines(tree_run().logs.values().flatten());
+    expect_file!["../../../provost-event/formats/v3/tree-run.jsonl"].assert_eq(&tree);
+    let flow = lines(&flow::eventful());
+    expect_file!["../../../provost-event/formats/v3/flow-run.jsonl"].assert_eq(&flow);
 }
 
 #[test]
@@ -171,8 +223,9 @@ fn stored_logs_of_every_version_replay_to_their_end() {
 
 #[test]
 fn the_stored_logs_show_every_kind_of_entry() {
-    let worlds = [eventful_run(), gated_run()];
+    let (worlds, tree, flow) = ([eventful_run(), gated_run()], tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
+    let records = records.chain(tree.logs.values().flatten()).chain(&flow);
     let shown = records.map(|record| record.entry.kind()).collect::<HashSet<_>>();
     let missing = Entry::KINDS.iter().filter(|kind| !shown.contains(**kind)).collect::<Vec<_>>();
     assert!(missing.is_empty(), "{missing:?}");

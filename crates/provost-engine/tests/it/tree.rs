@@ -1,20 +1,1081 @@
 //! A run with several agents, by scripts: who works, who waits, who makes way, who hears of what.
 
-use expect_test::expect;
-use provost_event::{Entry, Outcome, Priority, ToolStatus};
+use expect_test::{Expect, expect};
+use provost_engine::{AgentStanding, Effect, RunEvent, SessionEvent};
+use provost_event::{
+    ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, MicroDollars, Outcome, PermissionPolicy,
+    Priority, Purpose, RetryCause, ToolStatus, Unanswered,
+};
 
-use crate::tree_world::{Tree, key, policy};
+use crate::tree_world::{Tree, delegating, is_last_words, key, policy};
+use crate::world::RUN;
 
-fn check(news: String, expected: &expect_test::Expect) {
-    expected.assert_eq(&news);
+#[expect(clippy::needless_pass_by_value, reason = "snapshots are written where they are checked")]
+fn check(tree: &mut Tree, expected: Expect) {
+    expected.assert_eq(&tree.news());
+}
+
+fn is_done(outcome: Option<Outcome>) -> bool {
+    matches!(outcome, Some(Outcome::Completed { .. }))
+}
+
+/// Everybody who thinks says that it is done, the last one first, until nobody thinks.
+fn play_out(tree: &mut Tree) {
+    for _ in 0..100 {
+        let Some(agent) = tree.thinking().last().copied() else { return };
+        tree.say(agent, &format!("{agent} is done"));
+    }
+    panic!("they think for ever");
+}
+
+fn approve(tree: &mut Tree, agent: u32) {
+    let asked = tree.approvals(agent).first().expect("a question").asked;
+    let answer = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
+    tree.event(agent, SessionEvent::Resolve { asked, answer, by: "a person".into() });
 }
 
 #[test]
 fn an_agent_has_another_work_and_gets_what_it_said_last() {
     let mut tree = Tree::start(policy(2));
-    tree.spawn(0, &["spawn_agent"]);
-    tree.say(1, "it is done");
+    tree.call(0, &[("spawn_agent", r#"{"goal":"find it","name":"finder"}"#)]);
+    tree.say(1, "it is in the cellar");
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        1 finished: completed
+    "#]],
+    );
+    let Some(Entry::ToolFinished(done)) = tree
+        .log(key(0))
+        .iter()
+        .map(|record| record.entry.clone())
+        .find(|e| matches!(e, Entry::ToolFinished(_)))
+    else {
+        panic!("no result")
+    };
+    expect![[r#"
+        it is in the cellar
+
+        [agent 000000000001.1 (finder): completed; turns: 1, tokens: 100, cost: $0.0001]"#]]
+    .assert_eq(&done.output);
     tree.say(0, "all is done");
-    check(tree.news(), &expect![[r#""#]]);
-    println!("{:?}", tree.results(0));
+    check(
+        &mut tree,
+        expect![[r#"
+        ended: completed
+    "#]],
+    );
+}
+
+#[test]
+fn several_agents_asked_for_in_one_answer_work_side_by_side() {
+    let mut tree = Tree::start(policy(8));
+    tree.spawn(0, &["spawn_agent", "low", "high"]);
+    assert_eq!(tree.thinking(), [1, 2, 3]);
+    tree.say(2, "second");
+    tree.say(3, "third");
+    assert_eq!(tree.thinking(), [1], "the parent waits for all of them");
+    tree.say(1, "first");
+    assert_eq!(tree.thinking(), [0]);
+    let said = tree.results(0).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
+    assert_eq!(said, ["second", "third", "first"], "each result is committed when it is there");
+}
+
+#[test]
+fn an_agent_like_its_parent_gets_the_tools_it_is_left_with() {
+    let mut tree = Tree::start(policy(4));
+    let input = r#"{"goal":"g","tools":["read","spawn_agent"],"instructions":"be quick","max_turns":3}"#;
+    tree.call(0, &[("spawn_agent", input)]);
+    let child = tree.session(1).expect("it works").policy().expect("a policy").clone();
+    let tools = child.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();
+    assert_eq!(tools, ["read", "spawn_agent"]);
+    assert_eq!(child.system_prompt, "be good\n\nbe quick");
+    assert_eq!(child.limits.turns_max, 3);
+    // The next one can't have what its own parent doesn't have.
+    tree.call(1, &[("spawn_agent", r#"{"goal":"g","tools":["shell"]}"#)]);
+    let (status, said) = tree.results(1)[0].clone();
+    assert_eq!(status, ToolStatus::Rejected);
+    assert!(said.contains("`shell`"), "{said}");
+}
+
+#[test]
+fn permissions_only_narrow_on_the_way_down() {
+    let mut policy = policy(4);
+    policy.agent.permissions.deny = vec!["shell".to_owned()];
+    policy.agents[2].agent.permissions =
+        PermissionPolicy { ask: vec!["edit".to_owned()], ..PermissionPolicy::default() };
+    policy.agents[2].agent.tools.push(crate::world::tool("web", provost_event::Access::Reads, true));
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal"]);
+    let child = tree.session(1).expect("it works").policy().expect("a policy").clone();
+    assert!(child.tools.iter().all(|tool| tool.name != "web"), "its parent doesn't have that tool");
+    // What the parent's permissions deny, what its own ask about, and what nobody minds.
+    tree.call(1, &[("shell", "{}"), ("edit", r#"{"path":"a"}"#), ("read", "{}")]);
+    assert_eq!(tree.results(1)[0].0, ToolStatus::Denied);
+    assert_eq!(tree.approvals(1).len(), 1);
+    // And so for the one below that.
+    approve(&mut tree, 1);
+    tree.finish(1, ToolStatus::Ok, "ok");
+    tree.finish(1, ToolStatus::Ok, "ok");
+    tree.spawn(1, &["high"]);
+    tree.call(2, &[("shell", "{}"), ("edit", r#"{"path":"a"}"#)]);
+    assert_eq!(tree.results(2)[0].0, ToolStatus::Denied);
+    assert_eq!(tree.approvals(2).len(), 1);
+}
+
+#[test]
+fn the_deepest_agents_are_not_offered_to_ask_for_others_and_are_refused() {
+    let mut policy = policy(8);
+    policy.spawn.max_depth = 1;
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["spawn_agent"]);
+    let child = tree.session(1).expect("it works").policy().expect("a policy").clone();
+    assert!(delegating(&child).is_empty());
+    tree.spawn(1, &["spawn_agent", "high"]);
+    assert!(tree.results(1).iter().all(|(status, _)| *status == ToolStatus::Rejected));
+    // Also where it comes to the run.
+    let (tool, input) =
+        ("high".to_owned(), provost_event::Json::parse(r#"{"goal":"g"}"#.into()).expect("JSON"));
+    let parent = crate::tree_world::session(1);
+    tree.run_event(RunEvent::Spawn { parent, call: provost_event::Seq(900), tool, input });
+    assert_eq!(tree.run().agents().count(), 2);
+}
+
+#[test]
+fn without_any_depth_the_root_works_alone() {
+    let mut policy = policy(8);
+    policy.spawn.max_depth = 0;
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["spawn_agent"]);
+    assert!(tree.results(0)[0].0.is_error(), "{:?}", tree.results(0));
+    tree.say(0, "alone then");
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_full_pool_refuses_up_to_normal() {
+    for tool in ["background", "low", "normal", "spawn_agent"] {
+        let mut tree = Tree::start(policy(1));
+        tree.spawn(0, &[tool]);
+        let (status, said) = tree.results(0)[0].clone();
+        assert_eq!(status, ToolStatus::Error, "{tool}");
+        assert!(said.starts_with("Not started: 1 of 1 agents are at work"), "{said}");
+        tree.say(0, "alone then");
+        assert!(is_done(tree.outcome()));
+    }
+}
+
+#[test]
+fn nobody_makes_way_for_one_of_the_same_priority_nor_where_it_is_not_allowed() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["high"]);
+    tree.spawn(1, &["high"]);
+    assert_eq!(tree.results(1)[0].0, ToolStatus::Error);
+    let mut policy = policy(2);
+    policy.spawn.allow_preempt = false;
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["background"]);
+    tree.spawn(1, &["critical"]);
+    assert_eq!(tree.results(1)[0].0, ToolStatus::Error);
+}
+
+#[test]
+fn siblings_wait_in_the_line_and_the_most_urgent_of_them_comes_first() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["high", "low", "normal", "low"]);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (high, a slot is free)
+        1 started
+        2 spawned by 0 (low, in line)
+        3 spawned by 0 (normal, in line)
+        4 spawned by 0 (low, in line)
+    "#]],
+    );
+    play_out(&mut tree);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 finished: completed
+        3 started
+        3 finished: completed
+        2 started
+        2 finished: completed
+        4 started
+        4 finished: completed
+        ended: completed
+    "#]],
+    );
+}
+
+#[test]
+fn the_youngest_of_the_lowest_makes_way_for_an_urgent_one() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["low", "low", "normal"]);
+    tree.call(3, &[("critical", r#"{"goal":"g"}"#)]);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (low, a slot is free)
+        1 started
+        2 spawned by 0 (low, a slot is free)
+        2 started
+        3 spawned by 0 (normal, a slot is free)
+        3 started
+        4 spawned by 3 (critical, after 2)
+        2 yields to 4
+    "#]],
+    );
+    // Its model call goes on until it comes to its end: only then it makes way.
+    assert!(!tree.is_aborted(2));
+    assert_eq!(tree.thinking(), [1, 2], "the new one waits until the other has left");
+    tree.call(2, &[("read", "{}")]);
+    assert!(!tree.runs_tool(2), "before a call of a tool it looks whether it shall make way");
+    assert!(matches!(tree.standing(2), AgentStanding::Furloughed { .. }));
+    assert_eq!(tree.thinking(), [1, 4]);
+    tree.say(4, "done");
+    // The tool call that it had in mind is made now.
+    assert!(tree.runs_tool(2));
+    check(
+        &mut tree,
+        expect![[r#"
+        2 rests: preempted
+        4 started
+        4 finished: completed
+        2 started
+    "#]],
+    );
+}
+
+#[test]
+fn a_tool_in_flight_is_never_cut_for_another_agent() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["low", "normal"]);
+    tree.call(1, &[("shell", "{}"), ("read", "{}")]);
+    tree.spawn(2, &["high"]);
+    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. }));
+    tree.tick();
+    assert!(!tree.is_aborted(1), "also not when the grace is over");
+    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. }));
+    tree.finish(1, ToolStatus::Ok, "ran");
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    tree.say(3, "done");
+    tree.finish(1, ToolStatus::Ok, "read");
+    assert_eq!(tree.results(1), [(ToolStatus::Ok, "ran".to_owned()), (ToolStatus::Ok, "read".to_owned())]);
+}
+
+#[test]
+fn after_the_grace_a_model_call_is_cancelled_and_made_again_and_both_are_charged() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["low", "normal"]);
+    tree.spawn(2, &["high"]);
+    let asked = tree.now;
+    tree.tick();
+    assert_eq!(tree.now.since_ms(asked), 30_000);
+    assert!(tree.is_aborted(1));
+    let before = tree.charged();
+    let (seq, _) = tree.thinks(1).expect("its call is still open");
+    let usage = provost_event::Usage { input_tokens: 7, ..Default::default() };
+    let failure = provost_event::ModelFailure {
+        usage,
+        ..provost_event::ModelFailure::new(ErrorClass::Aborted, "stopped")
+    };
+    tree.event(1, SessionEvent::ModelFailed { seq, failure });
+    assert_eq!(tree.charged() - before, 7);
+    let interrupted =
+        |entry: &Entry| matches!(entry, Entry::Retry(retry) if retry.cause == RetryCause::Interrupted);
+    assert!(tree.has(1, interrupted));
+    assert_eq!(tree.thinking(), [3]);
+    tree.say(3, "done");
+    let before = tree.charged();
+    assert_eq!(tree.thinking(), [1, 2]);
+    tree.say(1, "the same");
+    assert_eq!(tree.charged() - before, 100);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn whoever_waits_to_ask_its_model_again_makes_way_at_once() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["low", "normal"]);
+    tree.fail(1, ErrorClass::RateLimited);
+    tree.spawn(2, &["high"]);
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    tree.say(3, "done");
+    assert_eq!(tree.thinking(), [1, 2]);
+}
+
+#[test]
+fn a_victim_ends_with_the_same_text_and_the_same_answers_as_without() {
+    let texts = [false, true].map(|is_preempted| {
+        let mut tree = Tree::start(policy(3));
+        tree.spawn(0, &["low", "normal"]);
+        tree.call(1, &[("read", "{}")]);
+        if is_preempted {
+            tree.spawn(2, &["high"]);
+            tree.finish(1, ToolStatus::Ok, "read");
+            assert!(tree.thinks(1).is_none(), "it makes way before its next model call");
+            tree.say(3, "done");
+        } else {
+            tree.finish(1, ToolStatus::Ok, "read");
+        }
+        let (_, think) = tree.thinks(1).expect("it goes on");
+        tree.say(1, "what I read");
+        let text = tree.results(0)[0].1.clone();
+        let calls = tree.log(key(1)).iter().filter(|r| matches!(r.entry, Entry::ModelCalled(_))).count();
+        (text, calls, think.turn, think.answers_before, think.view)
+    });
+    assert_eq!(texts[0], texts[1]);
+}
+
+#[test]
+fn a_parent_that_made_way_sleeps_until_its_child_is_done() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal"]);
+    tree.spawn(1, &["high"]);
+    // 1 makes way for its own child, and has nothing to do until that is done.
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 1 (high, after 1)
+        1 yields to 2
+        1 rests: preempted
+        2 started
+    "#]],
+    );
+    assert_eq!(tree.thinking(), [2]);
+    tree.say(2, "done");
+    assert_eq!(tree.thinking(), [1]);
+    assert_eq!(tree.results(1), [(ToolStatus::Ok, "done".to_owned())]);
+    check(
+        &mut tree,
+        expect![[r#"
+        2 finished: completed
+        1 started
+    "#]],
+    );
+}
+
+#[test]
+fn an_agent_put_below_others_while_somebody_waits_makes_way() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.reprioritize(1, Priority::Low);
+    assert!(matches!(tree.standing(1), AgentStanding::Yielding { to: None }));
+    tree.call(1, &[("read", "{}")]);
+    assert_eq!(tree.thinking(), [2]);
+    // The same priority once more says nothing.
+    let before = tree.log(RUN.into()).len();
+    tree.reprioritize(1, Priority::Low);
+    assert_eq!(tree.log(RUN.into()).len(), before);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, in line)
+        1 is low
+        1 yields
+        1 rests: preempted
+        2 started
+    "#]],
+    );
+}
+
+#[test]
+fn with_nobody_in_the_line_a_lower_priority_changes_nothing() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.reprioritize(1, Priority::Background);
+    assert_eq!(tree.standing(1), AgentStanding::Working);
+    tree.reprioritize(9, Priority::Low);
+    tree.reprioritize(0, Priority::Background);
+    assert_eq!(tree.standing(0), AgentStanding::Working, "the root is never told to make way");
+}
+
+#[test]
+fn a_paused_agent_that_rises_is_first_in_the_line() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["low", "high", "high", "normal"]);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (low, a slot is free)
+        1 started
+        2 spawned by 0 (high, after 1)
+        1 yields to 2
+        3 spawned by 0 (high, in line)
+        4 spawned by 0 (normal, in line)
+        1 rests: preempted
+        2 started
+    "#]],
+    );
+    tree.reprioritize(1, Priority::Normal);
+    tree.say(2, "done");
+    check(
+        &mut tree,
+        expect![[r#"
+        1 is normal
+        2 finished: completed
+        1 started
+    "#]],
+    );
+}
+
+#[test]
+fn a_child_that_fails_is_told_to_its_parent_which_goes_on() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal"]);
+    tree.fail(1, ErrorClass::Unauthorized);
+    assert_eq!(tree.results(0)[0].0, ToolStatus::Error);
+    assert!(matches!(tree.rests(1), Some(Outcome::Failed { .. })));
+    tree.say(0, "without it then");
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_child_whose_turns_are_used_up_says_its_last_words_and_its_parent_goes_on() {
+    let mut policy = policy(4);
+    policy.agents[2].agent.limits.turns_max = 1;
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal"]);
+    tree.call(1, &[("read", "{}")]);
+    tree.finish(1, ToolStatus::Ok, "ok");
+    assert!(tree.has(1, is_last_words));
+    tree.say(1, "half of it");
+    assert_eq!(tree.results(0), [(ToolStatus::Error, "half of it".to_owned())]);
+    assert!(tree.rests(1).is_some_and(|outcome| outcome.is_final()), "its session is ended");
+    assert_eq!(tree.thinking(), [0]);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        1 finished: Turn budget used up: 1 of 1
+    "#]],
+    );
+}
+
+#[test]
+fn a_child_that_goes_in_circles_is_judged_by_its_parent() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal"]);
+    for _ in 0..5 {
+        tree.call(1, &[("read", "{}")]);
+        tree.finish(1, ToolStatus::Ok, "the same");
+    }
+    assert_eq!(tree.results(0)[0].0, ToolStatus::Error);
+    assert_eq!(tree.thinking(), [0]);
+}
+
+#[test]
+fn a_blocked_child_is_judged_by_its_parent() {
+    let mut policy = policy(4);
+    policy.agents[2].agent.stop_hooks =
+        vec![provost_event::StopHookPolicy { name: "tests".into(), command: None, timeout_ms: 1 }];
+    policy.agents[2].agent.limits.stop_blocks_max = 1;
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal"]);
+    tree.say(1, "done");
+    let found = tree.open.iter().find(|(_, effect)| matches!(effect, Effect::CheckStop(_)));
+    let ((_, seq), _) = found.expect("its own stop hooks are asked");
+    let (seq, verdict) = (*seq, provost_event::StopHookVerdict::Block("red".into()));
+    let report = provost_event::StopReport { name: "tests".into(), verdict, duration_ms: 1, note: None };
+    let result = provost_engine::StopCheckResult { reports: vec![report], evidence: String::new() };
+    tree.event(1, SessionEvent::StopChecked { seq, result });
+    assert_eq!(tree.results(0)[0].0, ToolStatus::Error);
+    assert_eq!(tree.thinking(), [0]);
+}
+
+#[test]
+fn a_question_about_a_childs_call_rests_the_whole_chain_and_a_resume_goes_on() {
+    let mut policy = policy(4);
+    policy.agent.permissions.ask = vec!["shell".to_owned()];
+    policy.agent.permissions.unanswered = Unanswered::Pause;
+    policy.agent.permissions.approval_timeout_ms = 5_000;
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["spawn_agent"]);
+    tree.spawn(1, &["spawn_agent"]);
+    tree.call(2, &[("shell", "{}")]);
+    tree.tick();
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 1 (normal, a slot is free)
+        2 started
+        2 rests: a `shell` call waits for approval
+        1 rests: a `shell` call waits for approval
+        0 rests: a `shell` call waits for approval
+        rests: a `shell` call waits for approval
+    "#]],
+    );
+    assert!([0, 1, 2].into_iter().all(|agent| tree.rests(agent).is_some()));
+    approve(&mut tree, 2);
+    tree.resume(None);
+    tree.finish(2, ToolStatus::Ok, "ran");
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+    check(
+        &mut tree,
+        expect![[r#"
+        resumed by r
+        2 started
+        2 finished: completed
+        1 started
+        1 finished: completed
+        ended: completed
+    "#]],
+    );
+}
+
+#[test]
+fn a_parent_with_something_else_to_do_goes_on_while_one_child_rests() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.pause(Some(1));
+    assert_eq!(tree.outcome(), None);
+    tree.fail(1, ErrorClass::Aborted);
+    assert_eq!(tree.outcome(), None, "the other works on");
+    tree.say(2, "done");
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        1 shall stop: paused by p
+        1 rests: paused by p
+        2 finished: completed
+        0 rests: paused by p
+        rests: paused by p
+    "#]],
+    );
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn an_agent_paused_alone_goes_on_alone() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.pause(Some(1));
+    assert!(tree.is_aborted(1) && !tree.is_aborted(2));
+    tree.fail(1, ErrorClass::Aborted);
+    tree.resume(Some(1));
+    assert_eq!(tree.thinking(), [1, 2]);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        1 shall stop: paused by p
+        1 rests: paused by p
+        1 resumed by r
+        1 started
+        2 finished: completed
+        1 finished: completed
+        ended: completed
+    "#]],
+    );
+}
+
+#[test]
+fn a_pause_of_an_agent_that_has_no_slot_is_not_lost() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["low", "normal", "high"]);
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    assert_eq!(tree.standing(2), AgentStanding::InLine);
+    tree.pause(Some(1));
+    tree.pause(Some(2));
+    tree.say(3, "done");
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "nobody else goes on");
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn agents_below_a_paused_one_rest_too_also_those_that_wait_for_a_slot() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal"]);
+    tree.spawn(1, &["normal", "normal"]);
+    // 3 is in the line, below 1.
+    assert_eq!(tree.standing(3), AgentStanding::InLine);
+    tree.pause(Some(1));
+    tree.fail(2, ErrorClass::Aborted);
+    assert_eq!(tree.thinking(), [0; 0], "nobody below a paused agent begins");
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_paused_agent_does_not_go_on_because_one_below_it_is_cancelled() {
+    let mut tree = Tree::start(policy(5));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.spawn(1, &["normal"]);
+    tree.spawn(3, &["normal"]);
+    tree.pause(Some(1));
+    tree.fail(4, ErrorClass::Aborted);
+    tree.cancel(Some(4));
+    assert_eq!(tree.thinking(), [2], "neither 1 nor 3, which is below it");
+    tree.resume(Some(1));
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_cancelled_agent_takes_those_below_it_along_and_its_parent_hears_of_it() {
+    let mut tree = Tree::start(policy(8));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.spawn(1, &["normal"]);
+    tree.call(3, &[("shell", "{}")]);
+    tree.cancel(Some(1));
+    assert!(tree.is_aborted(3));
+    tree.finish(3, ToolStatus::Cancelled, "killed");
+    assert_eq!(tree.results(0)[0].0, ToolStatus::Cancelled);
+    assert_eq!(tree.thinking(), [2]);
+    tree.say(2, "done");
+    tree.say(0, "done");
+    assert!(is_done(tree.outcome()));
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        3 spawned by 1 (normal, a slot is free)
+        3 started
+        1 shall stop: cancelled by c
+        1 finished: cancelled by c
+        3 finished: cancelled by c
+        2 finished: completed
+        ended: completed
+    "#]],
+    );
+}
+
+#[test]
+fn the_whole_run_pauses_and_goes_on_and_is_cancelled() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal", "normal", "low"]);
+    tree.call(1, &[("shell", "{}")]);
+    tree.pause(None);
+    tree.finish(1, ToolStatus::Cancelled, "killed");
+    tree.fail(2, ErrorClass::Aborted);
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })));
+    assert_eq!(tree.standing(3), AgentStanding::InLine);
+    tree.resume(None);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        3 spawned by 0 (low, in line)
+        all shall stop: paused by p
+        0 rests: paused by p
+        1 rests: paused by p
+        2 rests: paused by p
+        rests: paused by p
+        resumed by r
+        3 started
+        1 started
+    "#]],
+    );
+    tree.cancel(None);
+    for agent in tree.thinking() {
+        tree.fail(agent, ErrorClass::Aborted);
+    }
+    assert!(matches!(tree.outcome(), Some(Outcome::Cancelled { .. })));
+    check(
+        &mut tree,
+        expect![[r#"
+        all shall stop: cancelled by c
+        0 finished: cancelled by c
+        2 finished: cancelled by c
+        1 finished: cancelled by c
+        3 finished: cancelled by c
+        ended: cancelled by c
+    "#]],
+    );
+}
+
+#[test]
+fn the_time_of_the_run_ends_all_with_last_words_and_more_of_it_lets_them_go_on() {
+    let mut policy = policy(4);
+    policy.budget.wall_time_ms = Some(100_000);
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal", "normal"]);
+    tree.call(1, &[("read", "{}")]);
+    tree.finish(1, ToolStatus::Ok, "ok");
+    tree.tick();
+    // 1 has something to say, 2 has never answered.
+    tree.fail(2, ErrorClass::Aborted);
+    tree.fail(1, ErrorClass::Aborted);
+    assert!(tree.thinks(1).is_some_and(|(_, think)| think.purpose == Purpose::WrapUp));
+    tree.say(1, "so far");
+    tree.say(0, "as far as I know");
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        0 at a limit of the run: Time budget used up: 90.0 s of 100.0 s
+        2 rests: Time budget used up: 90.0 s of 100.0 s
+        1 rests: Time budget used up: 90.0 s of 100.0 s
+        0 rests: Time budget used up: 90.0 s of 100.0 s
+        rests: Time budget used up: 90.0 s of 100.0 s
+    "#]],
+    );
+    tree.resume_with(None, Budget { wall_time_ms: Some(1_000_000), ..Budget::default() });
+    assert_eq!(tree.thinking(), [1, 2]);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn the_time_of_an_agent_counts_only_while_it_has_a_slot() {
+    let mut policy = policy(3);
+    policy.agents[1].budget.wall_time_ms = Some(100_000);
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["low", "normal"]);
+    tree.call(1, &[("read", "{}")]);
+    tree.now = tree.now.plus_ms(50_000);
+    tree.spawn(2, &["high"]);
+    tree.finish(1, ToolStatus::Ok, "ok");
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    tree.now = tree.now.plus_ms(500_000);
+    tree.say(3, "done");
+    let back = tree.now;
+    tree.tick();
+    assert_eq!(tree.now.since_ms(back), 40_000, "a tenth of it is kept for last words");
+    tree.fail(1, ErrorClass::Aborted);
+    tree.say(1, "so far");
+    assert_eq!(tree.results(0), [(ToolStatus::Error, "so far".to_owned())]);
+    assert_eq!(tree.thinking(), [2]);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (low, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        3 spawned by 2 (high, after 1)
+        1 yields to 3
+        1 rests: preempted
+        3 started
+        3 finished: completed
+        1 started
+        1 at a limit of 1: Time budget used up: 90.0 s of 100.0 s
+        1 finished: Time budget used up: 90.0 s of 100.0 s
+    "#]],
+    );
+}
+
+#[test]
+fn whoever_is_asked_for_too_long_is_cancelled() {
+    let mut policy = policy(3);
+    policy.agents[2].ask_timeout_ms = Some(60_000);
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal"]);
+    let begun = tree.now;
+    tree.tick();
+    assert_eq!(tree.now.since_ms(begun), 60_000);
+    assert!(tree.is_aborted(1));
+    tree.fail(1, ErrorClass::Aborted);
+    assert_eq!(tree.results(0)[0].0, ToolStatus::TimedOut);
+    assert_eq!(tree.thinking(), [0]);
+}
+
+#[test]
+fn a_child_is_bound_by_its_own_budget_and_its_parent_hears_when_that_is_spent() {
+    let mut policy = policy(3);
+    policy.agents[2].budget.tokens = Some(2_500);
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal"]);
+    tree.usage.output_tokens = 1_000;
+    tree.call(1, &[("read", "{}")]);
+    tree.finish(1, ToolStatus::Ok, "ok");
+    play_out(&mut tree);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        1 at a limit of 1: Token budget used up: 1050 of 2500
+        1 finished: Token budget used up: 1050 of 2500
+        ended: completed
+    "#]],
+    );
+    assert_eq!(tree.results(0)[0].0, ToolStatus::Error);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_child_draws_from_every_budget_above_it() {
+    let mut policy = policy(4);
+    policy.agents[2].budget.tokens = Some(3_000);
+    policy.agents[3].budget.money = Some(MicroDollars(1_000_000));
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal"]);
+    tree.spawn(1, &["high"]);
+    tree.usage.output_tokens = 1_000;
+    tree.call(2, &[("read", "{}")]);
+    tree.finish(2, ToolStatus::Ok, "ok");
+    for agent in tree.thinking() {
+        tree.say(agent, "so far");
+    }
+    play_out(&mut tree);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 1 (high, a slot is free)
+        2 started
+        2 at a limit of 1: Token budget used up: 1150 of 3000
+        2 finished: Token budget used up: 1150 of 3000
+        1 at a limit of 1: Token budget used up: 2200 of 3000
+        1 finished: Token budget used up: 2200 of 3000
+        ended: completed
+    "#]],
+    );
+    assert!(is_done(tree.outcome()), "{:?}", tree.outcome());
+}
+
+#[test]
+fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
+    let mut policy = policy(4);
+    policy.budget.tokens = Some(2_400);
+    let mut tree = Tree::start(policy);
+    tree.usage.output_tokens = 900;
+    tree.spawn(0, &["normal", "normal"]);
+    play_out(&mut tree);
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        2 at a limit of the run: Token budget used up: 950 of 2400
+        2 rests: Token budget used up: 950 of 2400
+        1 finished: completed
+        0 rests: Token budget used up: 950 of 2400
+        rests: Token budget used up: 950 of 2400
+    "#]],
+    );
+    assert!(matches!(tree.outcome(), Some(Outcome::BudgetExhausted(_))));
+    tree.resume_with(None, Budget { tokens: Some(100_000), ..Budget::default() });
+    play_out(&mut tree);
+    check(
+        &mut tree,
+        expect![[r#"
+        resumed by r
+        2 started
+        2 finished: completed
+        ended: completed
+    "#]],
+    );
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn the_end_of_the_root_ends_all_below_it() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.spawn(1, &["normal"]);
+    tree.event(0, SessionEvent::Stop { outcome: Outcome::Cancelled { by: "somebody".into() } });
+    assert_eq!(tree.outcome(), None, "not before all have ended");
+    for agent in tree.thinking() {
+        assert!(tree.is_aborted(agent));
+        tree.fail(agent, ErrorClass::Aborted);
+    }
+    check(
+        &mut tree,
+        expect![[r#"
+        1 spawned by 0 (normal, a slot is free)
+        1 started
+        2 spawned by 0 (normal, a slot is free)
+        2 started
+        3 spawned by 1 (normal, a slot is free)
+        3 started
+        0 finished: cancelled by somebody
+        1 finished: cancelled by the end of the agent that asked for it
+        2 finished: cancelled by the end of the agent that asked for it
+        3 finished: cancelled by the end of the agent that asked for it
+        ended: cancelled by somebody
+    "#]],
+    );
+}
+
+#[test]
+fn somebody_speaks_to_one_agent() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal"]);
+    tree.run_event(RunEvent::Say { agent: 1, text: "look in the cellar".into(), by: "a person".into() });
+    assert!(tree.has(1, |entry| matches!(entry, Entry::UserMessage(said) if said.by == "a person")));
+    assert!(!tree.has(0, |entry| matches!(entry, Entry::UserMessage(_))));
+}
+
+#[test]
+fn a_parent_remembers_that_its_child_rests_when_the_process_is_gone() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.pause(Some(1));
+    tree.fail(1, ErrorClass::Aborted);
+    tree.crash(|_| false);
+    tree.say(2, "done");
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
+}
+
+#[test]
+fn a_parent_rests_with_its_child_also_when_a_call_behind_that_one_has_not_begun() {
+    let mut tree = Tree::start(policy(4));
+    tree.call(0, &[("spawn_agent", r#"{"goal":"g"}"#), ("shell", "{}")]);
+    tree.pause(Some(1));
+    tree.fail(1, ErrorClass::Aborted);
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
+    tree.resume(None);
+    tree.say(1, "done");
+    tree.finish(0, ToolStatus::Ok, "ran");
+    tree.say(0, "done");
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn one_that_was_given_a_slot_while_the_run_came_to_rest_and_is_paused_then_leaves_it() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.pause(None);
+    tree.fail(1, ErrorClass::Aborted);
+    tree.pause(Some(2));
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn the_slot_of_a_child_goes_to_its_parent_before_anybody_less_urgent() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal", "high"]);
+    tree.spawn(2, &["critical"]);
+    tree.say(3, "done");
+    assert_eq!(tree.thinking(), [2], "not 1, which waits since before, but isn't as urgent");
+}
+
+#[test]
+fn nothing_stays_set_aside_for_an_agent_that_is_done() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["low", "high"]);
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }));
+    tree.cancel(Some(1));
+    tree.say(2, "done");
+    tree.say(0, "done");
+    assert_eq!(tree.run().ledger().run().tokens_set_aside, 0);
+}
+
+#[test]
+fn the_time_of_the_run_is_over_also_when_the_process_is_gone_then() {
+    let mut policy = policy(2);
+    policy.budget.wall_time_ms = Some(100_000);
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["normal", "normal"]);
+    tree.tick();
+    tree.crash(|_| false);
+    assert_eq!(tree.standing(2), AgentStanding::InLine, "nobody begins any more");
+    assert!(matches!(tree.standing(1), AgentStanding::Rests(_)), "{:?}", tree.standing(1));
+}
+
+#[test]
+fn a_pause_of_one_that_rests_already_leaves_nothing_behind() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal"]);
+    tree.pause(None);
+    tree.fail(1, ErrorClass::Aborted);
+    tree.pause(Some(1));
+    tree.resume(None);
+    tree.spawn(1, &["high"]);
+    tree.say(2, "done");
+    assert_eq!(tree.thinking(), [1]);
+}
+
+/// A tree at each of these points is the same when its process is gone, and comes to its end.
+#[test]
+fn a_run_goes_on_when_its_process_is_gone_wherever_that_was() {
+    let points: &[fn(&mut Tree)] = &[
+        |tree| tree.spawn(0, &["normal"]),
+        |tree| tree.spawn(0, &["low", "normal", "high"]),
+        |tree| {
+            tree.spawn(0, &["normal"]);
+            tree.spawn(1, &["high"]);
+        },
+        |tree| {
+            tree.spawn(0, &["low", "normal"]);
+            tree.call(1, &[("read", "{}")]);
+            tree.tick();
+        },
+        |tree| {
+            tree.spawn(0, &["normal", "normal"]);
+            tree.reprioritize(1, Priority::Low);
+        },
+        |tree| {
+            tree.spawn(0, &["normal", "normal"]);
+            tree.pause(Some(1));
+        },
+        |tree| {
+            tree.spawn(0, &["normal", "normal"]);
+            tree.pause(None);
+        },
+        |tree| {
+            tree.spawn(0, &["normal"]);
+            tree.cancel(Some(1));
+        },
+        |tree| {
+            tree.spawn(0, &["normal"]);
+            tree.fail(1, ErrorClass::RateLimited);
+        },
+    ];
+    for (place, reach) in points.iter().enumerate() {
+        for is_fresh in [false, true] {
+            let mut tree = Tree::start(policy(2));
+            reach(&mut tree);
+            tree.crash(|_| is_fresh);
+            for _ in 0..50 {
+                if is_done(tree.outcome()) {
+                    break;
+                }
+                if let Some(agent) = tree.thinking().last().copied() {
+                    tree.say(agent, "done");
+                } else if let Some(agent) = (0..4).find(|agent| tree.runs_tool(*agent)) {
+                    tree.finish(agent, ToolStatus::Ok, "ok");
+                } else if tree.outcome().is_some() {
+                    tree.resume(None);
+                } else {
+                    tree.tick();
+                }
+            }
+            assert!(is_done(tree.outcome()), "point {place}, fresh {is_fresh}: {:?}", tree.outcome());
+        }
+    }
 }

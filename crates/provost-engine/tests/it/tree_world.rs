@@ -113,8 +113,10 @@ impl Tree {
             queue.extend(self.decide(to, event));
         }
         touched.iter().for_each(|key| self.check_fold(*key));
-        let sessions = &self.sessions;
-        self.laws.at_quiet(|agent| rests_for_child(sessions, agent));
+        let (sessions, actors) = (&self.sessions, &self.actors);
+        if let Some(Actor::Run(run)) = actors.get(&RUN.into()) {
+            self.laws.at_quiet(run, |agent| rests_for_child(sessions, agent));
+        }
         self.check_standings();
     }
 

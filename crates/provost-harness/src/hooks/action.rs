@@ -101,7 +101,7 @@ impl HookAction for OnSpawnAction {
 pub enum OnChildEndAction {
     /// Nothing against it.
     Continue,
-    /// The agent that asked for it ends now, for this reason; if that is the root, the run does.
+    /// The run ends now, for this reason.
     Abort(String),
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, AsideCall, Compacted, CompactionKind, Entry, HookDecision, HooksDecided, MicroDollars,
-    Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
+    ApprovalAnswer, AsideCall, ChildYields, Compacted, CompactionKind, Entry, HookDecision, HooksDecided,
+    MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -163,14 +163,14 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::ChildSpawned(spawned) => {
             let from = spawned.parent.map(|parent| format!("from {parent} ")).unwrap_or_default();
             let (name, goal) = (&spawned.brief.name, &spawned.brief.goal);
-            format!("{from}to {} ({name}, {}, depth {}): {goal}", spawned.child, spawned.priority, spawned.depth)
+            format!(
+                "{from}to {} ({name}, {}, depth {}): {goal}",
+                spawned.child, spawned.priority, spawned.depth
+            )
         }
         Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
         Entry::ChildStarted(started) => format!("{} has a slot", started.child),
-        Entry::ChildYields(yields) => match yields.to {
-            Some(to) => format!("{} shall make way for {to}", yields.child),
-            None => format!("{} shall make way", yields.child),
-        },
+        Entry::ChildYields(yields) => made_way(yields),
         Entry::ChildPaused(paused) => format!("{} rests: {}", paused.child, paused.outcome),
         Entry::ChildResumed(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
         Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
@@ -190,6 +190,13 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::StopRequested(_)
         | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
+    }
+}
+
+fn made_way(yields: &ChildYields) -> String {
+    match yields.to {
+        Some(to) => format!("{} shall make way for {to}", yields.child),
+        None => format!("{} shall make way", yields.child),
     }
 }
 

@@ -1,6 +1,12 @@
 //! The harness from outside: as a program that embeds it has it, with a real home, real models, real shells.
 
 #[cfg(test)]
+mod agents_hooks;
+#[cfg(test)]
+mod agents_observed;
+#[cfg(test)]
+mod agents_stage;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod control_faults;

@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use provost_engine::{Answer, SPAWN_TOOL, spawn_tool};
 use provost_event::{
     AgentPolicy, Block, Budget, CallId, Entry, Json, Limits, ModelFailure, ModelPolicy, Outcome, Pace,
-    PermissionPolicy, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage, WorktreeLeft,
+    PermissionPolicy, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage,
+    WorktreeLeft,
 };
 use provost_harness::{
     AgentHarness, DeltaSink, Harness, HarnessDeps, Home as _, Model, ModelRequest, Models, SystemClock,
@@ -25,7 +26,8 @@ const LATER: RunId = RunId::from_entropy(607);
 const DEADLINE: Duration = Duration::from_secs(20);
 const MODEL: &str = "script:worktree";
 /// The one command that commits all there is.
-const COMMIT: &str = "git add -A && git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm work";
+const COMMIT: &str =
+    "git add -A && git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm work";
 
 // ---- the agents ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ impl Place {
     }
 
     fn harness(&self) -> (AgentHarness, Arc<LocalHome>) {
-        let store = SqliteStore::open(&self.folder.path().join("log.db")).expect("a store");
+        let store = SqliteStore::open(self.folder.path().join("log.db")).expect("a store");
         let home = Arc::new(LocalHome::new(store, Arc::new(SystemClock)).expect("a home"));
         let models = Models::new().with(MODEL, Arc::new(self.cast.clone()));
         (AgentHarness::new(HarnessDeps::new(home.clone(), models, provost_tools::builtin())), home)
@@ -255,11 +257,8 @@ async fn until(what: impl Fn() -> bool) {
 /// Files are checked out only once `go` is there; `began` is there when that is waited for.
 fn slow_checkout(place: &Place) -> (PathBuf, PathBuf) {
     let (began, go) = (place.folder.path().join("began"), place.folder.path().join("go"));
-    let waits = format!(
-        "touch '{}'; while [ ! -e '{}' ]; do sleep 0.01; done; cat",
-        began.display(),
-        go.display()
-    );
+    let waits =
+        format!("touch '{}'; while [ ! -e '{}' ]; do sleep 0.01; done; cat", began.display(), go.display());
     let project = place.project();
     std::fs::write(project.join(".gitattributes"), "a.txt filter=slow\n").expect("written");
     git(&project, &["add", "-A"]);
@@ -322,7 +321,11 @@ async fn one_that_nothing_was_done_in_is_removed() {
     let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
     std::fs::write(place.project().join(".gitignore"), "out\n").expect("written");
     let results = place.plays().await;
-    assert!(results[0].1.contains("It changed nothing in its git worktree, which is removed."), "{}", results[0].1);
+    assert!(
+        results[0].1.contains("It changed nothing in its git worktree, which is removed."),
+        "{}",
+        results[0].1
+    );
     assert!(!place.tree(1).exists());
     assert_eq!(place.branches(), "main");
     assert_eq!(git(&place.project(), &["worktree", "list"]).lines().count(), 1);
@@ -333,7 +336,11 @@ async fn one_that_nothing_was_done_in_is_removed() {
 async fn what_isnt_committed_is_kept_too() {
     let place = Place::new(Cast::default().asks_for(0, 1).writes(1, "new.txt", "n\n"));
     let results = place.plays().await;
-    assert!(results[0].1.contains("Commits: 0 (no file differs); files with changes that aren't committed: 1."), "{}", results[0].1);
+    assert!(
+        results[0].1.contains("Commits: 0 (no file differs); files with changes that aren't committed: 1."),
+        "{}",
+        results[0].1
+    );
     assert!(place.tree(1).join("new.txt").exists());
 }
 
@@ -436,7 +443,10 @@ async fn of_a_checkout_that_fails_nothing_is_left() {
     git(&project, &["config", "filter.bad.smudge", "echo error: unable to write file a.txt >&2; false"]);
     git(&project, &["config", "filter.bad.required", "true"]);
     let said = refused(&place).await;
-    assert!(said.contains("see whether there is room on that disk") && said.contains("unable to write"), "{said}");
+    assert!(
+        said.contains("see whether there is room on that disk") && said.contains("unable to write"),
+        "{said}"
+    );
     assert_eq!(place.branches(), "main");
     assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
 }
@@ -460,7 +470,8 @@ fn without_git_it_says_so() {
     if std::env::var_os(AGAIN).is_none() {
         let this = std::env::current_exe().expect("a program");
         let test = "worktree::without_git_it_says_so";
-        let again = Command::new(this).args(["--exact", test]).env("PATH", "/nowhere").env(AGAIN, "1").status();
+        let again =
+            Command::new(this).args(["--exact", test]).env("PATH", "/nowhere").env(AGAIN, "1").status();
         assert!(again.expect("it runs").success());
         return;
     }

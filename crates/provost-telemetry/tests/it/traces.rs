@@ -9,8 +9,8 @@ use provost_telemetry::{Telemetry, TelemetryHealth, TelemetryOptions};
 
 use crate::collector::{Collector, Manner};
 use crate::log::{
-    Log, aside, begin, called, charged, completed, long_run, observe, root, run, tool_started, whole_run,
-    work,
+    Log, aside, begin, called, charged, completed, long_run, observe, observe_knowing, root, run,
+    tool_finished, tool_started, whole_run, work,
 };
 use crate::shown::{attribute, metrics, tree};
 
@@ -20,9 +20,14 @@ fn telemetry(collector: &Collector) -> Arc<Telemetry> {
 
 /// What a collector sees of `records`, in one trace.
 fn traced(records: Vec<Record>) -> Collector {
+    traced_knowing(&[], records)
+}
+
+/// The same of whoever goes on with a run, and knows where its agents stand.
+fn traced_knowing(first: &[Record], records: Vec<Record>) -> Collector {
     let collector = Collector::start(Manner::Good);
     let telemetry = telemetry(&collector);
-    observe(&telemetry, records);
+    observe_knowing(&telemetry, first, records);
     assert_eq!(telemetry.health(), TelemetryHealth::default());
     collector
 }
@@ -250,10 +255,10 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         budget: Budget::default(),
         turns_max: None,
         ask_timeout_ms: None,
-        isolation: provost_event::Isolation::Shared,
+        isolation: Isolation::Shared,
     };
     // The second entry of the root's log is the call.
-    let call = Some(provost_event::Seq(2));
+    let call = Some(Seq(2));
     let spawned = ChildSpawned {
         child,
         parent: Some(root()),
@@ -261,7 +266,7 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         depth: 1,
         brief,
         priority: Priority::High,
-        slot: provost_event::SlotWish::Free,
+        slot: SlotWish::Free,
     };
     let started = SessionStarted {
         goal,
@@ -290,22 +295,18 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         .run(1_101, completed());
     let records = log.take();
     let spans = traced(records.clone()).spans();
-    let names = |spans: &[Span]| {
-        let lines = tree(spans);
-        let wanted = |line: &&str| !line.trim_start().starts_with('.');
-        lines.lines().filter(wanted).map(|line| format!("{line}\n")).collect::<String>()
-    };
-    expect![[r#""#]].assert_eq(&names(&spans));
+    let tree = tree(&spans);
+    let lines = tree.lines().filter(|line| !line.trim_start().starts_with('.'));
+    expect![[r#""#]].assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
     let run_span = spans.iter().find(|span| span.name == "provost.run").expect("the run");
     let told = run_span.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>();
     assert_eq!(told, ["provost.handoff", "provost.handoff"]);
     let tool = spans.iter().find(|span| span.name == "execute_tool holder").expect("the call").span_id.clone();
-    // Somebody who goes on with the run has only heard where the agents stand.
-    let later = traced_from(records.get(4).cloned().into_iter().collect(), vec![
-        Record { seq: provost_event::Seq(4), ..records.iter().find(|one| one.at.0 == 1_050).expect("it").clone() },
-        Record { seq: provost_event::Seq(5), ..records.iter().find(|one| one.at.0 == 1_060).expect("it").clone() },
-    ]);
-    let later = later.spans();
+    // Whoever goes on with the run in another process has only heard where the agents stand.
+    let of_child = |record: &&Record| record.actor == child.into();
+    let of_child = records.iter().filter(of_child).cloned();
+    let (first, later) = of_child.partition::<Vec<_>, _>(|one| one.at.0 < 1_050);
+    let later = traced_knowing(&first, later).spans();
     assert_eq!(later.iter().map(|span| span.parent_span_id.clone()).collect::<Vec<_>>(), [tool]);
 }
 

@@ -144,7 +144,9 @@ impl Found {
             match choosing.missing_key(&wanted) {
                 Some(missing) if self.warnings.contains(&missing) => {}
                 Some(missing) => self.warnings.push(missing),
-                None => self.problems.extend(choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0)),
+                None => {
+                    self.problems.extend(choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0))
+                }
             }
         }
     }

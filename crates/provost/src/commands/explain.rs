@@ -151,7 +151,8 @@ impl Sums {
         let before = self.agents.len();
         self.agents.retain(|agent| agent.session() == session);
         if self.agents.is_empty() {
-            let what = format!("{} of run {} hasn't begun", named(&agent_of(&self.state, session)?), session.run);
+            let what =
+                format!("{} of run {} hasn't begun", named(&agent_of(&self.state, session)?), session.run);
             return Err(Refusal::new(what, format!("`provost show {}` says how it stands", session.run)));
         }
         Ok(before - self.agents.len())

@@ -195,11 +195,7 @@ struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    fn of(
-        (summary, open): (&'a RunSummary, &'a [Question]),
-        state: &RunState,
-        agents: &'a [Node],
-    ) -> Self {
+    fn of((summary, open): (&'a RunSummary, &'a [Question]), state: &RunState, agents: &'a [Node]) -> Self {
         Self {
             line: Line::of(summary, open),
             waits_for: open.iter().map(|question| approvals::Line::of(summary, question)).collect(),

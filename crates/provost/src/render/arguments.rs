@@ -1,5 +1,6 @@
 //! A tool call in a few words.
 
+use provost_engine::SPAWN_TOOL;
 use provost_event::Json;
 use serde_json::Value;
 
@@ -20,6 +21,10 @@ pub(crate) fn call(tool: &str, input: &Json) -> String {
             path => format!("{} in {path}", text("pattern")),
         },
         "update_plan" => plan(&value),
+        SPAWN_TOOL => match text("name") {
+            name if name.is_empty() => text("goal"),
+            name => format!("{name}: {}", text("goal")),
+        },
         _ => others(&value),
     };
     one_line(&format!("{tool} {arguments}"), WIDTH_MAX)

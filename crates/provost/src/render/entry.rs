@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose, Record, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason, StopReport,
-    StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    CallId, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose, Record,
+    ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict,
+    StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus,
+    TurnEnded, UserMessage,
 };
 
 use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};

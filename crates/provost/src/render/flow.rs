@@ -11,7 +11,10 @@ pub(super) fn step_ended(entry: &StepEnded) -> Saying {
         StepEnd::Done { .. } => Saying::kept(Tag::Run, format!("step {step} is done")),
         StepEnd::Again { outcome, .. } => {
             let why = outcome_in_words(outcome);
-            Saying::kept(Tag::Failed, format!("step {step}: attempt {attempt} failed, it is tried again: {why}"))
+            Saying::kept(
+                Tag::Failed,
+                format!("step {step}: attempt {attempt} failed, it is tried again: {why}"),
+            )
         }
         StepEnd::Failed { outcome, then, skipped } => {
             let then = match then {

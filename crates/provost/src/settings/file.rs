@@ -191,7 +191,11 @@ impl File<'_> {
         (name, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>),
         loading: &mut Loading,
     ) {
-        let own = if section.is_empty() { name.get_ref().to_string() } else { format!("{section}.{}", name.get_ref()) };
+        let own = if section.is_empty() {
+            name.get_ref().to_string()
+        } else {
+            format!("{section}.{}", name.get_ref())
+        };
         let key = format!("{}.{own}", T::LIST);
         let span = name.span();
         let Some(field) = T::FIELDS.iter().find(|field| field.key() == own) else {

@@ -14,7 +14,7 @@ use super::errors::{Problem, Problems, Source};
 use super::nearest::nearest;
 use super::project::Wish;
 use super::stop_hook::StopHook;
-use super::{Project, Settled, Settings, layers};
+use super::{Project, Settings, Settled, layers};
 use read::Reader;
 
 /// A flow as its file has it.
@@ -95,7 +95,9 @@ impl FlowFile {
             FlowProblem::DoubledStep { step, .. } | FlowProblem::Nameless { step } => (Some(*step), "name"),
             FlowProblem::NoGoal { step, .. } => (Some(*step), "goal"),
             FlowProblem::NoAttempts { step, .. } => (Some(*step), "retry"),
-            FlowProblem::UnknownNeed { step, .. } | FlowProblem::Circle { step, .. } => (Some(*step), "needs"),
+            FlowProblem::UnknownNeed { step, .. } | FlowProblem::Circle { step, .. } => {
+                (Some(*step), "needs")
+            }
             FlowProblem::UnknownAgent { step, .. } => (Some(*step), "agent"),
         };
         let step = step.and_then(|step| self.steps.get(step));
@@ -157,9 +159,8 @@ impl FlowFile {
         let mut left = self.steps.iter().collect::<Vec<_>>();
         let mut lines = Vec::<(String, String)>::new();
         while !left.is_empty() {
-            let is_next = |step: &&Step| {
-                step.needs.iter().all(|(need, _)| lines.iter().any(|(name, _)| name == need))
-            };
+            let is_next =
+                |step: &&Step| step.needs.iter().all(|(need, _)| lines.iter().any(|(name, _)| name == need));
             let Some(place) = left.iter().position(is_next) else { break };
             let step = left.remove(place);
             lines.push((step.name.clone(), step.outline()));

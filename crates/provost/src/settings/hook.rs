@@ -237,9 +237,10 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
         }),
         otherwise: Otherwise::Unset("must be there, but for an import"),
         example: r#""pre_tool_call""#,
-        words: "When it is asked: session_start, prompt_submit, pre_llm_request, pre_tool_call, approval, notification, \
-                post_tool_call, post_tool_success, post_tool_failure, post_tool_batch, turn_end, stop, pre_compact, \
-                post_compact, abort, stop_failure, session_end; or as Claude Code calls it, such as PreToolUse.",
+        words: "When it is asked: session_start, subagent_start, prompt_submit, pre_llm_request, pre_tool_call, spawn, \
+                approval, notification, child_end, post_tool_call, post_tool_success, post_tool_failure, \
+                post_tool_batch, turn_end, stop, subagent_stop, pre_compact, post_compact, abort, stop_failure, \
+                session_end; or as Claude Code calls it, such as PreToolUse.",
         ..field("event")
     },
     Setting {

@@ -28,8 +28,8 @@ use provost_event::{Budget, Effort, Limits, SpawnBudget};
 
 pub(crate) use agent::Agent;
 pub(crate) use document::{init_file, schema};
-pub(crate) use flow::FlowFile;
 pub(crate) use errors::{Problem, Problems, Source};
+pub(crate) use flow::FlowFile;
 pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load, setting_variables};
 
 pub(crate) use hook::{Hook, runs};

@@ -17,7 +17,8 @@ pub(super) fn advice(key: &str) -> String {
     let keys = SETTINGS.iter().map(super::declare::Setting::key);
     match nearest(
         key,
-        keys.chain(sections).chain([StopHook::LIST, Hook::LIST, Agent::LIST, PROVIDERS, MODELS].map(str::to_owned)),
+        keys.chain(sections)
+            .chain([StopHook::LIST, Hook::LIST, Agent::LIST, PROVIDERS, MODELS].map(str::to_owned)),
     ) {
         Some(known) => format!("did you mean `{known}`?"),
         None => "`provost check` lists what there is".to_owned(),

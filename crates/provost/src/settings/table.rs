@@ -17,8 +17,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ),
     (
         "spawn",
-        "How many agents may work at the same time, and how deep they may nest. With max_agents = 1 or max_depth = 0 \
-         there are no sub-agents, and no agent is offered a tool that asks for one.",
+        "How many agents may work at the same time, and how deep they may nest. At a max_agents of 1 \
+         or a max_depth of 0 there are no sub-agents, and no agent is offered a tool that asks for one.",
     ),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
     (

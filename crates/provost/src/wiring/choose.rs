@@ -155,7 +155,10 @@ impl<'a> Choosing<'a> {
         let (provider, _) = name.split_once('/')?;
         let file = self.settled.settings.named.providers.get(provider)?.key_file.as_ref()?;
         let error = std::fs::read_to_string(file).err()?;
-        Some((format!("providers.{provider}.api_key_file"), format!("can't read {}: {error}", file.display())))
+        Some((
+            format!("providers.{provider}.api_key_file"),
+            format!("can't read {}: {error}", file.display()),
+        ))
     }
 }
 

@@ -157,14 +157,16 @@ pub(crate) fn misplaced(agents: &[Agent], folder: &Path) -> Vec<Problem> {
         source: agent.source_of("isolation"),
         key: "agents.isolation".to_owned(),
         what: format!("`{}` can have no worktree: {} is in no git repository", agent.name, folder.display()),
-        remedy: "`git init` makes one; or leave it out; or have no sub-agents, with --max-agents 1".to_owned(),
+        remedy: "`git init` makes one; or leave it out; or have no sub-agents, with --max-agents 1"
+            .to_owned(),
     };
     lost.map(problem).collect()
 }
 
 fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Path) -> SubAgentPolicy {
     let stop_hooks = settings.stop_hooks.iter().filter(|hook| agent.stop_hooks.contains(&hook.name));
-    let limits = Limits { turns_max: agent.max_turns.unwrap_or(settings.limits.turns_max), ..settings.limits };
+    let limits =
+        Limits { turns_max: agent.max_turns.unwrap_or(settings.limits.turns_max), ..settings.limits };
     SubAgentPolicy {
         name: agent.name.clone(),
         agent: AgentPolicy {

@@ -75,8 +75,14 @@ fn what_an_agent_allows_itself_loosens_nothing() {
     scene.write("home/.config/provost/config.toml", settings);
     let researcher = "[[agents]]\nname = \"researcher\"\n";
     let with = TWO
-        .replace(researcher, &format!("{researcher}permissions.allow = [\"shell\"]\npermissions.default = \"allow\"\n"))
-        .replace("[[agents]]\nname = \"writer\"\n", "[[agents]]\nname = \"writer\"\npermissions.deny = [\"write_file\"]\n");
+        .replace(
+            researcher,
+            &format!("{researcher}permissions.allow = [\"shell\"]\npermissions.default = \"allow\"\n"),
+        )
+        .replace(
+            "[[agents]]\nname = \"writer\"\n",
+            "[[agents]]\nname = \"writer\"\npermissions.deny = [\"write_file\"]\n",
+        );
     scene.write("work/provost.toml", &format!("[agent]\nmodel = \"script:agent.yaml\"\n{with}"));
     // Nothing of it needs trust.
     let checked = scene.provost(&["check"]);
@@ -90,7 +96,9 @@ fn what_an_agent_allows_itself_loosens_nothing() {
 fn a_budget_of_its_own_ends_an_agent_and_the_run_goes_on() {
     let turns = "  - tools: [list_dir]\n    usage: { input: 3000, output: 10 }\n".repeat(9);
     let scene = two_agents(
-        &format!("output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nlast_words: [{{ text: As far as I got. }}]\n"),
+        &format!(
+            "output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nlast_words: [{{ text: As far as I got. }}]\n"
+        ),
         "answers: [{ text: Written. }]\n",
     );
     let with = TWO.replace("name = \"researcher\"\n", "name = \"researcher\"\nbudget.tokens = 20_000\n");

@@ -156,6 +156,9 @@ fn check_says_what_counts_and_where_it_came_from() {
         budget.usd                    not set: no limit
         budget.allow_unpriced         false  (default)
         budget.wall_time              not set: no limit
+        spawn.max_agents              8  (default)
+        spawn.allow_preempt           true  (default)
+        spawn.max_depth               4  (default)
         limits.model_attempts         4  (default)
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)

@@ -70,8 +70,9 @@ pub(crate) fn decisions(log: &[Value], hook: &str) -> Vec<Value> {
 pub(crate) fn lawful(log: &[Value]) {
     for message in entries(log, "assistant_message") {
         for call in message["content"].as_array().unwrap().iter().filter_map(|block| block.get("tool_call")) {
-            let results =
-                entries(log, "tool_finished").iter().filter(|result| result["call"] == call["id"]).count();
+            let is_of_it =
+                |result: &&&Value| result["call"] == call["id"] && result["actor"] == message["actor"];
+            let results = entries(log, "tool_finished").iter().filter(is_of_it).count();
             assert_eq!(results, 1, "results of {call}");
         }
     }

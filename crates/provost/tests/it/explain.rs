@@ -97,7 +97,16 @@ impl Log {
         let mut log = Self { run, of_run, of_agent, now: 1_000_000, calls: 0 };
         log.run(RunStarted { goal: "the goal".to_owned(), policy: policy.clone() });
         let (goal, images, policy) = ("the goal".to_owned(), Vec::new(), policy.agent);
-        log.agent(SessionStarted { goal, images, policy, parent: None, depth: 0, call: None, agent: None, worktree: None });
+        log.agent(SessionStarted {
+            goal,
+            images,
+            policy,
+            parent: None,
+            depth: 0,
+            call: None,
+            agent: None,
+            worktree: None,
+        });
         log
     }
 

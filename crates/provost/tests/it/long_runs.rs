@@ -56,10 +56,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 6.0k → 3.8k tokens
+            provost: summed up by the agent: entries 1 to 22, 6.3k → 4.2k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 6.1k → 3.1k tokens
-            completed · 15 turns · 80.6k tokens · $0.00 · TIME
+            provost: shortened by rule: entries 1 to 49 left out, 6.3k → 3.4k tokens
+            completed · 15 turns · 84.9k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -72,11 +72,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Read"],
         &["provost", "completed"],
         expect![[r#"
-            provost: shortened: results up to entry 10 are a line each, 4.9k → 3.8k tokens
-            provost: shortened: results up to entry 21 are a line each, 4.9k → 4.0k tokens
-            provost: shortened: results up to entry 32 are a line each, 5.0k → 4.2k tokens
-            provost: shortened: results up to entry 43 are a line each, 5.1k → 4.4k tokens
-            completed · 10 turns · 30.0k tokens · $0.00 · TIME
+            provost: shortened: results up to entry 10 are a line each, 5.1k → 4.2k tokens
+            provost: shortened: results up to entry 21 are a line each, 5.2k → 4.4k tokens
+            provost: shortened: results up to entry 32 are a line each, 5.3k → 4.5k tokens
+            completed · 10 turns · 34.3k tokens · $0.00 · TIME
         "#]],
     );
 }

@@ -35,6 +35,8 @@ mod explain;
 #[cfg(test)]
 mod flows;
 #[cfg(test)]
+mod hooks_agents;
+#[cfg(test)]
 mod interrupting;
 #[cfg(test)]
 mod long_runs;
@@ -71,9 +73,13 @@ mod support;
 #[cfg(test)]
 mod transfer;
 #[cfg(test)]
-mod trust;
-#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(test)]
+mod tree_acting;
+#[cfg(test)]
 mod tree_kill;
+#[cfg(test)]
+mod tree_shown;
+#[cfg(test)]
+mod trust;

@@ -35,17 +35,32 @@ fn delegating(agent: &Value) -> Vec<String> {
 fn agents_that_cant_be() {
     check(
         "[[agents]]\nname = \"x\"\n\n[[agents]]\nname = \"a b\"\ndescription = \"y\"\n\n[[agents]]\nname = \"z\"\ndescription = \" \"\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:1:1: agents: `description` is missing; e.g. description = "Finds out how something works in this code, and answers with files and lines."
+            provost.toml:5:1: agents.name: must begin with a letter and have only letters, digits, _ and -, at most 64; e.g. name = "researcher"
+            provost.toml:10:1: agents.description: must not be empty; say what it is good for: that is all that others know of it
+        "#]],
     );
     check(
         "[[agents]]\nname = \"shell\"\ndescription = \"y\"\n\n[[agents]]\nname = \"Task\"\ndescription = \"y\"\n\n[[agents]]\nname = \"spawn_agent\"\ndescription = \"y\"\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:2:1: agents.name: `shell` is the name of a tool; give it another
+            provost.toml:6:1: agents.name: `Task` is another name of the tool spawn_agent; give it another
+            provost.toml:10:1: agents.name: `spawn_agent` is the name of a tool; give it another
+        "#]],
     );
     check(
         "[[agents]]\nname = \"x\"\ndescription = \"y\"\n[[agents]]\nname = \"x\"\ndescription = \"y\"\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:4:1: agents.name: `x` is taken by the agent at provost.toml:1:1; give each its own name
+        "#]],
     );
-    check("[agents]\nname = \"x\"\n", expect![[""]]);
+    check(
+        "[agents]\nname = \"x\"\n",
+        expect![[r#"
+        provost.toml:1:2: agents: must be a list: write [[agents]] on a line of its own, once for each
+    "#]],
+    );
 }
 
 #[test]
@@ -67,10 +82,7 @@ fn what_agents_name_must_be_there() {
         "[[stop_hooks]]\nname = \"tests\"\ncommand = \"true\"\n\n[[agents]]\nname = \"x\"\ndescription = \"y\"\ntools = [\"read_fil\", \"search\", \"y\"]\nstop_hooks = [\"test\"]\n\n[[agents]]\nname = \"coder\"\ndescription = \"y\"\ntools = [\"coder\", \"cuder\", \"spawn_agent\"]\n",
         expect![[""]],
     );
-    check(
-        "[[agents]]\nname = \"x\"\ndescription = \"y\"\nstop_hooks = [\"tests\"]\n",
-        expect![[""]],
-    );
+    check("[[agents]]\nname = \"x\"\ndescription = \"y\"\nstop_hooks = [\"tests\"]\n", expect![[""]]);
 }
 
 #[test]
@@ -91,7 +103,10 @@ fn each_agents_model_is_looked_at() {
          [[agents]]\nname = \"nowhere\"\ndescription = \"y\"\nmodel = \"nowhere/m\"\n",
     );
     scene.write("work/small.yaml", "window_tokens: 1200\nanswers: [{ text: done }]");
-    scene.write("home/.config/provost/config.toml", "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
+    scene.write(
+        "home/.config/provost/config.toml",
+        "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+    );
     let mut command = scene.command(&["check"]);
     let checked = crate::support::done(&command.env("MINE_API_KEY", "k").output().unwrap());
     let errors = checked.stdout.lines().filter(|line| line.starts_with("error: "));
@@ -123,7 +138,9 @@ fn a_worktree_needs_a_repository() {
     let scene = Scene::scripted(DONE).with_settings(settings);
     let ran = scene.provost(&["run", "x"]);
     assert_eq!(ran.status, 2, "{ran:?}");
-    expect![[""]].assert_eq(&scene.stable(&ran.stderr));
+    expect![[r#"
+        error: provost.toml:6:1: agents.isolation: `x` can have no worktree: /FOLDER/work is in no git repository; `git init` makes one; or leave it out; or have no sub-agents, with --max-agents 1
+    "#]].assert_eq(&scene.stable(&ran.stderr));
     fs::create_dir(scene.path("work/.git")).unwrap();
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
 }
@@ -218,12 +235,16 @@ fn check_shows_the_agents() {
     let shown = |scene: &Scene| {
         let checked = scene.provost(&["check"]);
         assert_eq!(checked.status, 0, "{checked:?}");
-        let lines = checked.stdout.lines().filter(|line| line.starts_with("agent ") || line.starts_with("spawn"));
+        let lines =
+            checked.stdout.lines().filter(|line| line.starts_with("agent ") || line.starts_with("spawn"));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
     expect![[""]].assert_eq(&shown(&scene));
     let checked = json(&scene.provost(&["check", "--json"]).stdout);
-    assert_eq!(checked["agents"][0]["budget"], json(r#"{"tokens":20000,"money":500000,"wall_time_ms":600000}"#));
+    assert_eq!(
+        checked["agents"][0]["budget"],
+        json(r#"{"tokens":20000,"money":500000,"wall_time_ms":600000}"#)
+    );
     assert_eq!(checked["agents"][1]["offered"], true);
     let scene = scene.with_settings("[spawn]\nmax_depth = 0\n");
     assert!(shown(&scene).contains("not offered: [spawn] allows no sub-agents"));

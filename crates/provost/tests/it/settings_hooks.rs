@@ -22,10 +22,10 @@ fn done() -> Scene {
 #[test]
 fn events_that_cant_be() {
     check(
-        "[[hooks]]\nevent = \"PreToolUes\"\ncommand = \"true\"\n\n[[hooks]]\nevent = \"SubagentStop\"\ncommand = \"true\"\n",
+        "[[hooks]]\nevent = \"PreToolUes\"\ncommand = \"true\"\n\n[[hooks]]\nevent = \"WorktreeCreate\"\ncommand = \"true\"\n",
         expect![[r#"
             provost.toml:2:1: hooks.event: there is no such event (did you mean `PreToolUse`?); e.g. event = "pre_tool_call"
-            provost.toml:6:1: hooks.event: Provost doesn't have this event: this version starts no sub-agents; e.g. event = "pre_tool_call"
+            provost.toml:6:1: hooks.event: Provost doesn't have this event: Provost makes the worktrees of sub-agents itself, with git; e.g. event = "pre_tool_call"
         "#]],
     );
     check(
@@ -184,7 +184,7 @@ fn a_hook_reaches_the_policy_with_its_defaults() {
 
 const CLAUDES: &str = r#"{"hooks":{
     "PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"exit 0"}]}],
-    "SubagentStop":[{"hooks":[{"type":"command","command":"never"}]}]
+    "WorktreeCreate":[{"hooks":[{"type":"command","command":"never"}]}]
 }}"#;
 
 #[test]
@@ -202,9 +202,9 @@ fn imported_hooks_come_last_and_what_is_skipped_is_told() {
     assert_eq!(hooks[1]["program"]["shell"]["command"], "exit 0");
     assert_eq!(hooks[1]["contract"], "claude");
     assert_eq!(hooks[1]["timeout_ms"], 120_000, "no hook outlasts the run");
-    assert!(ran.stderr.contains("warning: skipped .claude/settings.json: hooks.SubagentStop"), "{ran:?}");
+    assert!(ran.stderr.contains("warning: skipped .claude/settings.json: hooks.WorktreeCreate"), "{ran:?}");
     let checked = scene.provost(&["check"]);
-    assert!(checked.stdout.contains("skipped: .claude/settings.json: hooks.SubagentStop"), "{checked:?}");
+    assert!(checked.stdout.contains("skipped: .claude/settings.json: hooks.WorktreeCreate"), "{checked:?}");
     let checked = json(&scene.provost(&["check", "--json"]).stdout);
     assert_eq!(checked["hooks"][1]["source"], ".claude/settings.json");
     assert_eq!(checked["skipped"].as_array().unwrap().len(), 2);

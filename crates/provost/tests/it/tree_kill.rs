@@ -100,7 +100,7 @@ fn tree_is_lawful(log: &[Value]) -> usize {
                 assert!(at_work.len() <= SLOTS, "{entry}: {at_work:?}");
             }
             "child_paused" => {
-                assert_eq!(entry["outcome"]["why"]["cause"], "preempted", "{entry}");
+                assert!(entry["outcome"]["why"]["preempted"].is_object(), "{entry}");
                 assert!(at_work.remove(&child) && waits.insert(child), "{entry}");
                 made_way += 1;
             }

@@ -1,7 +1,9 @@
 //! The laws of the logs of a tree of agents, counted from the entries alone.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use provost_engine::RunState;
 use provost_event::{
     Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused, ChildSpawned, Dimension, Entry,
     MicroDollars, Outcome, PauseReason, Priority, Purpose, Record, ResumeCause, Seq, SessionId, SlotWish,
@@ -25,6 +27,16 @@ enum At {
     Finished,
 }
 
+/// What brings an agent to the front of the line, the strongest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    None,
+    /// It has risen while it was paused.
+    Risen,
+    /// Somebody makes way for it.
+    Heir,
+}
+
 #[derive(Debug, Clone)]
 struct One {
     parent: Option<u32>,
@@ -33,8 +45,7 @@ struct One {
     at: At,
     /// When it joined the line.
     since: u64,
-    /// It has risen while it was paused.
-    is_first: bool,
+    claim: Claim,
     has_begun: bool,
     /// Agents that work for it.
     children: u32,
@@ -106,7 +117,12 @@ impl RunLaws {
                 assert!(one.at != At::Finished, "one that is done has a new priority");
                 let is_paused = matches!(one.at, At::Yields | At::Furloughed | At::Rests { .. });
                 let (rises, is_low) = (changed.priority > one.priority, changed.priority < Priority::Normal);
-                one.is_first = !is_low && (one.is_first || (rises && is_paused));
+                one.claim = match one.claim {
+                    Claim::Heir => Claim::Heir,
+                    _ if is_low => Claim::None,
+                    Claim::None if rises && is_paused => Claim::Risen,
+                    claim => claim,
+                };
                 one.priority = changed.priority;
             }
             Entry::BudgetReserved(reserved) => self.reserved(reserved),
@@ -118,6 +134,7 @@ impl RunLaws {
             Entry::StopRequested(stop) => self.is_stopping |= stop.agent.is_none(),
             Entry::Paused(paused) => {
                 assert!(!paused.outcome.is_final(), "a rest is no end");
+                self.give_back(ROOT);
                 (self.is_stopping, self.rests) = (true, true);
                 let at_work = self.at_work().filter(|agent| *agent != ROOT).collect::<Vec<_>>();
                 assert!(at_work.is_empty(), "the run rests while {at_work:?} work");
@@ -148,7 +165,7 @@ impl RunLaws {
     }
 
     /// When nothing more follows from an event, nobody waits while a slot is free.
-    pub(crate) fn at_quiet(&mut self, rests_for_child: impl Fn(u32) -> bool) {
+    pub(crate) fn at_quiet(&mut self, run: &RunState, rests_for_child: impl Fn(u32) -> bool) {
         let waiting = self.waiting();
         self.waited += u32::from(!waiting.is_empty());
         if !self.is_stopping && self.at_work().count() < self.spawn.slots() {
@@ -157,11 +174,10 @@ impl RunLaws {
         for (agent, one) in &self.agents {
             let goes_on = self.is_stopping || one.children > 0 || !rests_for_child(*agent);
             assert!(goes_on || one.at != (At::Rests { wanted: false }), "{agent} rests for nobody");
-            let is_left = one.at == At::Finished && !one.reserved.is_empty();
-            if std::env::var("SKIP_B1").is_ok() {
-                continue;
-            } // TEMP
-            assert!(!is_left, "agent {agent} is done, and {:?} is still set aside for it", one.reserved);
+            let spent = run.ledger().spent(*agent);
+            let known = spent.map_or((0, 0), |spent| (spent.tokens_set_aside, spent.tokens));
+            let counted = (one.spent.tokens_set_aside, one.spent.tokens);
+            assert_eq!(known, counted, "tokens set aside and charged of agent {agent}");
         }
     }
 
@@ -215,8 +231,9 @@ impl RunLaws {
             }
         }
         assert!(!self.agents.contains_key(&child), "a number twice");
+        let claim = if matches!(spawned.slot, SlotWish::After(_)) { Claim::Heir } else { Claim::None };
         let one = One::new(Some(parent), depth, spawned.priority, At::Line, self.events);
-        self.agents.insert(child, One { budget: spawned.brief.budget, ..one });
+        self.agents.insert(child, One { budget: spawned.brief.budget, claim, ..one });
     }
 
     fn victim_of(&self, priority: Priority) -> Option<u32> {
@@ -225,7 +242,7 @@ impl RunLaws {
             .iter()
             .filter(|(agent, one)| **agent != ROOT && one.at == At::Works && one.priority < priority);
         // The youngest has the highest number.
-        below.min_by_key(|(agent, one)| (one.priority, std::cmp::Reverse(**agent))).map(|(agent, _)| *agent)
+        below.min_by_key(|(agent, one)| (one.priority, Reverse(**agent))).map(|(agent, _)| *agent)
     }
 
     fn started(&mut self, agent: u32, rests_for_child: bool) {
@@ -242,14 +259,13 @@ impl RunLaws {
         };
         assert!(may, "{agent} begins as {:?} with {} children", one.at, one.children);
         let is_next = |other: &One| other.rank() >= one.rank() || other.since <= shaken;
-        if one.since > shaken && std::env::var("SKIP_B2").is_err() {
-            // TEMP
+        if one.since > shaken {
             let before = self.waiting().into_iter().filter(|other| !is_next(&self.agents[other]));
             let before = before.collect::<Vec<_>>();
             assert!(before.is_empty(), "{before:?} were before {agent}");
         }
         let one = self.one(agent);
-        (one.at, one.has_begun, one.is_first) = (At::Works, true, false);
+        (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
     }
 
     fn yields(&mut self, agent: u32, to: Option<u32>) {
@@ -283,6 +299,18 @@ impl RunLaws {
         } else {
             one.at = At::Rests { wanted: false };
         }
+        self.give_back(agent);
+    }
+
+    /// Nothing is set aside for whoever rests or is done.
+    fn give_back(&mut self, agent: u32) {
+        let reserved = std::mem::take(&mut self.one(agent).reserved);
+        for (tokens, cost) in reserved.into_values() {
+            self.each_up_from(agent, |spent, _, _| {
+                spent.tokens_set_aside -= tokens;
+                spent.money_set_aside -= cost.0;
+            });
+        }
     }
 
     fn want(&mut self, agent: u32) {
@@ -299,7 +327,8 @@ impl RunLaws {
         let one = self.one(agent);
         assert!(one.at != At::Finished, "{agent} is done twice");
         one.at = At::Finished;
-        let Some(parent) = one.parent else { return };
+        self.give_back(agent);
+        let Some(parent) = self.one(agent).parent else { return };
         let above = self.one(parent);
         above.children -= 1;
         above.child_done = events;
@@ -378,7 +407,7 @@ impl One {
             priority,
             at,
             since,
-            is_first: false,
+            claim: Claim::None,
             has_begun: parent.is_none(),
             children: 0,
             child_done: 0,
@@ -391,8 +420,8 @@ impl One {
     }
 
     /// Comes earlier in the line, the less it is.
-    fn rank(&self) -> (bool, std::cmp::Reverse<Priority>, u64) {
-        (!self.is_first, std::cmp::Reverse(self.priority), self.since)
+    fn rank(&self) -> (Reverse<Claim>, Reverse<Priority>, u64) {
+        (Reverse(self.claim), Reverse(self.priority), self.since)
     }
 }
 
@@ -456,6 +485,10 @@ impl SessionLaws {
             Entry::ChildRested(rested) => {
                 let call = &self.by_entry[&rested.started];
                 *self.delegated.get_mut(call).expect("it is waited for") = true;
+            }
+            Entry::ChildGoesOn(on) => {
+                let call = &self.by_entry[&on.started];
+                *self.delegated.get_mut(call).expect("it is waited for") = false;
             }
             Entry::YieldRequested(_) => {
                 assert!(!self.yields, "told twice to make way");

@@ -12,7 +12,8 @@ use super::make::{changed_files, clear, drop_branch};
 
 /// What was done in a worktree; one that is to go when nothing was is removed. What can't be told stays.
 pub(super) async fn check(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
-    let left = if check.path.exists() { look(check, cancel).await } else { look_at_branch(check, cancel).await };
+    let left =
+        if check.path.exists() { look(check, cancel).await } else { look_at_branch(check, cancel).await };
     left.unwrap_or_else(|error| WorktreeLeft::Unknown { why: error.to_string() })
 }
 

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a question about a repository may take.
 pub(super) const ASKING_MAX: Duration = Duration::from_secs(30);
-/// How long files may take to be checked out.
+/// How long it may take to write or read all files of a work tree.
 pub(super) const CHECKOUT_MAX: Duration = Duration::from_secs(300);
 /// Bytes kept of what it says.
 const KEEP_BYTES_MAX: usize = 256 * 1024;
@@ -19,8 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const WORDS_CHARS_MAX: usize = 1_000;
 
 /// Hooks and file watchers are programs that a repository names. What agents leave in it doesn't run by itself.
-const SETTINGS: [&str; 5] =
-    ["--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+const SETTINGS: [&str; 5] = ["--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
 
 /// Why git didn't do what it was asked.
 #[derive(Debug, thiserror::Error)]

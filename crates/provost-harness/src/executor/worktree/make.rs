@@ -18,6 +18,7 @@ const OTHERWISE: &str = "or have the agent work in the shared folder (isolation 
 struct Source {
     repository: PathBuf,
     commit: String,
+    uncommitted: u32,
 }
 
 /// Makes the worktree, unless it is there. Of an attempt that fails, nothing is left.
@@ -38,8 +39,7 @@ pub(super) async fn make(order: &WorktreeOrder, cancel: &CancellationToken) -> R
             source.commit
         }
     };
-    let uncommitted = changed_files(&Git::within(&order.from, cancel)).await.unwrap_or(0);
-    Ok(WorktreeMade { repository: source.repository, commit, uncommitted })
+    Ok(WorktreeMade { repository: source.repository, commit, uncommitted: source.uncommitted })
 }
 
 /// The repository and the commit, where all is as it must be.
@@ -65,7 +65,12 @@ async fn source(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<Sou
     let repository = repository.map(PathBuf::from).map_err(|error| no_work_tree(order, error))?;
     let commit = git.find(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
     match commit.map_err(|error| no_work_tree(order, error))? {
-        Some(commit) => Ok(Source { repository, commit }),
+        Some(commit) => {
+            let uncommitted = changed_files(&git).await;
+            let uncommitted = uncommitted
+                .map_err(|error| format!("what isn't committed in {from} can't be told: {error}"))?;
+            Ok(Source { repository, commit, uncommitted })
+        }
         None => Err(format!(
             "the git repository in {from} has no commit yet, and a worktree begins with one: commit something first, \
              {OTHERWISE}"
@@ -136,20 +141,19 @@ fn no_room(order: &WorktreeOrder, error: &GitError) -> String {
     let path = order.path.display();
     match error {
         // Where a disk is full, git says no more than this of it.
-        GitError::Refused(said) if said.contains("No space left") || said.contains("unable to write") => format!(
-            "a copy of {} can't be written to {path}: see whether there is room on that disk, {OTHERWISE} ({error})",
-            order.from.display()
-        ),
+        GitError::Refused(said) if said.contains("No space left") || said.contains("unable to write") => {
+            format!(
+                "a copy of {} can't be written to {path}: see whether there is room on that disk, {OTHERWISE} ({error})",
+                order.from.display()
+            )
+        }
         GitError::Cancelled => error.to_string(),
         error => format!("it can't be made at {path}: {error}; see to that, {OTHERWISE}"),
     }
 }
 
 /// Does something to `path` on a thread that may block.
-async fn apart(
-    path: &Path,
-    act: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
-) -> io::Result<()> {
+async fn apart(path: &Path, act: impl FnOnce(&Path) -> io::Result<()> + Send + 'static) -> io::Result<()> {
     let path = path.to_path_buf();
     tokio::task::spawn_blocking(move || act(&path)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
@@ -181,7 +185,8 @@ pub(super) async fn drop_branch(repository: &Path, branch: &str, commit: &str, c
 
 /// Files with changes that aren't committed, and files that git doesn't know and isn't told to ignore.
 pub(super) async fn changed_files(git: &Git<'_>) -> Result<u32, GitError> {
-    let status = git.ask(["status", "--porcelain", "--no-renames", "--untracked-files=all"]).await?;
+    let arguments = ["status", "--porcelain", "--no-renames", "--untracked-files=all"];
+    let status = git.run(CHECKOUT_MAX, arguments.map(OsStr::new)).await?;
     Ok(u32::try_from(status.lines().count()).unwrap_or(u32::MAX))
 }
 

@@ -98,7 +98,8 @@ async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &Cancellati
         // The agent never began.
         None => {
             let git = Git::within(&worktree.from, cancel);
-            if let Ok(repository) = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await {
+            if let Ok(repository) = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await
+            {
                 clear(path, Path::new(&repository), cancel).await;
             }
         }

@@ -9,8 +9,9 @@ use provost_engine::{AgentStanding, RunEvent, RunState};
 use provost_event::{ActorKey, Budget, Outcome, Priority, RunId, Seq, SessionId};
 use provost_harness::{Home as _, RunStatus};
 use provost_store::LocalHome;
+use tokio::time::Instant;
 
-use super::{TEXT_WIDTH, WAIT_MAX, ended, hears};
+use super::{TEXT_WIDTH, WAIT_MAX, ended, hears, status};
 use crate::commands::follow::Following;
 use crate::commands::print;
 use crate::commands::target::{agent_of, named};
@@ -20,6 +21,8 @@ use crate::render::{one_line, outcome_in_words, safe};
 
 /// How long an agent that waits for a slot, or shall make way, is watched: that may take any time, and is said.
 const SLOT_WAIT_MAX: Duration = Duration::from_millis(500);
+/// How often it is looked whether somebody still works on the run.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What is wanted of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +47,7 @@ impl Desk {
     ///
     /// # Errors
     /// [`Refusal`] where the agent can't be acted on so, or there is no such agent.
-    pub(super) async fn act(self, wish: Wish, by: String) -> anyhow::Result<Exit> {
+    pub(super) async fn act(mut self, wish: Wish, by: String) -> anyhow::Result<Exit> {
         let before = self.state().await?;
         let agent = agent_of(&before, self.session())?;
         let who = format!("{} of run {}", named(&agent), self.run);
@@ -152,34 +155,36 @@ impl Desk {
 
     /// How the agent stands once the wish has had its effect, as far as that comes soon; `None` where it takes its time.
     /// While nobody works on the run nothing more comes.
-    async fn came(&self, wish: &Wish, before: Seq) -> anyhow::Result<Option<AgentStanding>> {
+    async fn came(&mut self, wish: &Wish, before: Seq) -> anyhow::Result<Option<AgentStanding>> {
         let patience = match wish {
-            _ if self.status != RunStatus::Running => Duration::ZERO,
             Wish::Pause | Wish::Cancel => WAIT_MAX,
             Wish::Resume | Wish::Reprioritize(_) => SLOT_WAIT_MAX,
             Wish::Say(_) => Duration::ZERO,
         };
         let mut following = Following::new(&self.home, [(ActorKey::Run(self.run), before)]);
-        let until = tokio::time::Instant::now() + patience;
+        let until = Instant::now() + patience;
         loop {
             let state = self.state().await?;
             let standing = agent_of(&state, self.session())?.standing;
+            self.status = status(&self.home, self.run).await?;
+            let is_worked_on = self.status == RunStatus::Running;
             let is_there = match (wish, &standing) {
-                (Wish::Pause | Wish::Cancel, _) if state.outcome().is_some() => true,
-                (Wish::Pause, AgentStanding::Rests(_) | AgentStanding::Finished(_)) => true,
-                (Wish::Cancel, AgentStanding::Finished(_)) => true,
-                (Wish::Resume | Wish::Reprioritize(_), AgentStanding::Working) => true,
+                (Wish::Pause | Wish::Cancel, AgentStanding::Finished(_)) => true,
+                (Wish::Pause, AgentStanding::Rests(_)) => true,
+                (Wish::Resume | Wish::Reprioritize(_), AgentStanding::Working) => is_worked_on,
                 (Wish::Say(_), _) => true,
                 _ => false,
             };
             if is_there {
                 return Ok(Some(standing));
             }
-            // What has been read already says nothing new, and the state is cheap to look at again.
-            if tokio::time::timeout_at(until, following.next()).await.is_err() {
-                let waits = matches!(wish, Wish::Resume | Wish::Reprioritize(_));
-                return Ok(waits.then_some(standing));
+            let now = Instant::now();
+            if now >= until || !is_worked_on {
+                let is_worth_saying = matches!(wish, Wish::Resume | Wish::Reprioritize(_));
+                return Ok(is_worth_saying.then_some(standing));
             }
+            // What it says is in the state; and when its process dies, nothing comes at all.
+            drop(tokio::time::timeout_at(until.min(now + LOOK_AGAIN), following.next()).await);
         }
     }
 
@@ -187,10 +192,14 @@ impl Desk {
         let run = self.run;
         let recorded = |what: &str| match self.status {
             RunStatus::Running => {
-                format!("{who} has been asked to {what}, and what it does now has not ended yet\nfollow it with: provost show {run} -f")
+                format!(
+                    "{who} has been asked to {what}, and what it does now has not ended yet\nfollow it with: provost show {run} -f"
+                )
             }
             RunStatus::Interrupted | RunStatus::Rests(_) => {
-                format!("recorded: {who} is to {what}\nnobody works on the run now; it does so with: provost resume {run}")
+                format!(
+                    "recorded: {who} is to {what}\nnobody works on the run now; it does so with: provost resume {run}"
+                )
             }
         };
         match (wish, standing) {
@@ -199,7 +208,10 @@ impl Desk {
             }
             (Wish::Pause, Some(AgentStanding::Rests(outcome))) => {
                 let agent = self.agent;
-                format!("{who} rests: {}\ngo on with: provost resume {run}.{agent}", outcome_in_words(outcome))
+                format!(
+                    "{who} rests: {}\ngo on with: provost resume {run}.{agent}",
+                    outcome_in_words(outcome)
+                )
             }
             (Wish::Pause, _) => recorded("rest"),
             (Wish::Cancel, _) => recorded("end"),

@@ -100,8 +100,7 @@ impl<'a> Layout<'a> {
 
     /// An agent's number, or all of its id where its run isn't told besides; then its name.
     fn agent(&self, session: SessionId) -> String {
-        let number =
-            if self.run_is_known { session.agent.to_string() } else { session.to_string() };
+        let number = if self.run_is_known { session.agent.to_string() } else { session.to_string() };
         match name_of(self.names, session) {
             Some(name) => format!("{number} {name}"),
             None => number,

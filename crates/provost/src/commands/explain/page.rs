@@ -24,7 +24,10 @@ pub(super) fn page(explained: &Explained<'_>, width: Option<usize>) -> String {
     for agent in &explained.agents {
         let whose = match (explained.agents.as_slice(), explained.agents_left_out) {
             ([_], 0) => String::new(),
-            _ => format!(" of {}", explained.names.in_words(SessionId { run: explained.run, agent: agent.agent })),
+            _ => format!(
+                " of {}",
+                explained.names.in_words(SessionId { run: explained.run, agent: agent.agent })
+            ),
         };
         for text in agent_texts(agent, &whose, width) {
             out.push_str(&text);

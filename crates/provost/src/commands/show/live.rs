@@ -140,11 +140,7 @@ impl Board {
             format!("{:<11} {} {}", "run", self.summary.run, one_line(&self.summary.goal, GOAL_WIDTH)),
             format!("{:<11} {}", "status", self.standing(state)),
         ];
-        let around = Around {
-            openings: &self.openings,
-            open: &self.open,
-            since_ms: since_ms(&self.summary),
-        };
+        let around = Around { openings: &self.openings, open: &self.open, since_ms: since_ms(&self.summary) };
         let agents = nodes(state, &around);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
         let seen = Seen { summary: &self.summary, state, agents: &agents, drawing };
@@ -201,9 +197,8 @@ impl Board {
 
 /// The agents that have a log which may still grow.
 fn with_logs(state: &RunState) -> Vec<SessionId> {
-    let grows = |standing: &AgentStanding| {
-        !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_))
-    };
+    let grows =
+        |standing: &AgentStanding| !matches!(standing, AgentStanding::InLine | AgentStanding::Finished(_));
     state.agents().filter(|agent| grows(&agent.standing)).map(|agent| agent.session).collect()
 }
 

@@ -205,4 +205,3 @@ fn plan(steps: &[Step]) -> String {
     }
     out
 }
-

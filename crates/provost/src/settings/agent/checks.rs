@@ -92,9 +92,9 @@ fn longer_than_the_run(agent: &Agent, loading: &Loading) -> Option<Problem> {
 fn above_the_run(agent: &Agent, field: &'static str, limit: &str, loading: &Loading) -> Problem {
     let key = format!("budget.{limit}");
     let given = loading.given.get(&key);
-    let (shown, source) = given.map_or((String::new(), Source::Default), |given| {
-        (given.shown.clone(), given.source.clone())
-    });
-    let what = format!("`{}` would get more than the whole run ({key} is {shown}, from {source})", agent.name);
+    let (shown, source) =
+        given.map_or((String::new(), Source::Default), |given| (given.shown.clone(), given.source.clone()));
+    let what =
+        format!("`{}` would get more than the whole run ({key} is {shown}, from {source})", agent.name);
     problem(agent, field, what, "lower it, or leave it out".to_owned())
 }

@@ -61,7 +61,9 @@ impl<'a> Reader<'a> {
                     flow.source = self.source(&name.span());
                     self.fields(fields, &mut flow);
                 }
-                ("flow", _) => self.wrong(&name.span(), "flow", "must be a table", "write [flow] on a line of its own"),
+                ("flow", _) => {
+                    self.wrong(&name.span(), "flow", "must be a table", "write [flow] on a line of its own")
+                }
                 (other, _) => {
                     let remedy = "the file of a flow has [flow] and [[flow.steps]]";
                     self.wrong(&name.span(), other, "doesn't belong here", remedy);
@@ -80,7 +82,12 @@ impl<'a> Reader<'a> {
             match (name.get_ref().as_ref(), value.get_ref()) {
                 ("name", DeValue::String(text)) if is_line(text) => flow.name = text.trim().to_owned(),
                 ("name", _) => {
-                    self.wrong(&span, "flow.name", "must be a line of text in quotes", r#"e.g. name = "release""#);
+                    self.wrong(
+                        &span,
+                        "flow.name",
+                        "must be a line of text in quotes",
+                        r#"e.g. name = "release""#,
+                    );
                 }
                 ("steps", DeValue::Array(steps)) => self.steps(steps, flow),
                 ("steps", _) => {
@@ -126,7 +133,12 @@ impl<'a> Reader<'a> {
                 ("stop_hooks", DeValue::Array(hooks)) => self.stop_hooks(&mut step, hooks),
                 (list, _) if LISTS.contains(&list) => {
                     let remedy = format!("e.g. {list} = [\"…\"]");
-                    self.wrong(&field.0.span(), &format!("{STEPS}.{list}"), "must be a list in [brackets]", remedy);
+                    self.wrong(
+                        &field.0.span(),
+                        &format!("{STEPS}.{list}"),
+                        "must be a list in [brackets]",
+                        remedy,
+                    );
                 }
                 _ => self.field(&mut step, "", field),
             }

@@ -1,0 +1,207 @@
+//! What several agents have remembered at once, in every order of who comes first that a scheduler thinks of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use provost_engine::{Event, Think, View};
+use provost_event::{
+    ActorKey, AgentPolicy, BlobId, Block, Entry, Limits, ModelCalled, ModelPolicy, Pace, PermissionPolicy,
+    Purpose, Record, RunId, Seq, SessionId, SessionStarted, Timestamp, UserMessage,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Known;
+use crate::{Blobs, Executor, Home, HomeError, Posted, RunQuery, RunSummary, Serving};
+
+/// Orders that are tried.
+const ORDERS: usize = 2_000;
+/// Changes of who is at work, in the orders with few of them.
+const CHANGES: usize = 3;
+const AGENTS: u32 = 3;
+/// Entries of each agent's log: every second is a model call.
+const ENTRIES: u64 = 8;
+
+/// Logs that are there already; whoever reads one lets others go first.
+struct Shelf(HashMap<ActorKey, Vec<Arc<Record>>>);
+
+impl Shelf {
+    fn full() -> Self {
+        let log = |agent| (session(agent).into(), (1..=ENTRIES).map(|seq| record(agent, Seq(seq))).collect());
+        Self((0..AGENTS).map(log).collect())
+    }
+}
+
+fn session(agent: u32) -> SessionId {
+    SessionId { run: RunId::from_entropy(7), agent }
+}
+
+/// The words of one entry.
+fn words(agent: u32, seq: Seq) -> String {
+    format!("<{agent} at {seq}>")
+}
+
+fn record(agent: u32, seq: Seq) -> Arc<Record> {
+    let text = words(agent, seq);
+    let entry = if seq == Seq(1) {
+        Entry::SessionStarted(SessionStarted {
+            goal: text,
+            images: Vec::new(),
+            policy: policy(agent),
+            parent: None,
+            depth: agent,
+            call: None,
+            agent: None,
+            worktree: None,
+        })
+    } else if seq.0 % 2 == 0 {
+        Entry::ModelCalled(ModelCalled {
+            turn: 1,
+            call: 1,
+            attempt: 1,
+            purpose: Purpose::Turn,
+            output_tokens_max: 1_000,
+            deadline: None,
+        })
+    } else {
+        Entry::UserMessage(UserMessage { by: "ann".to_owned(), content: vec![Block::Text(text)] })
+    };
+    Arc::new(Record { actor: session(agent).into(), seq, at: Timestamp(1), entry })
+}
+
+/// The agents but for the first have the same.
+fn policy(agent: u32) -> AgentPolicy {
+    AgentPolicy {
+        model: ModelPolicy::new("a model", 1_000),
+        system_prompt: format!("agent {}", agent.min(1)),
+        tools: Vec::new(),
+        workspace: std::env::temp_dir(),
+        bounds: Vec::new(),
+        limits: Limits::default(),
+        stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
+        pace: Pace::Free,
+    }
+}
+
+#[async_trait]
+impl Blobs for Shelf {
+    async fn put_blob(&self, _: Vec<u8>) -> Result<BlobId, HomeError> {
+        Err(HomeError::Closed)
+    }
+    async fn get_blob(&self, _: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+        Err(HomeError::Closed)
+    }
+}
+
+#[async_trait]
+impl Home for Shelf {
+    async fn post(&self, _: ActorKey, _: Event, _: Option<&str>) -> Result<Posted, HomeError> {
+        Err(HomeError::Closed)
+    }
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+        shuttle::future::yield_now().await;
+        let log = self.0.get(&key).into_iter().flatten();
+        // Never more than two at once, so that one conversation takes several reads.
+        Ok(log.filter(|record| record.seq > after).take(max.min(2)).cloned().collect())
+    }
+    async fn list(&self, _: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
+        Err(HomeError::Closed)
+    }
+    async fn actors(&self, _: RunId) -> Result<Vec<ActorKey>, HomeError> {
+        Err(HomeError::Closed)
+    }
+    fn subscribe(&self, _: ActorKey, _: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
+        Box::pin(futures::stream::empty())
+    }
+    async fn serve(
+        &self,
+        _: RunId,
+        _: Arc<dyn Executor>,
+        _: CancellationToken,
+    ) -> Result<Box<dyn Serving>, HomeError> {
+        Err(HomeError::Closed)
+    }
+}
+
+fn think(agent: u32, through: Seq) -> Think {
+    Think {
+        session: session(agent),
+        turn: 1,
+        through,
+        view: View::default(),
+        purpose: Purpose::Turn,
+        question: None,
+        answers_before: 0,
+        summaries_before: 0,
+        output_tokens_max: 1_000,
+    }
+}
+
+/// An agent's model calls, one after the other: each sees its own log up to the call, whole.
+async fn thinks(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
+    for through in [2, 6, ENTRIES].map(Seq) {
+        let opening = known.opening(&*home, session(agent)).await.unwrap();
+        assert_eq!(*opening.policy, policy(agent));
+        let transcript = known.take_transcript(&*home, &think(agent, through), false).await.unwrap();
+        assert_eq!(transcript.head(), through);
+        let shown = format!("{:?}", transcript.messages());
+        let mut expected = (1..through.0).step_by(2).map(|seq| words(agent, Seq(seq)));
+        assert!(expected.all(|words| shown.contains(&words)), "{agent} through {through}: {shown}");
+        assert_eq!(
+            shown.matches('<').count() as u64,
+            through.0 / 2,
+            "nothing twice, nothing of others: {shown}"
+        );
+        shuttle::future::yield_now().await;
+        known.give_back(session(agent), transcript);
+    }
+}
+
+/// Its hooks and tools, which ask meanwhile.
+async fn acts(known: Arc<Known>, home: Arc<Shelf>, agent: u32) {
+    let opening = known.opening(&*home, session(agent)).await.unwrap();
+    assert_eq!((opening.agent.depth, &*opening.policy), (agent, &policy(agent)));
+    let file = known.log_file(session(agent));
+    shuttle::future::yield_now().await;
+    drop(file);
+}
+
+/// Each session that is remembered has its one place in the order, and the other way round.
+fn is_whole(known: &Known) {
+    let sessions = known.sessions();
+    assert_eq!(sessions.known.len(), sessions.order.len());
+    for (number, session) in &sessions.order {
+        assert_eq!(sessions.known.get(session).map(|known| known.number), Some(*number));
+    }
+}
+
+fn agents_side_by_side() {
+    shuttle::future::block_on(async {
+        let (known, home) = (Arc::new(Known::default()), Arc::new(Shelf::full()));
+        let mut tasks = Vec::new();
+        for agent in 0..AGENTS {
+            tasks.push(shuttle::future::spawn(thinks(known.clone(), home.clone(), agent)));
+            tasks.push(shuttle::future::spawn(acts(known.clone(), home.clone(), agent)));
+        }
+        // One of them is put out meanwhile, as happens when there are too many.
+        let others = known.clone();
+        tasks.push(shuttle::future::spawn(async move { others.forget(session(1)) }));
+        for task in tasks {
+            task.await.unwrap();
+        }
+        is_whole(&known);
+        assert!(known.sessions().shared.len() <= 2, "a policy is kept once");
+        (0..AGENTS).for_each(|agent| known.forget(session(agent)));
+        is_whole(&known);
+        assert!(known.sessions().known.is_empty(), "nothing is left of those that are forgotten");
+    });
+}
+
+#[test]
+fn every_agent_sees_its_own_conversation_whole_whoever_comes_first() {
+    shuttle::check_random(agents_side_by_side, ORDERS);
+    shuttle::check_pct(agents_side_by_side, ORDERS, CHANGES);
+}

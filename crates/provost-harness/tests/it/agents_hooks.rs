@@ -1,0 +1,265 @@
+//! What hooks are asked of agents that work for others, through the real harness.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use expect_test::expect;
+use provost_event::{
+    Entry, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, OnFailure, Outcome, RunPolicy,
+    Seq, SessionId, ToolStatus,
+};
+use provost_harness::hooks::*;
+use provost_harness::{
+    AgentHarness, HarnessDeps, Home, HookAnswer, HookPrograms, HookQuestion, Models, Observers, Toolbox,
+};
+use provost_llm::ScriptedModel;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::agents_stage::*;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+const DONE: Outcome = Outcome::Completed { verdict: None };
+
+type Lines = Arc<Mutex<Vec<String>>>;
+
+fn lines(of: &Lines) -> String {
+    of.lock().expect("lines").iter().map(|line| format!("{line}\n")).collect()
+}
+
+async fn run_with(harness: &AgentHarness, policy: RunPolicy) -> Outcome {
+    let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
+    timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("in time").expect("it rests")
+}
+
+/// Hooks that note what they are told, and say what `spawn` and `child_end` say.
+fn noting(
+    told: &Lines,
+    spawn: fn(&OnSpawnInput<'_>) -> OnSpawnAction,
+    child_end: fn(&OnChildEndInput<'_>) -> OnChildEndAction,
+) -> HookRegistry {
+    let (calls, spawns, ends, results) = (told.clone(), told.clone(), told.clone(), told.clone());
+    HookRegistry::builder()
+        .on(
+            HookOptions::new("call"),
+            from_fn::<PreToolCall>(move |input| {
+                calls.lock().expect("lines").push(format!("{} calls {}", input.session.agent, input.tool));
+                PreToolCallAction::Continue
+            }),
+        )
+        .on(
+            HookOptions::new("spawn"),
+            from_fn::<OnSpawn>(move |input| {
+                let OnSpawnInput { agent, name, goal, priority, depth, .. } = input;
+                let asking = input.session.agent;
+                let line =
+                    format!("{asking} wants {agent:?} {name:?}: {goal:?}, {priority:?}, depth {depth}");
+                spawns.lock().expect("lines").push(line);
+                spawn(&input)
+            }),
+        )
+        .on(
+            HookOptions::new("child end"),
+            from_fn::<OnChildEnd>(move |input| {
+                let OnChildEndInput { agent, child, outcome, .. } = input;
+                let said = input.summary.lines().next().unwrap_or_default();
+                let asked = input.session.agent;
+                let line = format!("{} ({agent:?}), asked by {asked}, is {outcome}: {said}", child.agent);
+                ends.lock().expect("lines").push(line);
+                child_end(&input)
+            }),
+        )
+        .on(
+            HookOptions::new("result"),
+            from_fn::<PostToolCall>(move |input| {
+                let (asked, tool, error) = (input.session.agent, input.tool, input.is_error);
+                results
+                    .lock()
+                    .expect("lines")
+                    .push(format!("{asked} has a result of {tool}, error: {error}"));
+                PostToolCallAction::Continue
+            }),
+        )
+        .freeze()
+        .expect("hooks")
+}
+
+#[tokio::test]
+async fn hooks_are_asked_before_an_agent_is_asked_for_and_when_it_is_done() {
+    let told = Lines::default();
+    let hooks = noting(&told, |_| OnSpawnAction::Continue, |_| OnChildEndAction::Continue);
+    let script = "
+answers: [{tools: [{reviewer: {goal: review it}}]}, {tools: [{spawn_agent: {goal: like me, name: twin, priority: low}}]}, {text: done}]
+agents:
+  - {goal: review it, answers: [{tools: [{worker: {goal: work on it}}]}, {text: reviewed}]}
+  - {goal: work on it, answers: [{text: worked}]}
+  - {goal: like me, answers: [{text: liked}]}
+";
+    let harness = harness(&home(), script, Observers::new(), hooks);
+    assert_eq!(run_with(&harness, policy()).await, DONE);
+    expect![[r#"
+        0 calls reviewer
+        0 wants Some("reviewer") "reviewer": "review it", Some(High), depth 1
+        1 calls worker
+        1 wants Some("worker") "worker": "work on it", Some(Normal), depth 2
+        2 (Some("worker")), asked by 1, is completed: worked
+        1 has a result of worker, error: false
+        1 (Some("reviewer")), asked by 0, is completed: reviewed
+        0 has a result of reviewer, error: false
+        0 calls spawn_agent
+        0 wants None "twin": "like me", Some(Low), depth 1
+        3 (None), asked by 0, is completed: liked
+        0 has a result of spawn_agent, error: false
+    "#]].assert_eq(&lines(&told));
+}
+
+#[tokio::test]
+async fn an_agent_that_a_hook_denies_never_is_and_the_call_says_why() {
+    let told = Lines::default();
+    let deny = |input: &OnSpawnInput<'_>| match input.depth {
+        2 => OnSpawnAction::Deny("reviewers work alone".to_owned()),
+        _ => OnSpawnAction::Continue,
+    };
+    let hooks = noting(&told, deny, |_| OnChildEndAction::Continue);
+    let home = home();
+    let harness = harness(&home, TWO_LEVELS, Observers::new(), hooks);
+    assert_eq!(run_with(&harness, policy()).await, DONE);
+    expect![[r#"
+        0 calls reviewer
+        0 wants Some("reviewer") "reviewer": "review it", Some(High), depth 1
+        1 calls worker
+        1 wants Some("worker") "worker": "work on it", Some(Normal), depth 2
+        1 (Some("reviewer")), asked by 0, is completed: reviewed
+        0 has a result of reviewer, error: false
+    "#]].assert_eq(&lines(&told));
+    let log = home.read(SessionId { run: RUN, agent: 1 }.into(), Seq::START, 1_000).await.expect("a log");
+    let result = log.iter().find_map(|record| match &record.entry {
+        Entry::ToolFinished(finished) => Some((finished.status, finished.output.as_str())),
+        _ => None,
+    });
+    assert_eq!(result, Some((ToolStatus::Denied, "Denied by hook `spawn`: reviewers work alone")));
+    let of_run = home.read(RUN.into(), Seq::START, 1_000).await.expect("a log");
+    assert_eq!(of_run.iter().filter(|record| matches!(record.entry, Entry::ChildSpawned(_))).count(), 1);
+}
+
+#[tokio::test]
+async fn a_hook_may_end_the_run_when_an_agent_is_done() {
+    let told = Lines::default();
+    let abort = |input: &OnChildEndInput<'_>| match input.session.agent {
+        1 => OnChildEndAction::Abort("that will do".to_owned()),
+        _ => OnChildEndAction::Continue,
+    };
+    let hooks = noting(&told, |_| OnSpawnAction::Continue, abort);
+    let harness = harness(&home(), TWO_LEVELS, Observers::new(), hooks);
+    let outcome = run_with(&harness, policy()).await;
+    assert!(matches!(&outcome, Outcome::Aborted { reason, .. } if reason == "that will do"), "{outcome}");
+}
+
+#[tokio::test]
+async fn an_agent_that_there_is_no_room_for_has_no_end() {
+    let told = Lines::default();
+    let hooks = noting(&told, |_| OnSpawnAction::Continue, |_| OnChildEndAction::Continue);
+    let harness = harness(&home(), TWO_LEVELS, Observers::new(), hooks);
+    let mut policy = policy();
+    policy.spawn.max_agents = 1;
+    assert_eq!(run_with(&harness, policy).await, DONE);
+    expect![[r#""#]].assert_eq(&lines(&told));
+}
+
+#[tokio::test]
+async fn spawn_hooks_stand_between_the_permissions_and_consent() {
+    let told = Lines::default();
+    let deny = |_: &OnSpawnInput<'_>| OnSpawnAction::Deny("nobody".to_owned());
+    let script = "answers: [{tools: [{reviewer: {goal: r}}, {worker: {goal: w}}]}, {text: done}]";
+    let home = home();
+    let hooks = noting(&told, deny, |_| OnChildEndAction::Continue);
+    let harness = harness(&home, script, Observers::new(), hooks);
+    let mut policy = policy();
+    policy.agent.permissions.deny = vec!["reviewer".to_owned()];
+    policy.agent.permissions.ask = vec!["worker".to_owned()];
+    assert_eq!(run_with(&harness, policy).await, DONE);
+    // What the permissions deny no hook hears of, and what a hook denies no person is asked about.
+    let wants = lines(&told).lines().filter(|line| line.contains("wants")).count();
+    assert!(wants == 1 && lines(&told).contains(r#"0 wants Some("worker")"#), "{}", lines(&told));
+    let log = home.read(SessionId::root(RUN).into(), Seq::START, 1_000).await.expect("a log");
+    assert!(!log.iter().any(|record| matches!(record.entry, Entry::ApprovalRequested(_))));
+    let denied = log.iter().filter(|record| match &record.entry {
+        Entry::ToolFinished(finished) => finished.status == ToolStatus::Denied,
+        _ => false,
+    });
+    assert_eq!(denied.count(), 2);
+}
+
+/// Programs that note who is asked what, and about whom.
+struct Noting(Arc<Mutex<BTreeMap<String, Vec<String>>>>);
+
+#[async_trait]
+impl HookPrograms for Noting {
+    fn wants(&self, _: &HookPolicy, _: &HookQuestion, _: HookMoment) -> bool {
+        true
+    }
+
+    async fn ask(
+        &self,
+        hook: &HookPolicy,
+        question: &HookQuestion,
+        _: HookMoment,
+        _: &CancellationToken,
+    ) -> HookAnswer {
+        let agent = &question.agent;
+        let parent = agent.parent.map(|parent| parent.agent);
+        let who = format!("{:?} depth {} below {parent:?}", agent.name, agent.depth);
+        self.0.lock().expect("notes").entry(hook.name.clone()).or_default().push(who);
+        HookAnswer::only(HookDecision::Continue)
+    }
+}
+
+fn program(moment: HookMoment, contract: HookContract) -> HookPolicy {
+    HookPolicy {
+        name: format!("{} {contract:?}", moment.name()),
+        moment,
+        matcher: None,
+        condition: None,
+        program: Some(HookProgram::Shell { command: format!("{} {contract:?}", moment.name()) }),
+        contract,
+        timeout_ms: 10_000,
+        on_failure: OnFailure::Continue,
+        may_remind: true,
+    }
+}
+
+#[tokio::test]
+async fn scripts_hear_of_a_sub_agent_as_of_a_sub_agent_and_of_the_root_as_of_a_session() {
+    use HookMoment as M;
+    let notes = Arc::new(Mutex::new(BTreeMap::new()));
+    let model = ScriptedModel::parse(TWO_LEVELS, "script").expect("a script");
+    let models = Models::new().with("script:test", Arc::new(model));
+    let deps = HarnessDeps {
+        hook_programs: Arc::new(Noting(notes.clone())),
+        ..HarnessDeps::new(home(), models, Toolbox::new())
+    };
+    let moments = [
+        M::SessionStart,
+        M::SubagentStart,
+        M::PromptSubmit,
+        M::Stop,
+        M::SubagentStop,
+        M::Notification,
+        M::SessionEnd,
+    ];
+    let both = [HookContract::Provost, HookContract::Claude];
+    let hooks = moments.into_iter().flat_map(|moment| both.map(|contract| program(moment, contract)));
+    let hooks = hooks.collect::<Vec<_>>();
+    let mut policy = policy();
+    let folder = tempfile::tempdir().expect("a folder");
+    for agent in policy.agents.iter_mut().map(|one| &mut one.agent).chain([&mut policy.agent]) {
+        agent.hooks.clone_from(&hooks);
+        agent.workspace = folder.path().to_path_buf();
+    }
+    assert_eq!(run_with(&AgentHarness::new(deps), policy).await, DONE);
+    let notes = notes.lock().expect("notes");
+    let shown = notes.iter().map(|(hook, about)| format!("{hook}: {}\n", about.join(", ")));
+    expect![[r#""#]].assert_eq(&shown.collect::<String>());
+}

@@ -1,0 +1,79 @@
+//! A root that has reviewers work for it, each of which has workers: a real home and scripted words.
+
+use std::sync::Arc;
+
+use provost_engine::{agent_tool, spawn_tool};
+use provost_event::{
+    AgentPolicy, Budget, Isolation, Limits, ModelPolicy, Pace, PermissionPolicy, Priority, RunId, RunPolicy,
+    SpawnBudget, SubAgentPolicy,
+};
+use provost_harness::hooks::HookRegistry;
+use provost_harness::{AgentHarness, HarnessDeps, Models, Observers, SystemClock, Toolbox};
+use provost_llm::ScriptedModel;
+use provost_store::{LocalHome, MemoryStore};
+
+pub(crate) const RUN: RunId = RunId::from_entropy(21);
+
+/// One reviewer, which asks for one worker, which is done at once.
+pub(crate) const TWO_LEVELS: &str = "
+answers: [{tools: [{reviewer: {goal: review it}}]}, {text: all is reviewed}]
+agents:
+  - {goal: review it, answers: [{tools: [{worker: {goal: work on it}}]}, {text: reviewed}]}
+  - {goal: work on it, answers: [{text: worked}]}
+";
+
+pub(crate) fn home() -> Arc<LocalHome> {
+    Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).expect("a home"))
+}
+
+/// A harness over `home`, as a process of its own has it.
+pub(crate) fn harness(
+    home: &Arc<LocalHome>,
+    script: &str,
+    observers: Observers,
+    hooks: HookRegistry,
+) -> AgentHarness {
+    let model = ScriptedModel::parse(script, "script").expect("a script");
+    let models = Models::new().with("script:test", Arc::new(model));
+    let deps = HarnessDeps { observers, hooks, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) };
+    AgentHarness::new(deps)
+}
+
+pub(crate) fn no_hooks() -> HookRegistry {
+    HookRegistry::builder().freeze().expect("no hooks")
+}
+
+/// Agents that can ask for reviewers (urgent), for workers, and for their like.
+pub(crate) fn policy() -> RunPolicy {
+    let tools = vec![spawn_tool(), agent_tool("reviewer", "It reviews."), agent_tool("worker", "It works.")];
+    let agent = AgentPolicy {
+        model: ModelPolicy::new("script:test", 1_000),
+        system_prompt: "be good".into(),
+        tools,
+        workspace: std::env::temp_dir(),
+        bounds: Vec::new(),
+        limits: Limits::default(),
+        stop_hooks: Vec::new(),
+        hooks: Vec::new(),
+        permissions: PermissionPolicy::default(),
+        pace: Pace::Free,
+    };
+    let sub_agent = |name: &str, priority| SubAgentPolicy {
+        name: name.to_owned(),
+        agent: agent.clone(),
+        priority,
+        budget: Budget::default(),
+        ask_timeout_ms: None,
+        isolation: Isolation::Shared,
+    };
+    RunPolicy {
+        observers: Vec::new(),
+        budget: Budget::default(),
+        spawn: SpawnBudget { max_agents: 64, ..SpawnBudget::default() },
+        agents: vec![sub_agent("reviewer", Priority::High), sub_agent("worker", Priority::Normal)],
+        flow: None,
+        worktrees: None,
+        allow_unpriced: false,
+        agent,
+    }
+}
