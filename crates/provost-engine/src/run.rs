@@ -31,8 +31,9 @@ use crate::{
 use agents::{Agents, ROOT};
 use clock::WorkClock;
 
-/// Between two snapshots there is an entry for so many agents, if that makes more than usual.
-const AGENTS_AN_ENTRY: usize = 2;
+/// Between two snapshots there are so many entries for each agent, if that makes more than usual: all of them together
+/// stay smaller than the log.
+const ENTRIES_AN_AGENT: usize = 4;
 
 /// One agent of a run, as the run knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -355,7 +356,7 @@ impl RunState {
 
 impl Snapshots for RunState {
     fn is_due(&self) -> bool {
-        let size = u64::try_from(self.agents.len() / AGENTS_AN_ENTRY).unwrap_or(u64::MAX);
+        let size = u64::try_from(self.agents.len().saturating_mul(ENTRIES_AN_AGENT)).unwrap_or(u64::MAX);
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 

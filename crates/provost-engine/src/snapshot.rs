@@ -27,9 +27,7 @@ pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, at: Timestamp) -
         return step;
     }
     // A state that has no JSON form would only make the log longer to read.
-    if let Ok(json) =
-        serde_json::to_string(state).map_err(|_| ()).and_then(|text| Json::parse(text).map_err(|_| ()))
-    {
+    if let Ok(json) = Json::of(state) {
         let entry = Entry::Snapshot(Snapshot { layout: LAYOUT, state: json });
         state.take_in(&entry, at);
         step.entries.push(entry);

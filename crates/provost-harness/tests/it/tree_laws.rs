@@ -166,6 +166,8 @@ impl<'a> Tree<'a> {
                 let agent = self.agent(paused.child.agent, seq);
                 assert!(agent.is_at_work(), "{seq}: {} rests, and did before", agent.goal);
                 agent.rests = Some(paused.outcome.clone());
+                // A call that was never made takes nothing from the others.
+                agent.reserved.clear();
                 agent.is_awake = is_preempted(&paused.outcome);
                 self.counted.preempted += usize::from(is_preempted(&paused.outcome));
             }
@@ -174,6 +176,7 @@ impl<'a> Tree<'a> {
                 let agent = self.agent(finished.child.agent, seq);
                 assert!(agent.finished.is_none(), "{seq}: {} is finished twice", agent.goal);
                 agent.finished = Some(finished.outcome.clone());
+                agent.reserved.clear();
                 let is_cancelled = matches!(finished.outcome, Outcome::Cancelled { .. });
                 assert!(is_cancelled || agent.is_working(), "{seq}: {} ends while it rests", agent.goal);
                 let was_preempted = agent.rests.as_ref().is_some_and(is_preempted);
