@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use provost_engine::agent_tool;
-use provost_event::{AgentPolicy, Budget, Isolation, Priority, RunPolicy, SpawnBudget, SubAgentPolicy, ToolSpec};
+use provost_event::{
+    AgentPolicy, Budget, Isolation, Priority, RunPolicy, SpawnBudget, SubAgentPolicy, ToolSpec,
+};
 
 use super::Size;
 use crate::agent;
@@ -60,12 +62,11 @@ impl Tree {
     /// The run with all its agents.
     pub(super) fn policy(&self, workspace: &Path) -> anyhow::Result<RunPolicy> {
         let policy = agent::policy(workspace)?;
-        let (lead, worker) = (agent_tool(LEAD, "Has a part seen to."), agent_tool(WORKER, "Has a part done."));
+        let (lead, worker) =
+            (agent_tool(LEAD, "Has a part seen to."), agent_tool(WORKER, "Has a part done."));
         let slots = u32::try_from(self.slots)?;
-        let agents = vec![
-            sub_agent(LEAD, &policy.agent, [worker.clone()]),
-            sub_agent(WORKER, &policy.agent, []),
-        ];
+        let agents =
+            vec![sub_agent(LEAD, &policy.agent, [worker.clone()]), sub_agent(WORKER, &policy.agent, [])];
         let tools = [policy.agent.tools.clone(), vec![lead, worker]].concat();
         Ok(RunPolicy {
             spawn: SpawnBudget { max_agents: slots, ..SpawnBudget::default() },

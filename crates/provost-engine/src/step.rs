@@ -254,7 +254,7 @@ pub struct CallDetails {
     pub why: String,
     /// The agent that it asks for; absent of a call of any other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<WantedAgent>,
+    pub wanted: Option<Box<WantedAgent>>,
 }
 
 /// An agent that a call asks for, as hooks see it.

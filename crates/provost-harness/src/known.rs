@@ -16,7 +16,7 @@ use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec
 use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::executor::LogFile;
-use crate::{HookAgent, Home, HomeError, ImageData, Transcript};
+use crate::{Home, HomeError, HookAgent, ImageData, Transcript};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -118,11 +118,7 @@ impl Known {
             tools,
             permissions: Permissions::of_agent(&started.policy, &workspace),
             workspace: workspace.into(),
-            agent: HookAgent {
-                parent: started.parent,
-                depth: started.depth,
-                name: started.agent.clone(),
-            },
+            agent: HookAgent { parent: started.parent, depth: started.depth, name: started.agent.clone() },
             policy,
         });
         self.sessions().of(session).opening = Some(opening.clone());

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use provost_engine::{CallDetails, ConsultDetails, StopCheck, WantedAgent, agent_names};
 use provost_event::{
-    Effort, Entry, ErrorClass, HookContract, HookMoment, HookPolicy, HookSubject, Json, Outcome, Seq, SessionId,
-    SessionSource, ToolFinished, ToolStatus,
+    Effort, Entry, ErrorClass, HookContract, HookMoment, HookPolicy, HookSubject, Json, Outcome, Seq,
+    SessionId, SessionSource, ToolFinished, ToolStatus,
 };
 use provost_harness::{HookAgent, HookQuestion, HookQuestionSubject};
 use serde_json::{Map, Value, json};
@@ -80,7 +80,9 @@ impl<'a> Asked<'a> {
             return None;
         }
         match self.moment {
-            HookMoment::Spawn | HookMoment::ChildEnd => return Some(tool::kind_names(self.call()?, contract)),
+            HookMoment::Spawn | HookMoment::ChildEnd => {
+                return Some(tool::kind_names(self.call()?, contract));
+            }
             HookMoment::SubagentStart | HookMoment::SubagentStop => {
                 return Some(agent_names(self.question.agent.name.as_deref()));
             }
@@ -214,7 +216,9 @@ impl<'a> Asked<'a> {
                 self.about(),
                 format!("Provost needs permission to use {}", tool::call_name(call)),
             ),
-            HookMoment::Spawn => json!({ "tool_use_id": call.call, "spawn": call.wanted.as_ref().map(spawn) }),
+            HookMoment::Spawn => {
+                json!({ "tool_use_id": call.call, "spawn": call.wanted.as_deref().map(spawn) })
+            }
             HookMoment::Approval => json!({ "provost_why": call.why }),
             _ => json!({ "tool_use_id": call.call }),
         };

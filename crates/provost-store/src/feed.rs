@@ -215,7 +215,7 @@ mod tests {
         let (goes_on, over) = (feed.watch(session(1)), feed.watch(session(2)));
         feed.keep(&[written(session(1), 1..=2, false), written(session(2), 1..=2, true)]);
         drop((goes_on, over));
-        [1, 2].map(|agent| feed.unwatch(session(agent)));
+        [1, 2].into_iter().for_each(|agent| feed.unwatch(session(agent)));
         assert_eq!(feed.followed(), [session(1)]);
     }
 }

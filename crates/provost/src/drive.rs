@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use provost_engine::{Actor, RunState};
-use provost_event::{Budget, Outcome, PauseReason, RunId};
-use provost_harness::{Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
+use provost_event::{ActorKey, Budget, Entry, Outcome, PauseReason, RunId, Seq, SessionId};
+use provost_harness::{Clock as _, Harness, Home as _, SystemClock, TurnState, final_text, read_actor};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,8 @@ use crate::questions::open_in;
 use crate::render::{Progress, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
+
+const READ_MAX: usize = 1_000;
 
 /// Who asks for a rest to end.
 pub(crate) const BY: &str = "provost resume";
@@ -107,7 +109,9 @@ impl Work {
             match next {
                 Next::Turn(TurnState::Continue) => {}
                 Next::Turn(TurnState::Done(Outcome::Paused { why: PauseReason::Asked { .. } }))
-                    if asked.is_none() && self.wish == Wish::Outlived =>
+                    if asked.is_none()
+                        && self.wish == Wish::Outlived
+                        && was_told_to_rest(&self.home, self.harness.run_id()).await? =>
                 {
                     self.wish = Wish::None;
                     self.harness.resume(BY, Budget::default(), None).await?;
@@ -168,6 +172,30 @@ impl Work {
             written => written,
         }
     }
+}
+
+/// Whether a run's last rest is one that it was told to come to as a whole. One that only follows from the rest of some
+/// of its agents was meant for those.
+async fn was_told_to_rest(home: &LocalHome, run: RunId) -> anyhow::Result<bool> {
+    for key in [ActorKey::Session(SessionId::root(run)), ActorKey::Run(run)] {
+        let (mut after, mut told, mut last) = (Seq::START, false, false);
+        loop {
+            let records = home.read(key, after, READ_MAX).await?;
+            let Some(newest) = records.last() else { break };
+            after = newest.seq;
+            for record in &records {
+                match &record.entry {
+                    Entry::StopRequested(wish) if wish.agent.is_none() => told = true,
+                    Entry::Paused(_) => (last, told) = (told, false),
+                    _ => {}
+                }
+            }
+        }
+        if last {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The run as its log has it now; `None` if there is no such run.

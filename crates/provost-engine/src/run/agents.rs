@@ -3,113 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    Brief, ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority, Reprioritized, RunId,
-    Seq, SessionId, SlotWish, SpawnBudget, Timestamp,
+    ChildFinished, ChildPaused, ChildSpawned, Outcome, Priority, Reprioritized, RunId, Seq, SessionId,
+    SlotWish, SpawnBudget, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
+use super::agent::{Agent, AgentStanding, Yields};
 use super::clock::WorkClock;
 use super::spawn::{SlotMove, SpawnTracker, Then};
 
 /// The agent that a run begins with.
 pub(super) const ROOT: AgentNumber = 0;
-
-/// How an agent stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentStanding {
-    /// It has never had a slot, and waits for one.
-    InLine,
-    /// It works, or waits for those that work for it.
-    Working,
-    /// It works until its next check, and then makes way.
-    Yielding {
-        /// For whom, if for somebody.
-        to: Option<SessionId>,
-    },
-    /// It has made way, and goes on when there is a slot.
-    Furloughed {
-        /// For whom, if for somebody.
-        to: Option<SessionId>,
-    },
-    /// It rests, and somebody must see to it.
-    Rests(Outcome),
-    /// Its work is over.
-    Finished(Outcome),
-}
-
-/// One agent of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Agent {
-    pub(super) parent: Option<AgentNumber>,
-    /// The entry of the parent's log that asked for it.
-    pub(super) call: Option<Seq>,
-    /// The last entry of its own log that asked for an agent.
-    pub(super) last_call: Seq,
-    pub(super) depth: u32,
-    pub(super) name: String,
-    /// Until its work is over.
-    pub(super) brief: Option<Brief>,
-    pub(super) clock: WorkClock,
-    ask_timeout_ms: Option<u64>,
-    pub(super) spawned_at: Timestamp,
-    pub(super) has_begun: bool,
-    /// It was told to make way; the inner value is for whom.
-    pub(super) yields: Option<Option<SessionId>>,
-    /// At what it rests, without a slot.
-    pub(super) rests: Option<Outcome>,
-    /// It was told to come to this.
-    pub(super) stopping: Option<Outcome>,
-    /// It rests only because those do that work for it: it goes on when they are done.
-    rests_for_child: bool,
-    pub(super) finished: Option<Outcome>,
-    /// Agents that work for it.
-    pub(super) children: u32,
-    /// The last limit that it reached was the run's.
-    pub(super) run_is_exhausted: bool,
-    due: Option<Timestamp>,
-}
-
-impl Agent {
-    pub(super) fn is_live(&self) -> bool {
-        self.finished.is_none()
-    }
-
-    /// Whether its session is worked on.
-    pub(super) fn is_at_work(&self) -> bool {
-        self.has_begun && self.is_live() && self.rests.is_none()
-    }
-
-    pub(super) fn standing(&self) -> AgentStanding {
-        match (&self.finished, &self.rests) {
-            (Some(outcome), _) => AgentStanding::Finished(outcome.clone()),
-            (None, Some(Outcome::Paused { why: PauseReason::Preempted { by } })) => {
-                AgentStanding::Furloughed { to: *by }
-            }
-            (None, Some(outcome)) => AgentStanding::Rests(outcome.clone()),
-            (None, None) if !self.has_begun => AgentStanding::InLine,
-            (None, None) => match self.yields {
-                Some(to) => AgentStanding::Yielding { to },
-                None => AgentStanding::Working,
-            },
-        }
-    }
-
-    /// When something is to be done about its time.
-    fn next_due(&self) -> Option<Timestamp> {
-        if !self.is_at_work() || self.stopping.is_some() {
-            return None;
-        }
-        let asked_until = self.ask_timeout_ms.and_then(|timeout_ms| self.clock.when(timeout_ms));
-        let ends = self.clock.due();
-        asked_until.into_iter().chain(ends).min()
-    }
-
-    /// How long it is waited for, once that is over.
-    pub(super) fn asked_too_long(&self, now: Timestamp) -> Option<u64> {
-        self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_ms(now) >= *timeout_ms)
-    }
-}
 
 /// All agents of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -305,7 +210,7 @@ impl Agents {
         if to.is_none() {
             self.moves.pop_front();
         }
-        self.change(agent, |agent| agent.yields = Some(to));
+        self.change(agent, |agent| agent.yields = Some(Yields { to }));
     }
 
     pub(super) fn paused(&mut self, paused: &ChildPaused, at: Timestamp) {
@@ -334,8 +239,17 @@ impl Agents {
         }
     }
 
+    /// At what one of those rests that work for `agent`, if all that comes of it hangs on those that rest.
+    pub(super) fn hangs_on(&self, agent: AgentNumber) -> Option<Outcome> {
+        if self.get(agent)?.is_at_work() || !self.stands_still(agent) {
+            return None;
+        }
+        let below = self.below(agent).into_iter().filter_map(|below| self.get(below)?.rests.clone());
+        below.into_iter().find(|rest| !rest.is_preempted())
+    }
+
     /// Whether it goes on when nobody works for it any more.
-    fn waits_for_children(&self, agent: AgentNumber) -> bool {
+    pub(super) fn waits_for_children(&self, agent: AgentNumber) -> bool {
         let waits = |agent: &Agent| {
             agent.rests.as_ref().is_some_and(|rest| rest.is_preempted() || agent.rests_for_child)
         };
@@ -378,8 +292,9 @@ impl Agents {
     }
 
     /// The root rests or has ended; it keeps its slot.
-    pub(super) fn root_rests(&mut self, outcome: &Outcome) {
+    pub(super) fn root_rests(&mut self, outcome: &Outcome, for_child: bool) {
         self.change(ROOT, |root| {
+            root.rests_for_child = for_child;
             if outcome.is_final() {
                 root.finished = Some(outcome.clone());
             } else {
@@ -388,9 +303,14 @@ impl Agents {
         });
     }
 
+    /// The root goes on with the slot it has kept.
+    pub(super) fn root_goes_on(&mut self) {
+        self.change(ROOT, |root| root.rests = None);
+    }
+
     /// The run goes on: so do the root and all that rest.
     pub(super) fn run_resumed(&mut self) {
-        self.change(ROOT, |root| root.rests = None);
+        self.root_goes_on();
         let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
         for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
             self.resumed(agent);

@@ -2,8 +2,8 @@
 
 use provost_event::{
     Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
-    Dimension, Ended, Exhausted, Outcome, PauseReason, Paused, Priority, Reprioritized, Seq, SessionId,
-    SessionStarted, SlotWish, StopRequested, ToolStatus,
+    Dimension, Ended, Json, Outcome, PauseReason, Paused, Priority, Seq, SessionId, SessionStarted, SlotWish,
+    ToolStatus,
 };
 
 use super::agents::ROOT;
@@ -16,15 +16,15 @@ use crate::{ChildReport, SessionEvent};
 const PREEMPT_GRACE_MS: u64 = 30_000;
 
 impl Deciding<'_> {
-    pub(super) fn spawn(&mut self, parent: SessionId, call: Seq, tool: &str, input: &provost_event::Json) {
+    pub(super) fn spawn(&mut self, parent: SessionId, call: Seq, tool: &str, input: &Json) {
         let Some(asking) = self.state.agents.get(parent.agent).filter(|agent| agent.is_at_work()) else {
             return;
         };
         if call <= asking.last_call {
             return;
         }
-        match self.wanted(parent, tool, input) {
-            Ok((wanted, depth, slot)) => self.admit(parent, call, wanted, depth, slot),
+        match self.newcomer((parent, call), tool, input) {
+            Ok(newcomer) => self.admit(newcomer),
             Err((status, text)) => {
                 let report = ChildReport { status, text, duration_ms: 0, ended: None };
                 self.tell(parent, SessionEvent::ChildDone { started: call, report });
@@ -32,42 +32,42 @@ impl Deciding<'_> {
         }
     }
 
-    /// What is asked for, and how it comes by a slot.
+    /// The agent that is asked for by a call of `asked`.
     ///
     /// # Errors
-    /// Why there is no such agent, in words for the agent that asks.
-    fn wanted(
+    /// How the call counts, and why there is no such agent, in words for the agent that asks.
+    fn newcomer(
         &self,
-        parent: SessionId,
+        asked: (SessionId, Seq),
         tool: &str,
-        input: &provost_event::Json,
-    ) -> Result<(Wanted, u32, SlotWish), (ToolStatus, String)> {
-        let state = &*self.state;
-        let wanted = state.wanted(parent.agent, tool, input).map_err(|why| (ToolStatus::Rejected, why))?;
+        input: &Json,
+    ) -> Result<ChildSpawned, (ToolStatus, String)> {
+        let (state, (parent, call)) = (&*self.state, asked);
+        let Wanted { brief, priority } =
+            state.wanted(parent.agent, tool, input).map_err(|why| (ToolStatus::Rejected, why))?;
         if state.comes_to_rest() {
             return Err((ToolStatus::Cancelled, "Not started: the run is being stopped.".to_owned()));
         }
         let asking = state.agents.get(parent.agent);
         let (above, children) = asking.map_or((0, 0), |asking| (asking.depth, asking.children));
         let place = ChainContext { chain: parent.run, parent: None, depth: above };
-        let depth_max = state.spawn_budget().max_depth;
-        let place =
-            place.child_of(parent, depth_max).map_err(|deep| (ToolStatus::Error, deep.to_string()))?;
-        let slot = match state.agents.slots.would_acquire(wanted.priority) {
+        let place = place.child_of(parent, state.spawn_budget().max_depth);
+        let depth = place.map_err(|deep| (ToolStatus::Error, deep.to_string()))?.depth;
+        let slot = match state.agents.slots.would_acquire(priority) {
             Acquired::Granted => SlotWish::Free,
             Acquired::After(victim) => SlotWish::After(state.agents.session(victim)),
             // Who waits already for another of its own may wait for this one too: that one comes to an end.
             Acquired::Exhausted if children > 0 => SlotWish::InLine,
-            Acquired::Exhausted => return Err((ToolStatus::Error, state.no_slot(wanted.priority))),
+            Acquired::Exhausted => return Err((ToolStatus::Error, state.no_slot(priority))),
         };
-        Ok((wanted, place.depth, slot))
+        let child = state.agents.session(state.agents.next());
+        Ok(ChildSpawned { child, parent: Some(parent), call: Some(call), depth, brief, priority, slot })
     }
 
-    fn admit(&mut self, parent: SessionId, call: Seq, wanted: Wanted, depth: u32, slot: SlotWish) {
-        let child = self.state.agents.session(self.state.agents.next());
-        let Wanted { brief, priority } = wanted;
-        let (parent, call) = (Some(parent), Some(call));
-        self.commit(ChildSpawned { child, parent, call, depth, brief, priority, slot });
+    /// Begins with a new agent; who makes way for it is told to.
+    pub(super) fn admit(&mut self, newcomer: ChildSpawned) {
+        let (child, slot) = (newcomer.child, newcomer.slot);
+        self.commit(newcomer);
         if let SlotWish::After(victim) = slot {
             self.have_make_way(victim, Some(child));
         }
@@ -99,6 +99,9 @@ impl Deciding<'_> {
         let rested = self.state.agents.get(agent).and_then(|agent| agent.rests.clone());
         let has_begun = self.state.agents.get(agent).is_some_and(|agent| agent.has_begun);
         self.commit(ChildStarted { child });
+        if rested.is_some() {
+            self.tell_of_going_on(agent);
+        }
         let event = match rested.filter(|_| has_begun) {
             Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
             Some(_) => SessionEvent::Resume { by: self.state.resumed_by.clone(), turns_max: None },
@@ -134,7 +137,7 @@ impl Deciding<'_> {
             return;
         };
         if session.agent == ROOT {
-            return self.root_rests(outcome);
+            return self.root_rests(outcome, for_child);
         }
         if outcome.is_final() || self.state.is_reported(agent, &outcome) {
             let was_asked_for = agent.parent.is_some();
@@ -154,7 +157,7 @@ impl Deciding<'_> {
         }
     }
 
-    fn root_rests(&mut self, outcome: Outcome) {
+    fn root_rests(&mut self, outcome: Outcome, for_child: bool) {
         if self.state.outcome.is_some() && !outcome.is_final() {
             return;
         }
@@ -162,7 +165,7 @@ impl Deciding<'_> {
         match (self.state.agents.live(), outcome.is_final()) {
             (0, true) => self.commit(Ended { outcome }),
             (0, false) => self.commit(Paused { outcome }),
-            (_, false) => self.commit(ChildPaused { child, outcome, for_child: false }),
+            (_, false) => self.commit(ChildPaused { child, outcome, for_child }),
             (_, true) => {
                 self.commit(ChildFinished { child, outcome });
                 self.end_below(ROOT);
@@ -171,7 +174,7 @@ impl Deciding<'_> {
     }
 
     /// An agent's work is over: whoever asked for it gets what came of it, and whoever works for it stops.
-    fn finish(&mut self, child: SessionId, outcome: Outcome, text: &str) {
+    pub(super) fn finish(&mut self, child: SessionId, outcome: Outcome, text: &str) {
         let Some(agent) = self.state.agents.get(child.agent) else { return };
         let (parent, call) = (agent.parent, agent.call);
         let now = self.step.now();
@@ -195,35 +198,31 @@ impl Deciding<'_> {
         if let (Some(parent), Some(started)) = (parent, call)
             && self.state.agents.get(parent).is_some_and(|parent| parent.is_live())
         {
-            let parent = self.state.agents.session(parent);
-            self.tell(parent, SessionEvent::ChildDone { started, report });
+            self.tell(self.state.agents.session(parent), SessionEvent::ChildDone { started, report });
+            self.see_to(parent);
         }
         if parent.is_none() {
             self.step_over(child, &outcome, text);
         }
     }
 
-    /// Nobody waits any more for those who work for `agent`.
-    fn end_below(&mut self, agent: AgentNumber) {
-        let outcome = Outcome::Cancelled { by: "the end of the agent that asked for it".to_owned() };
-        for agent in self.state.agents.below(agent) {
-            self.have_stop(agent, &outcome);
+    /// Of those that work for `parent` one is done: what it hangs on now, if it doesn't work itself.
+    fn see_to(&mut self, parent: AgentNumber) {
+        if let Some(outcome) = self.state.agents.hangs_on(parent) {
+            return self.tell_of_rest(parent, &outcome);
         }
-    }
-
-    /// Has one agent stop; one that never began and shall end is done with.
-    pub(super) fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
-        let child = self.state.agents.session(agent);
-        let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
-        if one.has_begun {
-            self.tell(child, SessionEvent::Stop { outcome: outcome.clone() });
-        } else if outcome.is_final() {
-            self.finish(child, outcome.clone(), "");
+        let Some(root) = self.state.agents.get(ROOT) else { return };
+        let may_go_on =
+            root.rests.is_some() && root.children == 0 && self.state.agents.waits_for_children(ROOT);
+        if may_go_on && self.state.outcome.is_none() && !self.state.comes_to_rest() {
+            let (child, by) = (self.root(), self.state.resumed_by.clone());
+            self.commit(ChildResumed { child, by: by.clone() });
+            self.tell(child, SessionEvent::Resume { by, turns_max: None });
         }
     }
 
     /// Those above an agent that rests can't go on either, once nothing else is left to them.
-    fn tell_of_rest(&mut self, agent: AgentNumber, outcome: &Outcome) {
+    pub(super) fn tell_of_rest(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let mut below = agent;
         while let Some(resting) = self.state.agents.get(below) {
             let (Some(parent), Some(started)) = (resting.parent, resting.call) else { return };
@@ -237,114 +236,11 @@ impl Deciding<'_> {
             below = parent;
         }
     }
-
-    /// Whoever waits for an agent expects it to be done again.
-    fn tell_of_going_on(&mut self, agent: AgentNumber) {
-        let Some(agent) = self.state.agents.get(agent) else { return };
-        if let (Some(parent), Some(started)) = (agent.parent, agent.call)
-            && self.state.agents.get(parent).is_some_and(|parent| parent.is_at_work())
-        {
-            self.tell(self.state.agents.session(parent), SessionEvent::ChildGoesOn { started });
-        }
-    }
-
-    pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
-        if self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun) {
-            self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
-        }
-    }
-
-    /// Has an agent and all below it stop, or the whole run.
-    pub(super) fn stop(&mut self, agent: Option<AgentNumber>, outcome: Outcome) {
-        if self.state.flow.is_some() && matches!(agent, None | Some(ROOT)) {
-            return self.stop_flow(&outcome);
-        }
-        let agent = agent.unwrap_or(ROOT);
-        let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
-        let before = if agent == ROOT { &self.state.stopping } else { &one.stopping };
-        // A second wish counts only when it is the harder one.
-        let counts = before.as_ref().is_none_or(|before| !before.is_final() && outcome.is_final());
-        let below = self.state.agents.below(agent);
-        let is_noted = agent != ROOT || (!below.is_empty() && self.state.outcome.is_none());
-        if counts && is_noted {
-            let agent = (agent != ROOT).then(|| self.state.agents.session(agent));
-            self.commit(StopRequested { agent, outcome: outcome.clone() });
-        }
-        self.have_stop(agent, &outcome);
-        if agent != ROOT {
-            self.hold(agent, &outcome);
-        }
-        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
-    }
-
-    /// An agent that waits for a slot shall not get one before somebody has it go on.
-    fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
-        let waits = |agent: &super::agents::Agent| match &agent.rests {
-            Some(rest) => rest.is_preempted(),
-            None => !agent.has_begun,
-        };
-        if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
-        {
-            let child = self.state.agents.session(agent);
-            self.commit(ChildPaused { child, outcome: outcome.clone(), for_child: false });
-            self.tell_of_rest(agent, outcome);
-        }
-    }
-
-    pub(super) fn resume_agent(&mut self, agent: AgentNumber, by: &str) {
-        if self.state.outcome.is_some() || self.state.comes_to_rest() {
-            return;
-        }
-        let mut wanted = self.state.agents.below(agent);
-        wanted.push(agent);
-        for agent in wanted {
-            let rests = self.state.agents.get(agent).and_then(|agent| agent.rests.as_ref());
-            if rests.is_some_and(|outcome| !outcome.is_preempted()) {
-                let child = self.state.agents.session(agent);
-                self.commit(ChildResumed { child, by: by.to_owned() });
-                self.tell_of_going_on(agent);
-            }
-        }
-    }
-
-    pub(super) fn reprioritize(&mut self, agent: AgentNumber, priority: Priority, by: String) {
-        let known = self.state.agents.get(agent).filter(|agent| agent.is_live());
-        if known.is_some() && self.state.agents.slots.priority(agent) != Some(priority) {
-            let agent = self.state.agents.session(agent);
-            self.commit(Reprioritized { agent, priority, by });
-        }
-    }
-
-    /// An agent has used up its time, or is waited for no longer.
-    pub(super) fn agents_time_passed(&mut self, number: AgentNumber) {
-        let now = self.step.now();
-        let session = self.state.agents.session(number);
-        let Some(agent) = self.state.agents.get(number) else { return };
-        let (below, used) = (self.state.agents.below(number), agent.clock.used(now));
-        let outcome = match (agent.asked_too_long(now), used) {
-            (Some(timeout_ms), _) => {
-                let by = format!("its ask timeout of {} s", timeout_ms / 1_000);
-                Outcome::Cancelled { by }
-            }
-            (None, Some(exhausted)) => Outcome::BudgetExhausted(exhausted),
-            (None, None) => return,
-        };
-        match used.filter(|_| !agent.clock.winds_down && !outcome.is_final()) {
-            Some(exhausted) => self.note_exhausted(session, exhausted),
-            None => self.commit(StopRequested { agent: Some(session), outcome: outcome.clone() }),
-        }
-        self.have_stop(number, &outcome);
-        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
-    }
-
-    fn note_exhausted(&mut self, session: SessionId, exhausted: Exhausted) {
-        self.commit(provost_event::BudgetExhausted { session, of: Some(session), exhausted });
-    }
 }
 
 impl super::RunState {
     /// Whether whoever asked for an agent gets a rest like this as its result: nobody else would see to it.
-    fn is_reported(&self, agent: &super::agents::Agent, outcome: &Outcome) -> bool {
+    fn is_reported(&self, agent: &super::agent::Agent, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::BudgetExhausted(exhausted) => {
                 // The run as a whole is at its limit, and goes on with all its agents when it gets more.

@@ -52,20 +52,20 @@ impl Deciding<'_> {
 
     /// Waits for what runs; then rests with the other calls as they are.
     fn hold(&mut self) {
+        self.finish_held();
+        if let Some(outcome) = self.state.stopping.clone().filter(|_| self.state.calls_stand_still()) {
+            self.rest(outcome);
+        }
+    }
+
+    /// Commits the results that wait for one before them, which may not come for long.
+    pub(super) fn finish_held(&mut self) {
         let running = self.state.running().map(|(call, seq)| (call.clone(), seq)).collect::<Vec<_>>();
         for (call, seq) in running {
-            // One before it has no result yet, and may not have one for long: this one can't wait for it.
             if let Some(result) = self.state.held.0.remove(&seq) {
                 self.step.close(seq);
                 self.finish(call, result);
             }
-        }
-        let is_about_calls = |about: &HookSubject| !matches!(about, HookSubject::Prompt { .. });
-        let asks = self.state.questions.values().any(is_about_calls);
-        if let Some(outcome) =
-            self.state.stopping.clone().filter(|_| !asks && self.state.running().next().is_none())
-        {
-            self.rest(outcome);
         }
     }
 
@@ -238,6 +238,12 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
+    /// Whether nothing runs for the calls, and no hook is asked about them.
+    pub(super) fn calls_stand_still(&self) -> bool {
+        let is_about_calls = |about: &HookSubject| !matches!(about, HookSubject::Prompt { .. });
+        self.running().next().is_none() && !self.questions.values().any(is_about_calls)
+    }
+
     /// Why a call can't be run at all, in words that help the model.
     fn objection(&self, call: &Call) -> Option<String> {
         if let Some(written) = &call.malformed {

@@ -137,7 +137,7 @@ impl SessionState {
             Stage::Asking(_) => self.why_ask(call),
             _ => String::new(),
         };
-        let wanted = self.delegates(&call.tool).then(|| self.wanted_agent(call));
+        let wanted = self.delegates(&call.tool).then(|| Box::new(self.wanted_agent(call)));
         CallDetails { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone(), why, wanted }
     }
 

@@ -100,16 +100,16 @@ impl Deciding<'_> {
     /// Rests in the middle of its calls, if none of them can come further without somebody else: they keep their
     /// place. Returns whether it does.
     pub(super) fn rest_amid_calls(&mut self) -> bool {
-        let state = &self.state;
-        let stands_still = state.running().next().is_none() && state.questions.is_empty();
-        if state.stopping.is_some()
-            || !stands_still
-            || state.calls.iter().all(|call| call.stage == Stage::Done)
-        {
+        if self.state.stopping.is_some() || self.state.calls.iter().all(|call| call.stage == Stage::Done) {
             return false;
         }
-        if state.yielding.is_some() {
-            return self.made_way();
+        if self.state.yielding.is_some() {
+            self.finish_held();
+            return self.state.calls_stand_still() && self.made_way();
+        }
+        let state = &self.state;
+        if !state.calls_stand_still() {
+            return false;
         }
         let Some(outcome) = state.child_rests.clone() else { return false };
         // One that hasn't begun would meet those that rest.
@@ -187,6 +187,12 @@ impl SessionState {
                 *rests = false;
             }
         }
+    }
+
+    /// Whether nothing of it is done but by agents that work for it.
+    pub(super) fn only_waits(&self) -> bool {
+        let is_delegated = |call: &super::Call| matches!(call.stage, Stage::Delegated { .. });
+        self.running().next().is_none() && self.questions.is_empty() && self.calls.iter().any(is_delegated)
     }
 
     /// Whether it comes to this rest only because those do that work for it.

@@ -301,6 +301,8 @@ impl SessionState {
         match resumed.cause {
             // It goes on as if nothing had been.
             ResumeCause::SlotFree => {}
+            // Those that work for it count for themselves.
+            ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }

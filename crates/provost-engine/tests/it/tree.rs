@@ -1079,3 +1079,70 @@ fn a_run_goes_on_when_its_process_is_gone_wherever_that_was() {
         }
     }
 }
+
+#[test]
+fn an_agent_that_was_cancelled_at_rest_is_not_resumed() {
+    let mut tree = Tree::start(policy(4));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.pause(Some(1));
+    tree.fail(1, ErrorClass::Aborted);
+    tree.cancel(Some(1));
+    assert_eq!(tree.results(0)[0].0, ToolStatus::Cancelled);
+    let before = tree.log(RUN.into()).len();
+    tree.resume(Some(1));
+    assert_eq!(tree.log(RUN.into()).len(), before);
+}
+
+#[test]
+fn a_sleeping_parent_tells_of_a_child_that_rests_when_its_other_child_is_done() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal"]);
+    tree.spawn(1, &["normal", "high"]);
+    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. } | AgentStanding::Furloughed { .. }));
+    let urgent = 3;
+    tree.pause(Some(urgent));
+    if tree.thinks(urgent).is_some() {
+        tree.fail(urgent, ErrorClass::Aborted);
+    }
+    for agent in tree.thinking() {
+        tree.say(agent, "done");
+    }
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn on_a_resume_the_most_urgent_go_on_first() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal", "normal", "low"]);
+    tree.pause(None);
+    tree.fail(1, ErrorClass::Aborted);
+    tree.fail(2, ErrorClass::Aborted);
+    tree.resume(None);
+    assert_eq!(tree.thinking(), [1, 2]);
+}
+
+#[test]
+fn a_victim_makes_way_also_when_a_call_it_may_make_has_not_begun() {
+    let mut policy = policy(3);
+    policy.agent.permissions.ask = vec!["high".to_owned()];
+    let mut tree = Tree::start(policy);
+    tree.spawn(0, &["low", "normal"]);
+    tree.call(1, &[("high", r#"{"goal":"g"}"#), ("read", "{}")]);
+    tree.spawn(2, &["critical"]);
+    approve(&mut tree, 1);
+    tree.finish(1, ToolStatus::Ok, "read");
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }), "{:?}", tree.standing(1));
+    assert_eq!(tree.thinking(), [2, 3]);
+}
+
+#[test]
+fn a_snapshot_knows_who_makes_way_for_nobody_in_particular() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.reprioritize(1, Priority::Low);
+    tree.take_snapshot(RUN.into());
+    assert!(matches!(tree.standing(1), AgentStanding::Yielding { to: None }));
+}

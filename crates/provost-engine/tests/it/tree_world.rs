@@ -304,8 +304,8 @@ impl Tree {
 
     /// The agents whose models are asked.
     pub(crate) fn thinking(&self) -> Vec<u32> {
-        let thinks = |agent: &u32| self.thinks(*agent).is_some();
-        (0..self.run().agents().count()).map(|agent| agent as u32).filter(thinks).collect()
+        let agents = self.run().agents().map(|agent| agent.session.agent);
+        agents.filter(|agent| self.thinks(*agent).is_some()).collect()
     }
 
     /// Whether an agent's model call or tool was told to stop.
@@ -508,28 +508,3 @@ pub(crate) fn delegating(policy: &AgentPolicy) -> Vec<&str> {
 pub(crate) fn is_last_words(entry: &Entry) -> bool {
     matches!(entry, Entry::ModelCalled(called) if called.purpose == Purpose::WrapUp)
 }
-
-// TEMP-BEGIN
-impl Drop for Tree {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let mut all = String::new();
-            for (key, log) in &self.logs {
-                for record in log {
-                    let mut text = format!("{:?}", record.entry);
-                    if matches!(
-                        record.entry,
-                        Entry::RunStarted(_) | Entry::SessionStarted(_) | Entry::Snapshot(_)
-                    ) {
-                        text.truncate(100);
-                    }
-                    text.truncate(400);
-                    all.push_str(&format!("{} {key} #{} {}\n", record.at.0, record.seq, text));
-                }
-            }
-            all.push_str(&format!("open: {:?}\n", self.open.keys().collect::<Vec<_>>()));
-            let _ = std::fs::write(std::env::var("TREE_STORY").unwrap_or("/tmp/tree_story.txt".into()), all);
-        }
-    }
-}
-// TEMP-END

@@ -11,7 +11,8 @@ use super::action::{
 };
 use super::input::{
     HookInput, OnAbortInput, OnApprovalInput, OnChildEndInput, OnPromptSubmitInput, OnSessionEndInput,
-    OnSessionStartInput, OnSpawnInput, OnTurnEndInput, PostToolCallInput, PreCompactInput, PreLlmRequestInput, PreToolCallInput,
+    OnSessionStartInput, OnSpawnInput, OnTurnEndInput, PostToolCallInput, PreCompactInput,
+    PreLlmRequestInput, PreToolCallInput,
 };
 
 mod sealed {

@@ -203,7 +203,7 @@ views! {
     };
     OnSpawnInput: |asked, consult| {
         let call = call_of(consult)?;
-        let WantedAgent { agent, name, goal, priority, depth } = call.wanted.as_ref()?;
+        let WantedAgent { agent, name, goal, priority, depth } = call.wanted.as_deref()?;
         Some(Self {
             session: consult.session,
             call: &call.call,

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, AsideCall, ChildYields, Compacted, CompactionKind, Entry, HookDecision, HooksDecided,
-    MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
+    ApprovalAnswer, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry, HookDecision,
+    HooksDecided, MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -160,14 +160,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             _ => shortened(compacted),
         },
         Entry::WrappedUp(wrapped) => last_words(wrapped),
-        Entry::ChildSpawned(spawned) => {
-            let from = spawned.parent.map(|parent| format!("from {parent} ")).unwrap_or_default();
-            let (name, goal) = (&spawned.brief.name, &spawned.brief.goal);
-            format!(
-                "{from}to {} ({name}, {}, depth {}): {goal}",
-                spawned.child, spawned.priority, spawned.depth
-            )
-        }
+        Entry::ChildSpawned(spawned) => handed_over(spawned),
         Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
         Entry::ChildStarted(started) => format!("{} has a slot", started.child),
         Entry::ChildYields(yields) => made_way(yields),
@@ -198,6 +191,12 @@ fn made_way(yields: &ChildYields) -> String {
         Some(to) => format!("{} shall make way for {to}", yields.child),
         None => format!("{} shall make way", yields.child),
     }
+}
+
+fn handed_over(spawned: &ChildSpawned) -> String {
+    let from = spawned.parent.map(|parent| format!("from {parent} ")).unwrap_or_default();
+    let (name, goal) = (&spawned.brief.name, &spawned.brief.goal);
+    format!("{from}to {} ({name}, {}, depth {}): {goal}", spawned.child, spawned.priority, spawned.depth)
 }
 
 fn shortened(compacted: &Compacted) -> String {

@@ -112,7 +112,8 @@ agents:
         0 wants None "twin": "like me", Some(Low), depth 1
         3 (None), asked by 0, is completed: liked
         0 has a result of spawn_agent, error: false
-    "#]].assert_eq(&lines(&told));
+    "#]]
+    .assert_eq(&lines(&told));
 }
 
 #[tokio::test]
@@ -133,7 +134,8 @@ async fn an_agent_that_a_hook_denies_never_is_and_the_call_says_why() {
         1 wants Some("worker") "worker": "work on it", Some(Normal), depth 2
         1 (Some("reviewer")), asked by 0, is completed: reviewed
         0 has a result of reviewer, error: false
-    "#]].assert_eq(&lines(&told));
+    "#]]
+    .assert_eq(&lines(&told));
     let log = home.read(SessionId { run: RUN, agent: 1 }.into(), Seq::START, 1_000).await.expect("a log");
     let result = log.iter().find_map(|record| match &record.entry {
         Entry::ToolFinished(finished) => Some((finished.status, finished.output.as_str())),
@@ -165,7 +167,12 @@ async fn an_agent_that_there_is_no_room_for_has_no_end() {
     let mut policy = policy();
     policy.spawn.max_agents = 1;
     assert_eq!(run_with(&harness, policy).await, DONE);
-    expect![[r#""#]].assert_eq(&lines(&told));
+    expect![[r#"
+        0 calls reviewer
+        0 wants Some("reviewer") "reviewer": "review it", Some(High), depth 1
+        0 has a result of reviewer, error: true
+    "#]]
+    .assert_eq(&lines(&told));
 }
 
 #[tokio::test]
@@ -261,5 +268,20 @@ async fn scripts_hear_of_a_sub_agent_as_of_a_sub_agent_and_of_the_root_as_of_a_s
     assert_eq!(run_with(&AgentHarness::new(deps), policy).await, DONE);
     let notes = notes.lock().expect("notes");
     let shown = notes.iter().map(|(hook, about)| format!("{hook}: {}\n", about.join(", ")));
-    expect![[r#""#]].assert_eq(&shown.collect::<String>());
+    expect![[r#"
+        notification Claude: None depth 0 below None
+        notification Provost: None depth 0 below None
+        prompt_submit Claude: None depth 0 below None
+        prompt_submit Provost: None depth 0 below None
+        session_end Claude: None depth 0 below None
+        session_end Provost: Some("worker") depth 2 below Some(1), Some("reviewer") depth 1 below Some(0), None depth 0 below None
+        session_start Claude: None depth 0 below None
+        session_start Provost: None depth 0 below None, Some("reviewer") depth 1 below Some(0), Some("worker") depth 2 below Some(1)
+        stop Claude: None depth 0 below None
+        stop Provost: None depth 0 below None
+        subagent_start Claude: Some("reviewer") depth 1 below Some(0), Some("worker") depth 2 below Some(1)
+        subagent_start Provost: Some("reviewer") depth 1 below Some(0), Some("worker") depth 2 below Some(1)
+        subagent_stop Claude: Some("worker") depth 2 below Some(1), Some("reviewer") depth 1 below Some(0)
+        subagent_stop Provost: Some("worker") depth 2 below Some(1), Some("reviewer") depth 1 below Some(0)
+    "#]].assert_eq(&shown.collect::<String>());
 }

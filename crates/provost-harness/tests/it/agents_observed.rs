@@ -10,8 +10,8 @@ use std::time::Duration;
 use expect_test::expect;
 use provost_event::{ActorKey, Budget, Entry, Outcome, RunId, SessionId};
 use provost_harness::{
-    AgentHarness, CostTracker, Harness, HarnessError, HomeError, MemoryTrace, Observed, ObservedBody, ObservedKind, Observer, ObserverOptions,
-    ObserverState, Observers, Redactor, RunLogger, observe_with,
+    AgentHarness, CostTracker, Harness, HarnessError, HomeError, MemoryTrace, Observed, ObservedBody,
+    ObservedKind, Observer, ObserverOptions, ObserverState, Observers, Redactor, RunLogger, observe_with,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -101,7 +101,8 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
         BUDGET 0<
         FLOW_END 0<
         RUN_END 0<
-    "#]].assert_eq(&of_log(&events, RUN.into()));
+    "#]]
+    .assert_eq(&of_log(&events, RUN.into()));
     expect![[r#"
         SESSION_START 0<
         TURN_START 0<
@@ -115,7 +116,8 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
         LLM_END 0<
         TURN_END 0<
         SESSION_END 0<
-    "#]].assert_eq(&of_log(&events, agent(0)));
+    "#]]
+    .assert_eq(&of_log(&events, agent(0)));
     expect![[r#"
         SESSION_START 1<0 called by entry 4
         TURN_START 1<0 called by entry 4
@@ -129,7 +131,8 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
         LLM_END 1<0 called by entry 4
         TURN_END 1<0 called by entry 4
         SESSION_END 1<0 called by entry 4
-    "#]].assert_eq(&of_log(&events, agent(1)));
+    "#]]
+    .assert_eq(&of_log(&events, agent(1)));
     expect![[r#"
         SESSION_START 2<1 called by entry 4
         TURN_START 2<1 called by entry 4
@@ -137,7 +140,8 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
         LLM_END 2<1 called by entry 4
         TURN_END 2<1 called by entry 4
         SESSION_END 2<1 called by entry 4
-    "#]].assert_eq(&of_log(&events, agent(2)));
+    "#]]
+    .assert_eq(&of_log(&events, agent(2)));
     assert!(events.iter().all(|event| event.chain.chain == RUN));
 }
 
@@ -159,7 +163,13 @@ async fn the_shipped_observers_tell_the_agents_apart() {
     let lines = logger.lines(RUN);
     let handoffs = lines.iter().filter_map(|line| line.split_once(" HANDOFF ")).map(|(_, words)| words);
     let id = RUN.to_string();
-    expect![[r#""#]].assert_eq(&handoffs.map(|words| words.replace(&id, "RUN") + "\n").collect::<String>());
+    expect![[r#"
+        from RUN.0 to RUN.1 (reviewer, high, depth 1): review it
+        from RUN.1 to RUN.2 (worker, normal, depth 2): work on it
+        back from RUN.2: completed
+        back from RUN.1: completed
+    "#]]
+    .assert_eq(&handoffs.map(|words| words.replace(&id, "RUN") + "\n").collect::<String>());
     let traced = trace.events();
     let handoff = traced.iter().find(|event| event.name == "HANDOFF").expect("a handing over");
     let json = handoff.to_json().expect("JSON").replace(&id, "RUN");

@@ -1,7 +1,8 @@
 //! Two hundred agents in eight slots, through the real harness and the real store, with a process that dies again and
 //! again and somebody who cancels; what must be true is counted from the logs.
 //!
-//! `PROVOST_TREE_SEEDS=N` with `they_do_so_with_every_seed --run-ignored all` tries as many.
+//! `they_do_so_with_every_seed --run-ignored all` tries 200 seeds, or as many as `PROVOST_TREE_SEEDS` says, from
+//! `PROVOST_TREE_FROM` on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ const SEEDS: u64 = 200;
 /// Processes that die before one may live.
 const DEATHS_MAX: u32 = 5;
 
-/// What is done to the run besides.
+/// What is done to the run besides: every fourth is poor, every tenth is cancelled.
 struct Seed {
     random: Rng,
     /// The run has less than it needs, and gets more when it rests.

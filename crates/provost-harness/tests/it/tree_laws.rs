@@ -184,7 +184,11 @@ impl<'a> Tree<'a> {
                 self.is_stopping |= finished.child.agent == ROOT;
             }
             Entry::StopRequested(stop) => self.is_stopping |= stop.agent.is_none(),
-            Entry::Paused(paused) => self.agent(ROOT, seq).rests = Some(paused.outcome.clone()),
+            Entry::Paused(paused) => {
+                let root = self.agent(ROOT, seq);
+                root.rests = Some(paused.outcome.clone());
+                root.reserved.clear();
+            }
             Entry::Resumed(resumed) => self.resumed(resumed),
             Entry::BudgetReserved(reserved) => {
                 self.agent(reserved.session.agent, seq).reserved.insert(reserved.call, reserved.tokens);

@@ -43,7 +43,7 @@ pub(crate) struct Mortal {
 impl Mortal {
     pub(crate) fn open(path: &Path, decisions: Decisions, dies_after: Option<u32>) -> Self {
         let store = SqliteStore::open(path).unwrap();
-        let keeps_last = dies_after.is_some_and(|commits| commits % 2 == 0);
+        let keeps_last = dies_after.is_some_and(|commits| commits.is_multiple_of(2));
         Self { store, decisions, now: Vec::new(), left: dies_after, keeps_last }
     }
 

@@ -441,6 +441,7 @@ async fn of_a_checkout_that_fails_nothing_is_left() {
     git(&project, &["commit", "-qm", "bad"]);
     // In git's words for a disk that is full.
     git(&project, &["config", "filter.bad.smudge", "echo error: unable to write file a.txt >&2; false"]);
+    git(&project, &["config", "filter.bad.clean", "cat"]);
     git(&project, &["config", "filter.bad.required", "true"]);
     let said = refused(&place).await;
     assert!(

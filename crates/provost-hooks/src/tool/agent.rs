@@ -53,7 +53,7 @@ pub(crate) fn kind(configured: Option<&str>) -> &str {
 /// A call's arguments as scripts know them.
 pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) -> Value {
     let mut told = input_elsewhere(tool_of(call), input, workspace);
-    if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) = (&call.wanted, &mut told) {
+    if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) = (call.wanted.as_deref(), &mut told) {
         let kind = kind(agent.as_deref());
         let label = if name.is_empty() { kind } else { name };
         fields.entry(LABEL).or_insert_with(|| label.into());
@@ -63,7 +63,12 @@ pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) ->
 }
 
 /// The arguments that a script would have a call made with, as its tool takes them; `None` where they are those it has.
-pub(crate) fn call_changed(call: &CallDetails, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
+pub(crate) fn call_changed(
+    call: &CallDetails,
+    input: &Value,
+    wanted: &Value,
+    workspace: &Path,
+) -> Option<Value> {
     let mut wanted = wanted.clone();
     if let (Some(_), Value::Object(fields)) = (&call.wanted, &mut wanted) {
         let told = call_input(call, input, workspace);

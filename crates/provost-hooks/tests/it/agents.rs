@@ -59,7 +59,11 @@ async fn told(stage: &Stage, hook: HookPolicy, failed: bool, expected: Expect) {
 #[tokio::test]
 async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_know() {
     let stage = sub_agent(Some("reviewer"));
-    told(&stage, claude("SubagentStart", ""), false, expect![[r#"
+    told(
+        &stage,
+        claude("SubagentStart", ""),
+        false,
+        expect![[r#"
         agent_depth: 1
         agent_id: "000000000007.3"
         agent_parent: "000000000007.0"
@@ -67,8 +71,14 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         hook_event_name: "SubagentStart"
         session_id: "000000000007.0"
         transcript_path: "/logs/root.jsonl"
-    "#]]).await;
-    told(&stage, claude("SubagentStop", ""), false, expect![[r#"
+    "#]],
+    )
+    .await;
+    told(
+        &stage,
+        claude("SubagentStop", ""),
+        false,
+        expect![[r#"
         agent_depth: 1
         agent_id: "000000000007.3"
         agent_parent: "000000000007.0"
@@ -86,8 +96,14 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         stop_reason: "end_turn"
         tool_calls: 5
         transcript_path: "/logs/root.jsonl"
-    "#]]).await;
-    told(&sub_agent(None), claude("PreToolUse", ""), false, expect![[r#"
+    "#]],
+    )
+    .await;
+    told(
+        &sub_agent(None),
+        claude("PreToolUse", ""),
+        false,
+        expect![[r#"
         agent_depth: 1
         agent_id: "000000000007.3"
         agent_parent: "000000000007.0"
@@ -101,9 +117,15 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         tool_name: "Bash"
         tool_use_id: "call-1"
         transcript_path: "/logs/root.jsonl"
-    "#]]).await;
+    "#]],
+    )
+    .await;
     // By our own contract a sub-agent's session is a session like any.
-    told(&stage, own("subagent_stop", ""), false, expect![[r#"
+    told(
+        &stage,
+        own("subagent_stop", ""),
+        false,
+        expect![[r#"
         agent_depth: 1
         agent_id: "000000000007.3"
         agent_parent: "000000000007.0"
@@ -121,12 +143,18 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         stop_reason: "end_turn"
         tool_calls: 5
         transcript_path: "/logs/session.jsonl"
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
-    told(&asks_for_a_reviewer(), claude("PreToolUse", ""), false, expect![[r#"
+    told(
+        &asks_for_a_reviewer(),
+        claude("PreToolUse", ""),
+        false,
+        expect![[r#"
         hook_event_name: "PreToolUse"
         permission_mode: "default"
         provost_input: {"goal":"look at the diff"}
@@ -136,7 +164,9 @@ async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
         tool_name: "Agent"
         tool_use_id: "call-1"
         transcript_path: "/logs/session.jsonl"
-    "#]]).await;
+    "#]],
+    )
+    .await;
     told(&asks_for_its_like(), claude("PreToolUse", ""), false, expect![[r#"
         hook_event_name: "PreToolUse"
         permission_mode: "default"
@@ -292,7 +322,8 @@ async fn a_script_may_ask_for_the_call_as_it_is_and_not_for_another() {
             "permissionDecision": "allow", "updatedInput": input } });
         claude("PreToolUse", &format!("echo '{output}'"))
     };
-    let same = json!({ "prompt": "look at the diff", "description": "reviewer", "subagent_type": "reviewer" });
+    let same =
+        json!({ "prompt": "look at the diff", "description": "reviewer", "subagent_type": "reviewer" });
     assert_eq!(shown(&stage.ask(&updated(same)).await), "allow");
     let answer = shown(&stage.ask(&updated(json!({ "prompt": "look at all" }))).await);
     assert!(answer.starts_with("deny: ") && answer.contains(r#"{"goal":"look at all"}"#), "{answer}");

@@ -11,7 +11,9 @@ use provost_event::{
     Json, ModelPolicy, OnFailure, Outcome, Record, RunId, Seq, SessionId, SessionSource, Timestamp,
     ToolFinished, ToolStatus,
 };
-use provost_harness::{Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionSubject, SystemClock};
+use provost_harness::{
+    Clock, HookAgent, HookAnswer, HookPrograms as _, HookQuestion, HookQuestionSubject, SystemClock,
+};
 use provost_hooks::{ProgramHooks, ProgramHooksOptions, moment_of};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -93,7 +95,7 @@ impl Stage {
             tool: self.tool.to_owned(),
             input: Json::of(&self.input).expect("JSON"),
             why: String::new(),
-            wanted: self.wanted.clone(),
+            wanted: self.wanted.clone().map(Box::new),
         }
     }
 

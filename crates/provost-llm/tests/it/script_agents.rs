@@ -80,11 +80,14 @@ async fn an_agent_gets_the_words_of_the_first_text_in_its_goal() {
 
 #[tokio::test]
 async fn the_root_has_the_scripts_own_whatever_it_is_told() {
-    check(&[agent(0, "Have chapter 1 read.", 0), agent(0, "Have chapter 1 read.", 1)], expect![[r#"
+    check(
+        &[agent(0, "Have chapter 1 read.", 0), agent(0, "Have chapter 1 read.", 1)],
+        expect![[r#"
         0 Turn: {"text":"the root begins"}
         0 Turn: {"text":"the root goes on"}
-    "#]])
-        .await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -113,9 +116,13 @@ async fn summaries_and_last_words_are_the_agents_own() {
 async fn the_goal_is_not_looked_for_behind_the_first_message() {
     let mut conversation = agent(1, "Read it.", 1);
     conversation.say("This is chapter 1.");
-    check(&[conversation], expect![[r#"
+    check(
+        &[conversation],
+        expect![[r#"
         1 Turn: {"text":"the root goes on"}
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test]

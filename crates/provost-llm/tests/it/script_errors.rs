@@ -175,7 +175,9 @@ fn wrong_agents() {
         "  - read\n",
     ]
     .map(script);
-    check(&scripts.each_ref().map(String::as_str), expect![[r#"
+    check(
+        &scripts.each_ref().map(String::as_str),
+        expect![[r#"
         demo.yaml:3:5: the key `goal` is missing; add it
         demo.yaml:3:5: the key `answers` is missing; add it
         demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`
@@ -186,7 +188,8 @@ fn wrong_agents() {
         demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `last_words`
         demo.yaml:5:11: nobody gets here: `read` above is in every goal that has `read it`; put the longer one first
         demo.yaml:3:5: something else stands where a mapping belongs; docs/script.md describes the format
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

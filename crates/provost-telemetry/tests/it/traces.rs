@@ -287,6 +287,7 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         .root(1_030, paused())
         .agent(1, 1_040, paused())
         .agent(1, 1_050, resumed(ResumeCause::SlotFree))
+        .agent(1, 1_055, called(1, 1))
         .agent(1, 1_060, completed())
         .run(1_061, ChildFinished { child, outcome: completed().outcome })
         .root(1_062, tool_finished("c1", "holder", ToolStatus::Ok))
@@ -297,17 +298,27 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
     let spans = traced(records.clone()).spans();
     let tree = tree(&spans);
     let lines = tree.lines().filter(|line| !line.trim_start().starts_with('.'));
-    expect![[r#""#]].assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
+    expect![[r#"
+        provost.run 1000-1101
+          ! 1011 provost.handoff provost.agent.kind=holder provost.child=k3x9m2p7q4ab.1 provost.depth=1 provost.parent=k3x9m2p7q4ab.0 provost.priority=high provost.state=asked
+          ! 1061 provost.handoff provost.child=k3x9m2p7q4ab.1 provost.outcome=completed provost.state=done
+          invoke_agent root 1001-1100
+            execute_tool holder 1010-1062
+              invoke_agent agent-1 1020-1060
+                chat roofer-1 1055-1060 client ERROR
+    "#]].assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
     let run_span = spans.iter().find(|span| span.name == "provost.run").expect("the run");
     let told = run_span.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>();
     assert_eq!(told, ["provost.handoff", "provost.handoff"]);
-    let tool = spans.iter().find(|span| span.name == "execute_tool holder").expect("the call").span_id.clone();
+    let tool =
+        spans.iter().find(|span| span.name == "execute_tool holder").expect("the call").span_id.clone();
     // Whoever goes on with the run in another process has only heard where the agents stand.
     let of_child = |record: &&Record| record.actor == child.into();
     let of_child = records.iter().filter(of_child).cloned();
     let (first, later) = of_child.partition::<Vec<_>, _>(|one| one.at.0 < 1_050);
     let later = traced_knowing(&first, later).spans();
-    assert_eq!(later.iter().map(|span| span.parent_span_id.clone()).collect::<Vec<_>>(), [tool]);
+    let agent = later.iter().find(|span| span.name == "invoke_agent agent-1").expect("the agent");
+    assert_eq!(agent.parent_span_id, tool);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn key_of(run: RunId, whose: Whose, keys: &[ActorKey]) -> Result<ActorKey, Refus
     };
     let what = match whose {
         Whose::Run => format!("run {run} has no log of its own"),
-        Whose::Agent(agent) => format!("run {run} has no agent {agent} with a log"),
+        Whose::Agent(agent) => format!("run {run} has no log of an agent {agent}"),
     };
     Err(Refusal::new(what, hint))
 }

@@ -87,5 +87,5 @@ fn whom(session: Option<SessionId>, names: &Names) -> String {
 }
 
 pub(super) fn goes_on() -> Saying {
-    Saying::detail("the agent it waits for goes on".to_owned())
+    Saying::detail("the agent it waits for goes on")
 }

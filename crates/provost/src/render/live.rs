@@ -279,6 +279,17 @@ mod tests {
         let failed = Saying::kept(Tag::Failed, "shell cargo test --workspace (12.3s)").of(who);
         let shown = [lines(&said, 34), lines(&failed.with(["exit status 101".to_owned()]), 34)].join("\n");
         let shown = shown.lines().map(|line| format!("|{line}\n")).collect::<String>();
-        expect![[""]].assert_eq(&shown);
+        expect![[r#"
+            |  3 reviewer │ I'll look around
+            |  3 reviewer │ first.
+            |  3 reviewer │ 
+            |  3 reviewer │ Then more.
+            |  3 reviewer │ ✗ shell cargo test
+            |  3 reviewer │   --workspace
+            |  3 reviewer │   (12.3s)
+            |  3 reviewer │     exit status
+            |  3 reviewer │     101
+        "#]]
+        .assert_eq(&shown);
     }
 }

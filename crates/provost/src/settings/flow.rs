@@ -86,7 +86,7 @@ impl FlowFile {
         let flow = FlowPolicy { name: self.name.clone(), steps };
         let agents = settings.agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>();
         problems.extend(check_flow(&flow, &agents).into_iter().map(|problem| self.problem(problem, &agents)));
-        if problems.is_empty() { Ok(flow) } else { Err(Problems(problems)) }
+        if problems.is_empty() { Ok(flow) } else { Err(sorted(problems)) }
     }
 
     fn problem(&self, problem: FlowProblem, agents: &[&str]) -> Problem {
@@ -119,7 +119,13 @@ impl FlowFile {
             FlowProblem::Nameless { .. } => "e.g. name = \"plan\"".to_owned(),
             FlowProblem::NoGoal { .. } => "say what it is to reach".to_owned(),
             FlowProblem::NoAttempts { .. } => "e.g. retry = 2".to_owned(),
-            FlowProblem::UnknownNeed { need, .. } => meant(need, names(), "the steps are"),
+            FlowProblem::UnknownNeed { need, name, .. } => {
+                let mut others = names().filter(|other| other != name).peekable();
+                match others.peek() {
+                    Some(_) => meant(need, others, "the others are"),
+                    None => "there is no other step".to_owned(),
+                }
+            }
             FlowProblem::UnknownAgent { .. } if agents.is_empty() => {
                 "no [[agents]] are configured; leave it out for one like the run's own".to_owned()
             }
@@ -287,6 +293,15 @@ impl StepHook {
         }
         known.map(StopHook::policy)
     }
+}
+
+/// The problems in the order in which they stand in the file.
+fn sorted(mut problems: Vec<Problem>) -> Problems {
+    problems.sort_by_key(|problem| match &problem.source {
+        Source::File(spot) => (spot.line, spot.column),
+        Source::Default | Source::Variable(_) | Source::Flag(_) => (0, 0),
+    });
+    Problems(problems)
 }
 
 /// The nearest of `all`, or all of them behind these words.

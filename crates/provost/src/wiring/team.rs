@@ -151,14 +151,18 @@ fn tools_of(agent: &Agent, settings: &Settings) -> Vec<ToolSpec> {
 
 /// Agents that are to work in a worktree where there can be none.
 pub(crate) fn misplaced(agents: &[Agent], folder: &Path) -> Vec<Problem> {
-    let is_in_work_tree = folder.ancestors().any(|folder| folder.join(".git").exists());
-    let lost = agents.iter().filter(|agent| agent.isolation == Isolation::Worktree && !is_in_work_tree);
+    let top = folder.ancestors().find(|folder| folder.join(".git").exists());
+    let (why, remedy) = match top {
+        Some(top) if top == folder => return Vec::new(),
+        Some(top) => (format!("the top of its git repository is {}", top.display()), "start there"),
+        None => (format!("{} is in no git repository", folder.display()), "`git init` makes one"),
+    };
+    let lost = agents.iter().filter(|agent| agent.isolation == Isolation::Worktree);
     let problem = |agent: &Agent| Problem {
         source: agent.source_of("isolation"),
         key: "agents.isolation".to_owned(),
-        what: format!("`{}` can have no worktree: {} is in no git repository", agent.name, folder.display()),
-        remedy: "`git init` makes one; or leave it out; or have no sub-agents, with --max-agents 1"
-            .to_owned(),
+        what: format!("`{}` can have no worktree: {why}", agent.name),
+        remedy: format!("{remedy}; or leave it out; or have no sub-agents, with --max-agents 1"),
     };
     lost.map(problem).collect()
 }

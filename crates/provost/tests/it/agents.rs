@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use expect_test::expect;
 use serde_json::Value;
 
 use crate::support::{Scene, json};
@@ -28,7 +27,7 @@ fn records(scene: &Scene) -> Vec<Value> {
 }
 
 fn of_kind(records: &[Value], kind: &str) -> Vec<Value> {
-    records.iter().filter(|record| record["kind"] == kind).cloned().collect()
+    records.iter().filter(|record| record["type"] == kind).cloned().collect()
 }
 
 #[test]
@@ -46,8 +45,17 @@ fn two_agents_of_their_own_models_give_back_what_they_said() {
     let results = of_kind(&records, "tool_finished");
     let of_call = |text: &str| results.iter().any(|result| result.to_string().contains(text));
     assert!(of_call("There are three files.") && of_call("Written."), "{results:?}");
-    let cost = scene.provost(&["cost", "last"]);
-    expect![[""]].assert_eq(&scene.stable(&cost.stdout));
+    let cost = scene.provost(&["cost", "last"]).stdout;
+    let model =
+        |file: &str| format!("script:{}", scene.path("work").canonicalize().unwrap().join(file).display());
+    for (agent, file) in
+        [("0", "agent.yaml"), ("1 researcher", "researcher.yaml"), ("2 writer", "writer.yaml")]
+    {
+        let row =
+            cost.lines().find(|row| row.starts_with(agent)).unwrap_or_else(|| panic!("{agent}: {cost}"));
+        let words = row.split_whitespace().collect::<Vec<_>>();
+        assert!(words.windows(2).any(|pair| pair == [model(file).as_str(), "2"]), "two calls each: {cost}");
+    }
 }
 
 #[test]
@@ -97,7 +105,7 @@ fn a_budget_of_its_own_ends_an_agent_and_the_run_goes_on() {
     let turns = "  - tools: [list_dir]\n    usage: { input: 3000, output: 10 }\n".repeat(9);
     let scene = two_agents(
         &format!(
-            "output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nlast_words: [{{ text: As far as I got. }}]\n"
+            "output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nlast_words: {{ text: As far as I got. }}\n"
         ),
         "answers: [{ text: Written. }]\n",
     );

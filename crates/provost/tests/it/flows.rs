@@ -308,7 +308,8 @@ fn the_example_works_as_it_says() {
         ## announce
 
         Provost starts faster now and goes through flows.
-    "#]].assert_eq(&done.stdout);
+    "#]]
+    .assert_eq(&done.stdout);
     assert!(scene.path("work/NOTES.md").exists() && scene.path("work/NOTES.fr.md").exists());
 }
 
@@ -343,17 +344,41 @@ fn wrong(flow: &str, expected: Expect) {
 
 #[test]
 fn what_is_wrong_with_a_flow_is_told_with_its_place_and_what_would_be_right() {
-    wrong("", expect![[""]]);
-    wrong("[flow]\nname = \"f\"\n", expect![[""]]);
-    wrong("[flow]\nnaem = 1\n[flows]\n", expect![[""]]);
-    wrong(&steps("[[flow.steps]]\nname = \"a\"\ngoal = \" \"\n"), expect![[""]]);
+    wrong(
+        "",
+        expect![[r#"
+            error: flow.toml:1:1: flow: is missing; write [flow] with a name, and [[flow.steps]]
+        "#]],
+    );
+    wrong(
+        "[flow]\nname = \"f\"\n",
+        expect![[r#"
+            error: flow.toml:1:2: flow.steps: the flow has no steps; write [[flow.steps]] with a name and a goal, once for each
+        "#]],
+    );
+    wrong(
+        "[flow]\nnaem = 1\n[flows]\n",
+        expect![[r#"
+            error: flow.toml:1:2: flow: `name` is missing; e.g. name = "release"
+            error: flow.toml:2:1: flow.naem: there is no such key; did you mean `name`?
+            error: flow.toml:3:2: flows: doesn't belong here; the file of a flow has [flow] and [[flow.steps]]
+        "#]],
+    );
+    wrong(
+        &steps("[[flow.steps]]\nname = \"a\"\ngoal = \" \"\n"),
+        expect![[r#"
+            error: flow.toml:6:1: flow.steps.goal: step `a` has no goal; say what it is to reach
+        "#]],
+    );
     wrong(
         &steps(
             "[[flow.steps]]\nname = \"build\"\nneeds = [\"ship\"]\ngoal = \"g\"\n\
              [[flow.steps]]\nname = \"test\"\nneeds = [\"build\"]\ngoal = \"g\"\n\
              [[flow.steps]]\nname = \"ship\"\nneeds = [\"test\"]\ngoal = \"g\"\n",
         ),
-        expect![[""]],
+        expect![[r#"
+            error: flow.toml:6:1: flow.steps.needs: the steps need each other: build → ship → test → build; one of them must do without the other
+        "#]],
     );
     wrong(
         &steps(
@@ -361,13 +386,32 @@ fn what_is_wrong_with_a_flow_is_told_with_its_place_and_what_would_be_right() {
              stop_hooks = [\"test\"]\non_failure = \"retry\"\nretry = 0\nbudget.tokens = 2000\n\
              [[flow.steps]]\nname = \"build\"\ngoal = \"g\"\n",
         ),
-        expect![[""]],
+        expect![[r#"
+            error: flow.toml:6:10: flow.steps.needs: step `build` needs `biuld`, and there is no such step; there is no other step
+            error: flow.toml:7:1: flow.steps.agent: step `build` is for agent `reviewr`, and there is no such agent; did you mean `reviewer`?
+            error: flow.toml:9:15: flow.steps.stop_hooks: there is no stop hook named `test`; did you mean `tests`?; a command is written { command = "…" }
+            error: flow.toml:11:1: flow.steps.retry: must be at least 1 where on_failure is "retry" (is 0); raise it, or have on_failure = "abort"
+            error: flow.toml:12:8: flow.steps.budget.tokens: is more than the whole run may spend (budget.tokens); lower it, or give the run more
+            error: flow.toml:14:1: flow.steps.name: there are two steps named `build`; give each a name of its own
+        "#]],
     );
     wrong(
         &steps(
             "[[flow.steps]]\nname = \"a/b\"\ngaol = \"g\"\nneeds = \"x\"\non_failure = \"stop\"\n\
              stop_hooks = [{ comand = \"x\" }, 7]\nbudget = { token = 1, usd = 0 }\nretry = -1\n",
         ),
-        expect![[""]],
+        expect![[r#"
+            error: flow.toml:4:1: flow.steps: `goal` is missing; e.g. goal = "Write down in PLAN.md what is to be done."
+            error: flow.toml:5:1: flow.steps.name: must have only letters, digits, spaces, _, - and . (is `a/b`); e.g. name = "plan"
+            error: flow.toml:6:1: flow.steps.gaol: there is no such key; did you mean `goal`?
+            error: flow.toml:7:1: flow.steps.needs: must be a list in [brackets]; e.g. needs = ["…"]
+            error: flow.toml:8:1: flow.steps.on_failure: must be one of abort, skip, retry, ask (is `stop`); e.g. on_failure = "ask"
+            error: flow.toml:9:15: flow.steps.stop_hooks: `command` is missing; e.g. { command = "make check || exit 2" }
+            error: flow.toml:9:17: flow.steps.stop_hooks.comand: there is no such key; did you mean `command`?
+            error: flow.toml:9:33: flow.steps.stop_hooks: each must be the name of a stop hook, or a table with a command; e.g. { command = "make check || exit 2" }
+            error: flow.toml:10:12: flow.steps.budget.token: there is no such key; did you mean `budget.tokens`?
+            error: flow.toml:10:23: flow.steps.budget.usd: must be more than 0 (is 0); e.g. budget.usd = 1.50
+            error: flow.toml:11:1: flow.steps.retry: must be from 0 to 100 (is -1); e.g. retry = 2
+        "#]],
     );
 }

@@ -155,9 +155,9 @@ fn what_isnt_there_is_said_with_what_is() {
         hint: `provost logs RUN` lists the entries with their numbers
         error: the log of run RUN itself has no entry 99: its last is 4
         hint: `provost logs RUN` lists the entries with their numbers
-        error: run RUN has no agent 4
+        error: run RUN has no agent 4 with a log
         hint: it has 0
-        error: run RUN has no agent 4
+        error: run RUN has no agent 4 with a log
         hint: it has 0
         error: the run itself has no conversation
         hint: leave --agent out, or give it an agent's number

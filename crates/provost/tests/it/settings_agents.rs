@@ -67,29 +67,61 @@ fn agents_that_cant_be() {
 fn fields_of_agents_that_cant_be() {
     check(
         "[[agents]]\nname = \"x\"\ndescription = \"y\"\npriority = \"urgent\"\nisolation = \"docker\"\nmax_turns = 0\nask_timeout = 5\nmodell = \"z\"\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:4:1: agents.priority: must be one of background, low, normal, high, critical (is `urgent`); e.g. priority = "high"
+            provost.toml:5:1: agents.isolation: must be one of shared, worktree (is `docker`); e.g. isolation = "worktree"
+            provost.toml:6:1: agents.max_turns: must be at least 1 (is 0); e.g. max_turns = 15
+            provost.toml:7:1: agents.ask_timeout: must be a time with its unit, in quotes (is 5); e.g. ask_timeout = "10m"
+            provost.toml:8:1: agents.modell: there is no such setting; did you mean `model`?
+        "#]],
     );
     check(
         "[[agents]]\nname = \"x\"\ndescription = \"y\"\nbudget = { tokens = 0, usd = -1, time = \"5m\" }\n\n[agents.permissions]\ndeny = [\"shell(\"]\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:4:12: agents.budget.tokens: must be at least 1 (is 0); e.g. budget.tokens = 200_000
+            provost.toml:4:24: agents.budget.usd: must be more than 0 (is -1); e.g. budget.usd = 0.50
+            provost.toml:4:34: agents.budget.time: there is no such setting; did you mean `budget.tokens`?
+            provost.toml:7:9: agents.permissions.deny: the pattern `shell(` isn't closed: write `)` at its end; e.g. permissions.deny = ["write_file", "edit_file"]
+        "#]],
     );
-    check("[[agents]]\nname = \"x\"\ndescription = \"y\"\nbudget = 5\ntokens = 7\n", expect![[""]]);
+    check(
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\nbudget = 5\ntokens = 7\n",
+        expect![[r#"
+        provost.toml:4:1: agents.budget: must be a table; e.g. budget.tokens = 200_000
+        provost.toml:5:1: agents.tokens: there is no such setting; an agent has name, description, instructions, model, effort, output_tokens_max, tools, max_turns, priority, ask_timeout, isolation, stop_hooks, budget.tokens, budget.usd, budget.wall_time, permissions.allow, permissions.ask, permissions.deny, permissions.default
+    "#]],
+    );
 }
 
 #[test]
 fn what_agents_name_must_be_there() {
     check(
         "[[stop_hooks]]\nname = \"tests\"\ncommand = \"true\"\n\n[[agents]]\nname = \"x\"\ndescription = \"y\"\ntools = [\"read_fil\", \"search\", \"y\"]\nstop_hooks = [\"test\"]\n\n[[agents]]\nname = \"coder\"\ndescription = \"y\"\ntools = [\"coder\", \"cuder\", \"spawn_agent\"]\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:8:1: agents.tools: there is no tool `read_fil`; did you mean `read_file`?
+            provost.toml:8:1: agents.tools: there is no tool `y`; did you mean `x`?
+            provost.toml:9:1: agents.stop_hooks: there is no stop hook `test`; did you mean `tests`?
+            provost.toml:14:1: agents.tools: there is no tool `cuder`; did you mean `coder`?
+        "#]],
     );
-    check("[[agents]]\nname = \"x\"\ndescription = \"y\"\nstop_hooks = [\"tests\"]\n", expect![[""]]);
+    check(
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\nstop_hooks = [\"tests\"]\n",
+        expect![[r#"
+        provost.toml:4:1: agents.stop_hooks: there is no stop hook `tests`; there is no stop hook at all
+    "#]],
+    );
 }
 
 #[test]
 fn an_agent_gets_no_more_than_the_run() {
     check(
         "[agent]\nmodel = \"script:a.yaml\"\n[budget]\ntokens = 1000\nusd = 1\nwall_time = \"10m\"\n\n[[agents]]\nname = \"x\"\ndescription = \"y\"\nask_timeout = \"11m\"\nbudget = { tokens = 1001, usd = 1.01, wall_time = \"1h\" }\n\n[[agents]]\nname = \"even\"\ndescription = \"y\"\nask_timeout = \"10m\"\nbudget = { tokens = 1000, usd = 1, wall_time = \"10m\" }\n",
-        expect![[""]],
+        expect![[r#"
+            provost.toml:12:12: agents.budget.tokens: `x` would get more than the whole run (budget.tokens is 1000, from provost.toml:4:1); lower it, or leave it out
+            provost.toml:12:27: agents.budget.usd: `x` would get more than the whole run (budget.usd is 1, from provost.toml:5:1); lower it, or leave it out
+            provost.toml:12:39: agents.budget.wall_time: `x` would get more than the whole run (budget.wall_time is 10m, from provost.toml:6:1); lower it, or leave it out
+            provost.toml:11:1: agents.ask_timeout: `x` would get more than the whole run (budget.wall_time is 10m, from provost.toml:6:1); lower it, or leave it out
+        "#]],
     );
 }
 
@@ -97,7 +129,7 @@ fn an_agent_gets_no_more_than_the_run() {
 fn each_agents_model_is_looked_at() {
     let scene = Scene::scripted(DONE).with_settings(
         "[[agents]]\nname = \"lost\"\ndescription = \"y\"\nmodel = \"script:lost.yaml\"\n\
-         [[agents]]\nname = \"capped\"\ndescription = \"y\"\noutput_tokens_max = 100_000\n\
+         [[agents]]\nname = \"capped\"\ndescription = \"y\"\nmodel = \"mine/small\"\noutput_tokens_max = 5000\n\
          [[agents]]\nname = \"small\"\ndescription = \"y\"\nmodel = \"script:small.yaml\"\n\
          [[agents]]\nname = \"unpriced\"\ndescription = \"y\"\nmodel = \"mine/m\"\nbudget.usd = 1\n\
          [[agents]]\nname = \"nowhere\"\ndescription = \"y\"\nmodel = \"nowhere/m\"\n",
@@ -105,13 +137,18 @@ fn each_agents_model_is_looked_at() {
     scene.write("work/small.yaml", "window_tokens: 1200\nanswers: [{ text: done }]");
     scene.write(
         "home/.config/provost/config.toml",
-        "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+        "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n[models.\"mine/small\"]\noutput_tokens_max = 4000\n",
     );
     let mut command = scene.command(&["check"]);
     let checked = crate::support::done(&command.env("MINE_API_KEY", "k").output().unwrap());
     let errors = checked.stdout.lines().filter(|line| line.starts_with("error: "));
     let errors = errors.map(|line| format!("{line}\n")).collect::<String>();
-    expect![[""]].assert_eq(&scene.stable(&errors));
+    expect![[r#"
+        error: provost.toml:6:1: agents.model: can't read the script /FOLDER/work/lost.yaml; check its path: No such file or directory (os error 2)
+        error: provost.toml:14:1: agents.model: script:/FOLDER/work/small.yaml has a window of 1200 tokens, 900 of them beside an answer; system prompt and tools take about 2261 tokens of each request; it takes a window of at least 5222
+        error: provost.toml:19:8: agents.budget.usd: limits money, but the price of mine/m, the model of `unpriced`, isn't known; limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models."mine/m"] of your own settings file; or set allow_unpriced
+        error: provost.toml:23:1: agents.model: there is no provider for the model `nowhere/m`: write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm, mine
+    "#]].assert_eq(&scene.stable(&errors));
     let mut command = scene.command(&["run", "x"]);
     let ran = crate::support::done(&command.env("MINE_API_KEY", "k").output().unwrap());
     assert_eq!(ran.status, 2, "{ran:?}");
@@ -143,6 +180,12 @@ fn a_worktree_needs_a_repository() {
     "#]].assert_eq(&scene.stable(&ran.stderr));
     fs::create_dir(scene.path("work/.git")).unwrap();
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    fs::create_dir(scene.path("work/deep")).unwrap();
+    let deep = scene.provost(&["run", "x", "-C", "deep"]);
+    assert_eq!(deep.status, 2, "{deep:?}");
+    assert!(
+        scene.stable(&deep.stderr).contains("the top of its git repository is /FOLDER/work; start there")
+    );
 }
 
 #[test]
@@ -239,7 +282,13 @@ fn check_shows_the_agents() {
             checked.stdout.lines().filter(|line| line.starts_with("agent ") || line.starts_with("spawn"));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    expect![[""]].assert_eq(&shown(&scene));
+    expect![[r#"
+        spawn.max_agents              8  (default)
+        spawn.allow_preempt           true  (default)
+        spawn.max_depth               4  (default)
+        agent researcher  low · script:agent.yaml · read_file, search · 5 turns · 20 000 tokens · $0.50 · 10m00s · waited for 5m00s  Finds out how things work.  (provost.toml:3:1)
+        agent coder  normal  Writes.  (provost.toml:12:1)
+    "#]].assert_eq(&shown(&scene));
     let checked = json(&scene.provost(&["check", "--json"]).stdout);
     assert_eq!(
         checked["agents"][0]["budget"],

@@ -71,7 +71,8 @@ fn a_cancel_from_another_process_leaves_nothing_of_eight_agents_commands() {
     let log = log(&scene);
     lawful(&log);
     assert_eq!(entries(&log, "ended").len(), 1 + 1 + AGENTS, "the run, its root, and each agent");
-    assert_eq!(entries(&log, "child_finished").len(), AGENTS);
+    let finished = entries(&log, "child_finished").into_iter().map(|entry| entry["child"].as_str().unwrap());
+    assert_eq!(finished.filter(|agent| !agent.ends_with(".0")).count(), AGENTS);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Whether a flow can be gone through at all.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::FlowPolicy;
@@ -85,10 +86,11 @@ pub fn check_flow(flow: &FlowPolicy, agents: &[&str]) -> Vec<FlowProblem> {
         let name = policy.name.clone();
         if name.trim().is_empty() {
             problems.push(FlowProblem::Nameless { step });
-        } else if names.contains_key(&name) {
-            problems.push(FlowProblem::DoubledStep { step, name });
-        } else {
-            names.insert(name, step);
+            continue;
+        }
+        match names.entry(name.clone()) {
+            Entry::Vacant(place) => drop(place.insert(step)),
+            Entry::Occupied(_) => problems.push(FlowProblem::DoubledStep { step, name }),
         }
     }
     for (step, policy) in flow.steps.iter().enumerate() {

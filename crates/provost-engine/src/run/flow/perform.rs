@@ -6,7 +6,7 @@ use provost_event::{
 };
 
 use super::{Attempt, StepNumber, cut};
-use crate::run::agents::Agent;
+use crate::run::agent::Agent;
 use crate::run::spawn::Acquired;
 use crate::run::{AgentNumber, Deciding, RunState};
 
@@ -27,10 +27,7 @@ impl Deciding<'_> {
                 Acquired::After(victim) => SlotWish::After(self.state.agents.session(victim)),
                 Acquired::Exhausted => SlotWish::InLine,
             };
-            self.commit(ChildSpawned { child, parent: None, call: None, depth: 0, brief, priority, slot });
-            if let SlotWish::After(victim) = slot {
-                self.have_make_way(victim, Some(child));
-            }
+            self.admit(ChildSpawned { child, parent: None, call: None, depth: 0, brief, priority, slot });
         }
     }
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use provost_engine::RunState;
 use provost_event::{
     Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused, ChildSpawned, Dimension, Entry,
-    MicroDollars, Outcome, PauseReason, Priority, Purpose, Record, ResumeCause, Seq, SessionId, SlotWish,
-    SpawnBudget,
+    MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed, Seq,
+    SessionId, SlotWish, SpawnBudget,
 };
 
 const ROOT: u32 = 0;
@@ -147,16 +147,7 @@ impl RunLaws {
                 let live = live.map(|(agent, _)| *agent).collect::<Vec<_>>();
                 assert!(live.is_empty(), "the run has ended and {live:?} have not");
             }
-            Entry::Resumed(resumed) => {
-                self.budget = self.budget.changed_by(resumed.budget);
-                if let ResumeCause::Asked { .. } = resumed.cause {
-                    (self.is_stopping, self.rests) = (false, false);
-                    self.one(ROOT).at = At::Works;
-                    let resting = self.agents.iter().filter(|(_, one)| matches!(one.at, At::Rests { .. }));
-                    let resting = resting.map(|(agent, _)| *agent).collect::<Vec<_>>();
-                    resting.into_iter().for_each(|agent| self.want(agent));
-                }
-            }
+            Entry::Resumed(resumed) => self.resumed(resumed),
             _ => {}
         }
         let at_work = self.at_work().count();
@@ -310,6 +301,17 @@ impl RunLaws {
                 spent.tokens_set_aside -= tokens;
                 spent.money_set_aside -= cost.0;
             });
+        }
+    }
+
+    fn resumed(&mut self, resumed: &Resumed) {
+        self.budget = self.budget.changed_by(resumed.budget);
+        if let ResumeCause::Asked { .. } = resumed.cause {
+            (self.is_stopping, self.rests) = (false, false);
+            self.one(ROOT).at = At::Works;
+            let resting = self.agents.iter().filter(|(_, one)| matches!(one.at, At::Rests { .. }));
+            let resting = resting.map(|(agent, _)| *agent).collect::<Vec<_>>();
+            resting.into_iter().for_each(|agent| self.want(agent));
         }
     }
 
@@ -495,13 +497,7 @@ impl SessionLaws {
                 self.yields = true;
             }
             Entry::StopRequested(_) => self.is_stopping = true,
-            Entry::Paused(paused) => {
-                let is_preempted = paused.outcome.is_preempted();
-                assert!(!is_preempted || self.yields, "nobody told {} to make way", record.actor);
-                let waits = !self.delegated.is_empty() && self.delegated.values().all(|rests| *rests);
-                self.rests_for_child = waits && !self.is_stopping && !is_preempted;
-                (self.is_stopping, self.yields) = (false, false);
-            }
+            Entry::Paused(paused) => self.paused(record, paused),
             Entry::Resumed(resumed) => {
                 self.rests_for_child = false;
                 if resumed.cause != ResumeCause::Interrupted {
@@ -515,6 +511,14 @@ impl SessionLaws {
             }
             _ => {}
         }
+    }
+
+    fn paused(&mut self, record: &Record, paused: &Paused) {
+        let is_preempted = paused.outcome.is_preempted();
+        assert!(!is_preempted || self.yields, "nobody told {} to make way", record.actor);
+        let waits = !self.delegated.is_empty() && self.delegated.values().all(|rests| *rests);
+        self.rests_for_child = waits && !self.is_stopping && !is_preempted;
+        (self.is_stopping, self.yields) = (false, false);
     }
 
     fn results_are_complete(&self, record: &Record, before: &str) {

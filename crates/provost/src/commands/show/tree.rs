@@ -93,10 +93,12 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// Those that give way on a narrow terminal, the first of them first.
-const GIVE_WAY: [&str; 5] = ["GOAL", "PRIORITY", "TIME", "COST", "TURNS"];
+const GIVE_WAY: [&str; 6] = ["GOAL", "PRIORITY", "TIME", "COST", "TURNS", "TOKENS"];
 /// Columns that a goal and a state need to say something.
 const GOAL_MIN: usize = 12;
 const STATE_MIN: usize = 12;
+/// While one of these is there, how agents stand isn't cut.
+const BEFORE_STATE: [&str; 3] = ["GOAL", "PRIORITY", "TIME"];
 
 /// The tree, a line for each agent or for several that are summed up, below a line of heads.
 pub(super) fn lines(nodes: &[Node], drawing: Drawing) -> Vec<String> {
@@ -115,12 +117,13 @@ pub(super) fn lines(nodes: &[Node], drawing: Drawing) -> Vec<String> {
 
 /// The columns that rows need when what may be cut is cut to what still says something.
 fn least(rows: &[Row], columns: &[Column]) -> usize {
+    let cuts_state = !columns.iter().any(|(head, ..)| BEFORE_STATE.contains(head));
     let widths = columns.iter().map(|(head, _, cell)| {
         let widest = rows.iter().map(|row| measure_text_width(cell(row))).max().unwrap_or_default();
         let widest = widest.max(head.len());
         match *head {
             "GOAL" => widest.min(GOAL_MIN),
-            "STATE" => widest.min(STATE_MIN),
+            "STATE" if cuts_state => widest.min(STATE_MIN),
             _ => widest,
         }
     });
@@ -135,9 +138,12 @@ fn set(rows: &[Row], columns: &[Column], drawing: Drawing) -> Vec<String> {
     }
     let text = table.lines(drawing.width);
     let styles = std::iter::once(Style::new().dim()).chain(rows.iter().map(|row| row.style.clone()));
-    let fitted = |line: &str| match drawing.width {
-        Some(width) => truncate_str(line, width, drawing.branches.more).into_owned(),
-        None => line.to_owned(),
+    let fitted = |line: &str| {
+        let line = match drawing.width {
+            Some(width) => truncate_str(line, width, "…"),
+            None => line.into(),
+        };
+        if drawing.branches == Branches::ASCII { line.replace('…', "~") } else { line.into_owned() }
     };
     text.lines().zip(styles).map(|(line, style)| style.apply_to(fitted(line)).to_string()).collect()
 }
@@ -211,14 +217,14 @@ impl<'a> Forest<'a> {
                 match room_in_line.checked_sub(1) {
                     Some(left) => {
                         room_in_line = left;
-                        all.push(What::Agent(*node));
+                        all.push(What::Agent(node));
                     }
                     None => later.push(*node),
                 }
             } else if sums_done && self.is_over(node) {
                 done.push(*node);
             } else {
-                all.push(What::Agent(*node));
+                all.push(What::Agent(node));
             }
         }
         all.extend([later, done].into_iter().filter(|sum| !sum.is_empty()).map(What::Sum));
@@ -436,19 +442,89 @@ mod tests {
 
     #[test]
     fn a_tree_shows_who_works_for_whom_and_how_each_stands() {
-        check(&team(), drawing(None), expect![[""]]);
+        check(
+            &team(),
+            drawing(None),
+            expect![[r#"
+            AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME  GOAL
+            0 root        working               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s  find out what is slow and why it is
+            │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        "#]],
+        );
     }
 
     #[test]
     fn on_a_narrow_terminal_goals_are_cut_and_then_columns_give_way() {
-        check(&team(), drawing(Some(100)), expect![[""]]);
-        check(&team(), drawing(Some(60)), expect![[""]]);
-        check(&team(), drawing(Some(30)), expect![[""]]);
+        check(
+            &team(),
+            drawing(Some(100)),
+            expect![[r#"
+                AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME
+                0 root        working               normal     3/40        12.4k        $0.0200         1m20s
+                ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s
+                │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s
+                │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s
+                │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s
+                ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s
+                ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s
+                ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s
+                └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s
+            "#]],
+        );
+        check(
+            &team(),
+            drawing(Some(60)),
+            expect![[r#"
+            AGENT         STATE                 TURNS       TOKENS
+            0 root        working                3/40        12.4k
+            ├ 1 lead      working                3/40  12.4k/50.0k
+            │ ├ 2 one     furloughed for 5       3/40        12.4k
+            │ └ 3 two     rests: paused by ann   3/40        12.4k
+            │   └ 4 deep  needs approval         3/40        12.4k
+            ├ 5 urgent    makes way              3/40        12.4k
+            ├ 6 later     in line                3/40        12.4k
+            ├ 7 gone      cancelled by bob       3/40        12.4k
+            └ 8 fine      done, verdict PASS     3/40        12.4k
+        "#]],
+        );
+        check(
+            &team(),
+            drawing(Some(30)),
+            expect![[r#"
+                AGENT         STATE
+                0 root        working
+                ├ 1 lead      working
+                │ ├ 2 one     furloughed for 5
+                │ └ 3 two     rests: paused b…
+                │   └ 4 deep  needs approval
+                ├ 5 urgent    makes way
+                ├ 6 later     in line
+                ├ 7 gone      cancelled by bob
+                └ 8 fine      done, verdict P…
+            "#]],
+        );
     }
 
     #[test]
     fn a_terminal_that_knows_only_ascii_gets_that() {
-        check(&team()[..4], Drawing { branches: Branches::ASCII, ..drawing(Some(60)) }, expect![[""]]);
+        check(
+            &team()[..4],
+            Drawing { branches: Branches::ASCII, ..drawing(Some(60)) },
+            expect![[r#"
+                AGENT      STATE           TURNS       TOKENS           COST
+                0 root     working          3/40        12.4k        $0.0200
+                `-1 lead   working          3/40  12.4k/50.0k  $0.0200/$0.50
+                  |-2 one  furloughed fo~   3/40        12.4k        $0.0200
+                  `-3 two  rests: paused~   3/40        12.4k        $0.0200
+            "#]],
+        );
     }
 
     fn wide() -> Vec<Node> {
@@ -466,7 +542,23 @@ mod tests {
 
     #[test]
     fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
-        check(&wide(), drawing(Some(80)), expect![[""]]);
+        check(
+            &wide(),
+            drawing(Some(80)),
+            expect![[r#"
+                AGENT                STATE                      TURNS  TOKENS     COST    TIME
+                0 root               working                     3/40   12.4k  $0.0200   1m20s
+                ├ 44 later           in line                     3/40   12.4k  $0.0200   1m20s
+                ├ 45 later           in line                     3/40   12.4k  $0.0200   1m20s
+                ├ 46 later           in line                     3/40   12.4k  $0.0200   1m20s
+                ├ 47 later           in line                     3/40   12.4k  $0.0200   1m20s
+                ├ 61 last            working                     3/40   12.4k  $0.0200   1m20s
+                ├ 62 over            done                        3/40   12.4k  $0.0200   1m20s
+                │ └ 63 below         working                     3/40   12.4k  $0.0200   1m20s
+                ├ … 13 more in line
+                └ … 43 done          3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
+            "#]],
+        );
         let all = lines(&wide(), Drawing { extent: Extent::Whole, ..drawing(None) });
         assert_eq!(all.len(), 1 + wide().len(), "everybody has a line, below the heads");
     }
@@ -476,7 +568,11 @@ mod tests {
         let parent = |number: u32| number.checked_sub(1);
         let nodes = (0..20).map(|number| node(number, parent(number), "x", State::Working));
         let drawn = lines(&nodes.collect::<Vec<_>>(), drawing(Some(60)));
-        expect![[""]].assert_eq(&drawn[18..].join("\n"));
+        expect![[r#"
+            …                        └ 17 x  working   3/40   12.4k
+            …                        └ 18 x  working   3/40   12.4k
+            …                        └ 19 x  working   3/40   12.4k"#]]
+        .assert_eq(&drawn[18..].join("\n"));
         let deepest = (0..50_000).map(|number| node(number, parent(number), "x", State::Working));
         assert_eq!(lines(&deepest.collect::<Vec<_>>(), drawing(Some(60))).len(), 50_001);
     }
@@ -484,6 +580,8 @@ mod tests {
     #[test]
     fn the_head_counts_agents_and_says_who_makes_way_for_whom() {
         let head = head(&team(), Some(4), 4, drawing(None)).join("\n");
-        expect![[""]].assert_eq(&head);
+        expect![[r#"
+            4 of 4 slots · 2 working, 1 needs approval, 1 making way, 1 furloughed, 1 in line, 1 resting, 2 done
+            2 has made way for 5"#]].assert_eq(&head);
     }
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::fields::STEP;
-use super::{FlowFile, Step, StepHook};
+use super::{FlowFile, Step, StepHook, sorted};
 use crate::settings::declare::{Otherwise, Setting};
 use crate::settings::errors::{Problem, Problems, Source, Spot};
 use crate::settings::item::Item as _;
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
             self.wrong(&error.span().unwrap_or_default(), "", format!("not TOML: {}", error.message()), "");
         }
         if !errors.is_empty() {
-            return Err(Problems(self.problems));
+            return Err(sorted(self.problems));
         }
         let mut flow = FlowFile {
             name: String::new(),
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         if !is_there && self.problems.is_empty() {
             self.wrong(&(0..0), "flow", "is missing", "write [flow] with a name, and [[flow.steps]]");
         }
-        if self.problems.is_empty() { Ok(flow) } else { Err(Problems(self.problems)) }
+        if self.problems.is_empty() { Ok(flow) } else { Err(sorted(self.problems)) }
     }
 
     fn fields(&mut self, fields: &DeTable<'_>, flow: &mut FlowFile) {

@@ -1,0 +1,109 @@
+//! One agent of a run: how it stands.
+
+use provost_event::{Brief, Outcome, PauseReason, Seq, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::AgentNumber;
+use super::clock::WorkClock;
+
+/// How an agent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentStanding {
+    /// It has never had a slot, and waits for one.
+    InLine,
+    /// It works, or waits for those that work for it.
+    Working,
+    /// It works until its next check, and then makes way.
+    Yielding {
+        /// For whom, if for somebody.
+        to: Option<SessionId>,
+    },
+    /// It has made way, and goes on when there is a slot.
+    Furloughed {
+        /// For whom, if for somebody.
+        to: Option<SessionId>,
+    },
+    /// It rests, and somebody must see to it.
+    Rests(Outcome),
+    /// Its work is over.
+    Finished(Outcome),
+}
+
+/// For whom an agent makes way, if for somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Yields {
+    pub(super) to: Option<SessionId>,
+}
+
+/// One agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Agent {
+    pub(super) parent: Option<AgentNumber>,
+    /// The entry of the parent's log that asked for it.
+    pub(super) call: Option<Seq>,
+    /// The last entry of its own log that asked for an agent.
+    pub(super) last_call: Seq,
+    pub(super) depth: u32,
+    pub(super) name: String,
+    /// Until its work is over.
+    pub(super) brief: Option<Brief>,
+    pub(super) clock: WorkClock,
+    pub(super) ask_timeout_ms: Option<u64>,
+    pub(super) spawned_at: Timestamp,
+    pub(super) has_begun: bool,
+    /// It was told to make way.
+    pub(super) yields: Option<Yields>,
+    /// At what it rests, without a slot.
+    pub(super) rests: Option<Outcome>,
+    /// It was told to come to this.
+    pub(super) stopping: Option<Outcome>,
+    /// It rests only because those do that work for it: it goes on when they are done.
+    pub(super) rests_for_child: bool,
+    pub(super) finished: Option<Outcome>,
+    /// Agents that work for it.
+    pub(super) children: u32,
+    /// The last limit that it reached was the run's.
+    pub(super) run_is_exhausted: bool,
+    pub(super) due: Option<Timestamp>,
+}
+
+impl Agent {
+    pub(super) fn is_live(&self) -> bool {
+        self.finished.is_none()
+    }
+
+    /// Whether its session is worked on.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.has_begun && self.is_live() && self.rests.is_none()
+    }
+
+    pub(super) fn standing(&self) -> AgentStanding {
+        match (&self.finished, &self.rests) {
+            (Some(outcome), _) => AgentStanding::Finished(outcome.clone()),
+            (None, Some(Outcome::Paused { why: PauseReason::Preempted { by } })) => {
+                AgentStanding::Furloughed { to: *by }
+            }
+            (None, Some(outcome)) => AgentStanding::Rests(outcome.clone()),
+            (None, None) if !self.has_begun => AgentStanding::InLine,
+            (None, None) => match self.yields {
+                Some(Yields { to }) => AgentStanding::Yielding { to },
+                None => AgentStanding::Working,
+            },
+        }
+    }
+
+    /// When something is to be done about its time.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        if !self.is_at_work() || self.stopping.is_some() {
+            return None;
+        }
+        let asked_until = self.ask_timeout_ms.and_then(|timeout_ms| self.clock.when(timeout_ms));
+        let ends = self.clock.due();
+        asked_until.into_iter().chain(ends).min()
+    }
+
+    /// How long it is waited for, once that is over.
+    pub(super) fn asked_too_long(&self, now: Timestamp) -> Option<u64> {
+        self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_ms(now) >= *timeout_ms)
+    }
+}

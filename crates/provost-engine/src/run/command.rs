@@ -1,0 +1,140 @@
+//! What somebody outside, or the time, wants of a run's agents: hear, stop, rest, go on, be more or less urgent.
+
+use provost_event::{
+    BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, Priority, Reprioritized, SessionId,
+    StopRequested,
+};
+
+use super::agent::Agent;
+use super::agents::ROOT;
+use super::{AgentNumber, Deciding};
+use crate::SessionEvent;
+
+impl Deciding<'_> {
+    /// Whoever waits for an agent expects it to be done again.
+    pub(super) fn tell_of_going_on(&mut self, agent: AgentNumber) {
+        let mut below = agent;
+        while let Some(agent) = self.state.agents.get(below)
+            && let (Some(parent), Some(started)) = (agent.parent, agent.call)
+        {
+            if self.state.agents.get(parent).is_some_and(|parent| parent.is_at_work()) {
+                let to = self.state.agents.session(parent);
+                return self.tell(to, SessionEvent::ChildGoesOn { started });
+            }
+            below = parent;
+        }
+    }
+
+    pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
+        if self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun) {
+            self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
+        }
+    }
+
+    /// Has an agent and all below it stop, or the whole run.
+    pub(super) fn stop(&mut self, agent: Option<AgentNumber>, outcome: Outcome) {
+        if self.state.flow.is_some() && matches!(agent, None | Some(ROOT)) {
+            return self.stop_flow(&outcome);
+        }
+        let agent = agent.unwrap_or(ROOT);
+        let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
+        let before = if agent == ROOT { &self.state.stopping } else { &one.stopping };
+        // A second wish counts only when it is the harder one.
+        let counts = before.as_ref().is_none_or(|before| !before.is_final() && outcome.is_final());
+        let below = self.state.agents.below(agent);
+        let is_noted = agent != ROOT || (!below.is_empty() && self.state.outcome.is_none());
+        if counts && is_noted {
+            let agent = (agent != ROOT).then(|| self.state.agents.session(agent));
+            self.commit(StopRequested { agent, outcome: outcome.clone() });
+        }
+        self.have_stop(agent, &outcome);
+        if agent != ROOT {
+            self.hold(agent, &outcome);
+        }
+        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
+    }
+
+    /// An agent that waits for a slot shall not get one before somebody has it go on.
+    fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
+        let waits = |agent: &Agent| match &agent.rests {
+            Some(rest) => rest.is_preempted(),
+            None => !agent.has_begun,
+        };
+        if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
+        {
+            let child = self.state.agents.session(agent);
+            self.commit(ChildPaused { child, outcome: outcome.clone(), for_child: false });
+            self.tell_of_rest(agent, outcome);
+        }
+    }
+
+    pub(super) fn resume_agent(&mut self, agent: AgentNumber, by: &str) {
+        if self.state.outcome.is_some() || self.state.comes_to_rest() {
+            return;
+        }
+        let mut wanted = self.state.agents.below(agent);
+        wanted.push(agent);
+        for agent in wanted {
+            let live = self.state.agents.get(agent).filter(|agent| agent.is_live());
+            let rests = live.and_then(|agent| agent.rests.as_ref());
+            if rests.is_some_and(|outcome| !outcome.is_preempted()) {
+                let child = self.state.agents.session(agent);
+                self.commit(ChildResumed { child, by: by.to_owned() });
+                self.tell_of_going_on(agent);
+            }
+        }
+    }
+
+    pub(super) fn reprioritize(&mut self, agent: AgentNumber, priority: Priority, by: String) {
+        let known = self.state.agents.get(agent).filter(|agent| agent.is_live());
+        if known.is_some() && self.state.agents.slots.priority(agent) != Some(priority) {
+            let agent = self.state.agents.session(agent);
+            self.commit(Reprioritized { agent, priority, by });
+        }
+    }
+
+    /// An agent has used up its time, or is waited for no longer.
+    pub(super) fn agents_time_passed(&mut self, number: AgentNumber) {
+        let now = self.step.now();
+        let session = self.state.agents.session(number);
+        let Some(agent) = self.state.agents.get(number) else { return };
+        let (below, used) = (self.state.agents.below(number), agent.clock.used(now));
+        let outcome = match (agent.asked_too_long(now), used) {
+            (Some(timeout_ms), _) => {
+                let by = format!("its ask timeout of {} s", timeout_ms / 1_000);
+                Outcome::Cancelled { by }
+            }
+            (None, Some(exhausted)) => Outcome::BudgetExhausted(exhausted),
+            (None, None) => return,
+        };
+        match used.filter(|_| !agent.clock.winds_down && !outcome.is_final()) {
+            Some(exhausted) => self.note_exhausted(session, exhausted),
+            None => self.commit(StopRequested { agent: Some(session), outcome: outcome.clone() }),
+        }
+        self.have_stop(number, &outcome);
+        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
+    }
+
+    fn note_exhausted(&mut self, session: SessionId, exhausted: Exhausted) {
+        self.commit(BudgetExhausted { session, of: Some(session), exhausted });
+    }
+
+    /// Nobody waits any more for those who work for `agent`.
+    pub(super) fn end_below(&mut self, agent: AgentNumber) {
+        let outcome = Outcome::Cancelled { by: "the end of the agent that asked for it".to_owned() };
+        for agent in self.state.agents.below(agent) {
+            self.have_stop(agent, &outcome);
+        }
+    }
+
+    /// Has one agent stop; one that never began and shall end is done with.
+    pub(super) fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
+        let child = self.state.agents.session(agent);
+        let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
+        if one.has_begun {
+            self.tell(child, SessionEvent::Stop { outcome: outcome.clone() });
+        } else if outcome.is_final() {
+            self.finish(child, outcome.clone(), "");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What a run does about each event.
+
+use provost_event::{
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, EffectId, Entry, Exhausted, Image, Outcome,
+    PauseReason, Purpose, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId, SessionStarted,
+    Timestamp,
+};
+
+use super::agents::ROOT;
+use super::{Deciding, Refusal, RunState, ledger};
+use crate::snapshot;
+use crate::step::StepBuilder;
+use crate::{Effect, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step};
+
+impl RunState {
+    pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
+        let timer_before = self.timer;
+        let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at), entropy: now.entropy };
+        deciding.on(event);
+        deciding.go_on();
+        deciding.set_timer(timer_before);
+        let step = deciding.step.finish();
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, now.at) }
+    }
+}
+
+impl Deciding<'_> {
+    pub(super) fn commit(&mut self, entry: impl Into<Entry>) {
+        let entry = entry.into();
+        self.state.apply(&entry, self.step.now());
+        self.step.entry(entry);
+    }
+
+    pub(super) fn tell(&mut self, session: SessionId, event: SessionEvent) {
+        self.step.message(Message { to: session.into(), event: Event::Session(event) });
+    }
+
+    pub(super) fn root(&self) -> SessionId {
+        SessionId::root(self.state.run)
+    }
+
+    fn on(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::Start { goal, images, policy } if self.state.policy.is_none() => {
+                self.start(goal, images, *policy);
+            }
+            _ if self.state.policy.is_none() || self.state.has_ended() => {}
+            RunEvent::Start { .. } => {}
+            RunEvent::Reserve(request) => self.reserve(&request),
+            RunEvent::Settle(note) => self.settle(note),
+            RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
+            RunEvent::SessionRests { session, outcome, text, for_child } => {
+                self.session_rests(session, outcome, &text, for_child);
+            }
+            RunEvent::TimerFired { seq } => self.timer_fired(seq),
+            RunEvent::Say { agent, text, by } => self.say(agent, text, by),
+            RunEvent::Pause { agent, by } => {
+                let outcome = Outcome::Paused { why: PauseReason::Asked { by } };
+                self.stop(agent, outcome);
+            }
+            RunEvent::Cancel { agent, by } => self.stop(agent, Outcome::Cancelled { by }),
+            RunEvent::Reprioritize { agent, priority, by } => self.reprioritize(agent, priority, by),
+            RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max } => {
+                self.resume(by, budget, turns_max);
+            }
+            RunEvent::Resume { agent: Some(agent), by, .. } => self.resume_agent(agent, &by),
+            RunEvent::Recover { fresh } => self.recover(&fresh),
+        }
+    }
+
+    fn start(&mut self, goal: String, images: Vec<Image>, policy: RunPolicy) {
+        let agent = policy.agent.clone();
+        let has_root = policy.flow.is_none();
+        self.commit(RunStarted { goal: goal.clone(), policy });
+        if !has_root {
+            return;
+        }
+        let started = SessionStarted {
+            goal,
+            images,
+            policy: agent,
+            parent: None,
+            depth: 0,
+            call: None,
+            agent: None,
+            worktree: None,
+        };
+        self.tell(self.root(), SessionEvent::Start(Box::new(started)));
+    }
+
+    /// Has the timer run that the entries just committed want, in place of the one `before`.
+    fn set_timer(&mut self, before: Option<(Seq, Timestamp)>) {
+        if self.state.timer == before {
+            return;
+        }
+        if let Some((seq, _)) = before {
+            self.step.close(seq);
+        }
+        if let Some((seq, due)) = self.state.timer {
+            self.step.effect(seq, Effect::Timer { due });
+        }
+    }
+
+    fn reserve(&mut self, request: &ReserveRequest) {
+        if self.state.outcome.is_some() {
+            return;
+        }
+        let (session, call) = (request.session, request.call);
+        if let Some(exhausted) = self.state.time_is_over(session, self.step.now()) {
+            return self.tell(session, SessionEvent::Refused { call, exhausted });
+        }
+        let deadline = self.state.deadline_of(session);
+        if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call) {
+            return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
+        }
+        match self.state.ledger.fitting_output(self.state.budget, request) {
+            Ok(output_tokens_max) => {
+                self.commit(BudgetReserved {
+                    session,
+                    call,
+                    tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
+                    cost: ledger::worst_cost(request, output_tokens_max),
+                    output_tokens_max,
+                });
+                self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
+            }
+            Err(Refusal { exhausted, by }) => {
+                if request.purpose == Purpose::Turn {
+                    let of = by.map(|agent| self.state.agents.session(agent));
+                    self.commit(BudgetExhausted { session, of, exhausted });
+                }
+                self.tell(session, SessionEvent::Refused { call, exhausted });
+            }
+        }
+    }
+
+    fn settle(&mut self, note: SettleNote) {
+        if self.state.ledger.reserved_output(note.session, note.call).is_some() {
+            self.commit(BudgetCharged {
+                session: note.session,
+                call: note.call,
+                turn: note.turn,
+                model: note.model,
+                usage: note.usage,
+                cost: note.cost,
+            });
+        }
+    }
+
+    fn timer_fired(&mut self, seq: Seq) {
+        if self.state.timer.is_none_or(|(timer, _)| timer != seq) || self.state.outcome.is_some() {
+            return;
+        }
+        self.step.close(seq);
+        let now = self.step.now();
+        if self.state.clock.due().is_some_and(|due| due <= now) {
+            self.time_passed();
+        }
+        for agent in self.state.agents.due_by(now) {
+            self.agents_time_passed(agent);
+        }
+    }
+
+    /// The run's time is over, but for the agents' last words; or all of it.
+    fn time_passed(&mut self) {
+        let Some(exhausted) = self.state.clock.used(self.step.now()) else { return };
+        if !self.state.clock.winds_down {
+            self.commit(BudgetExhausted { session: self.root(), of: None, exhausted });
+        }
+        let outcome = Outcome::BudgetExhausted(exhausted);
+        for agent in self.state.at_work() {
+            self.tell(agent, SessionEvent::Stop { outcome: outcome.clone() });
+        }
+    }
+
+    fn resume(&mut self, by: String, budget: Budget, turns_max: Option<u32>) {
+        if self.state.outcome.is_none() {
+            return;
+        }
+        self.commit(Resumed { cause: ResumeCause::Asked { by: by.clone() }, budget, turns_max });
+        if self.state.flow.is_none() {
+            self.tell(self.root(), SessionEvent::Resume { by, turns_max });
+        }
+    }
+
+    fn recover(&mut self, fresh: &[EffectId]) {
+        if self.state.outcome.is_some() {
+            return;
+        }
+        self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
+        for session in self.state.at_work() {
+            let of_it = fresh.iter().filter(|id| id.actor == session.into()).map(|id| id.seq).collect();
+            self.tell(session, SessionEvent::Recover { fresh: of_it });
+        }
+    }
+}
+
+impl RunState {
+    /// The sessions that are worked on.
+    fn at_work(&self) -> Vec<SessionId> {
+        let at_work = self.agents.iter().filter(|(_, agent)| agent.is_at_work());
+        at_work.map(|(number, _)| self.agents.session(number)).collect()
+    }
+
+    /// When an agent must have come to its end, if its time or the run's is limited.
+    fn deadline_of(&self, session: SessionId) -> Option<Timestamp> {
+        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.due());
+        own.into_iter().chain(self.clock.due()).min()
+    }
+
+    /// What is said to whoever wants to call a model when all time is over.
+    fn time_is_over(&self, session: SessionId, now: Timestamp) -> Option<Exhausted> {
+        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.over(now));
+        self.clock.over(now).or(own)
+    }
+}

@@ -1,0 +1,135 @@
+//! How each entry changes a run. The only place where its state changes.
+
+use provost_event::{
+    BudgetExhausted, Dimension, Entry, Outcome, ResumeCause, Resumed, RunStarted, Timestamp,
+};
+
+use super::RunState;
+use super::agents::ROOT;
+use super::clock::WorkClock;
+use super::flow::StepTracker;
+
+impl RunState {
+    pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
+        self.head = self.head.next();
+        match entry {
+            Entry::RunStarted(started) => self.started(started, at),
+            Entry::BudgetReserved(reserved) => self.ledger.reserve(reserved),
+            Entry::BudgetCharged(charged) => self.ledger.charge(charged),
+            Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
+            Entry::ChildSpawned(spawned) => {
+                let parent = spawned.parent.map(|parent| parent.agent);
+                self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
+                if let Some(flow) = self.flow.as_mut().filter(|_| parent.is_none())
+                    && let Some(step) = flow.find(&spawned.brief.name)
+                {
+                    flow.began(step, spawned.child.agent);
+                }
+                self.agents.spawned(spawned, at);
+            }
+            Entry::ChildStarted(started) => self.agents.started(started.child.agent, at),
+            Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
+            Entry::ChildPaused(paused) => {
+                self.ledger.rests(paused.child.agent);
+                match paused.child.agent {
+                    ROOT => self.agents.root_rests(&paused.outcome, paused.for_child),
+                    _ => self.agents.paused(paused, at),
+                }
+            }
+            Entry::ChildFinished(finished) => {
+                self.ledger.rests(finished.child.agent);
+                match finished.child.agent {
+                    ROOT => self.agents.root_rests(&finished.outcome, false),
+                    _ => self.agents.finished(finished, at),
+                }
+            }
+            Entry::ChildResumed(resumed) => {
+                self.resumed_by.clone_from(&resumed.by);
+                match resumed.child.agent {
+                    ROOT => self.agents.root_goes_on(),
+                    agent => self.agents.resumed(agent),
+                }
+            }
+            Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
+            Entry::StepEnded(ended) => {
+                if let Some(flow) = &mut self.flow {
+                    flow.ended(ended);
+                }
+            }
+            Entry::StopRequested(requested) => match requested.agent {
+                Some(session) => self.agents.stopping(session.agent, &requested.outcome),
+                None => self.stopping = Some(requested.outcome.clone()),
+            },
+            Entry::Snapshot(_) => self.snapshot = self.head,
+            Entry::Paused(paused) => self.rests(&paused.outcome, at),
+            Entry::Ended(ended) => self.rests(&ended.outcome, at),
+            Entry::Resumed(resumed) => self.resumed(resumed, at),
+            _ => {}
+        }
+        self.updated_at = at;
+        let due = self.clock.due().into_iter().chain(self.agents.first_due()).chain(self.step_due()).min();
+        let due = due.filter(|_| self.outcome.is_none());
+        if due != self.timer.map(|(_, due)| due) {
+            self.timer = due.map(|due| (self.head, due));
+        }
+    }
+
+    fn started(&mut self, started: &RunStarted, at: Timestamp) {
+        self.goal.clone_from(&started.goal);
+        self.budget = started.policy.budget;
+        self.turns_max = started.policy.agent.limits.turns_max;
+        self.flow = started.policy.flow.as_ref().map(StepTracker::new);
+        if self.flow.is_some() {
+            self.agents.begin_without_root(started.policy.spawn);
+        } else {
+            self.agents.begin(started.policy.spawn, at);
+        }
+        self.policy = Some(started.policy.clone());
+        self.started_at = at;
+        self.clock = WorkClock::limited(self.budget.wall_time_ms);
+        self.clock.start(at);
+    }
+
+    fn exhausted(&mut self, exhausted: &BudgetExhausted) {
+        let is_time = exhausted.dimension() == Dimension::WallTime;
+        if is_time && exhausted.of.is_none() {
+            self.clock.winds_down = true;
+        }
+        self.agents.exhausted(exhausted.session.agent, exhausted.of, is_time);
+    }
+
+    fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
+        self.clock.stop(at);
+        self.outcome = Some(outcome.clone());
+        self.stopping = None;
+        self.ledger.rests(ROOT);
+        self.agents.root_rests(outcome, false);
+    }
+
+    fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
+        if self.outcome.is_none() {
+            // It was worked on until its last entry, as far as anybody knows.
+            self.clock.interrupted(self.updated_at, at);
+            self.agents.interrupted(self.updated_at, at);
+        } else {
+            self.clock.start(at);
+            self.agents.run_resumed();
+            if let Some(flow) = &mut self.flow {
+                flow.resumed();
+            }
+        }
+        self.outcome = None;
+        if let ResumeCause::Asked { by } = &resumed.cause {
+            self.resumed_by.clone_from(by);
+        }
+        self.budget = self.budget.changed_by(resumed.budget);
+        self.clock.limit_ms = self.budget.wall_time_ms;
+        self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
+        // What was set aside for calls that nobody waits for any more is settled by the sessions themselves.
+    }
+
+    /// Whether nobody begins anything any more, since all come to an end or a rest.
+    pub(super) const fn comes_to_rest(&self) -> bool {
+        self.stopping.is_some() || self.clock.winds_down
+    }
+}
