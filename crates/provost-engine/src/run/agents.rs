@@ -315,6 +315,7 @@ impl Agents {
         for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
             self.resumed(agent);
         }
+        self.moves.extend(self.slots.go_on());
     }
 
     /// Nobody worked from `gone` to `back`.

@@ -47,11 +47,12 @@ impl Deciding<'_> {
             let agent = (agent != ROOT).then(|| self.state.agents.session(agent));
             self.commit(StopRequested { agent, outcome: outcome.clone() });
         }
-        self.have_stop(agent, &outcome);
-        if agent != ROOT {
-            self.hold(agent, &outcome);
+        for one in [agent].into_iter().chain(below) {
+            self.have_stop(one, &outcome);
+            if agent != ROOT {
+                self.hold(one, &outcome);
+            }
         }
-        below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));
     }
 
     /// An agent that waits for a slot shall not get one before somebody has it go on.

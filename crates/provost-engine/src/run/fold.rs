@@ -58,7 +58,10 @@ impl RunState {
             }
             Entry::StopRequested(requested) => match requested.agent {
                 Some(session) => self.agents.stopping(session.agent, &requested.outcome),
-                None => self.stopping = Some(requested.outcome.clone()),
+                None => {
+                    self.stopping = Some(requested.outcome.clone());
+                    self.agents.slots.hold();
+                }
             },
             Entry::Snapshot(_) => self.snapshot = self.head,
             Entry::Paused(paused) => self.rests(&paused.outcome, at),
@@ -94,6 +97,7 @@ impl RunState {
         let is_time = exhausted.dimension() == Dimension::WallTime;
         if is_time && exhausted.of.is_none() {
             self.clock.winds_down = true;
+            self.agents.slots.hold();
         }
         self.agents.exhausted(exhausted.session.agent, exhausted.of, is_time);
     }
@@ -102,6 +106,7 @@ impl RunState {
         self.clock.stop(at);
         self.outcome = Some(outcome.clone());
         self.stopping = None;
+        self.agents.slots.hold();
         self.ledger.rests(ROOT);
         self.agents.root_rests(outcome, false);
     }

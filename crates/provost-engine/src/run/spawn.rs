@@ -61,6 +61,8 @@ pub struct SpawnTracker {
     /// The root's priority. It isn't among the seats, since nothing moves it.
     root: Option<Priority>,
     seats: Seats,
+    /// Nobody gets a slot for now.
+    is_held: bool,
     /// Counts what happened, to tell what was earlier.
     events: u64,
 }
@@ -70,7 +72,7 @@ impl SpawnTracker {
     /// a root, in which no agent is special.
     #[must_use]
     pub fn new(budget: SpawnBudget, root: Option<Priority>) -> Self {
-        Self { budget, root, seats: Seats::default(), events: 0 }
+        Self { budget, root, seats: Seats::default(), is_held: false, events: 0 }
     }
 
     /// Slots that are held.
@@ -191,6 +193,17 @@ impl SpawnTracker {
         if leaves { vec![SlotMove::Leave(agent)] } else { Vec::new() }
     }
 
+    /// From here on nobody gets a slot that comes free.
+    pub const fn hold(&mut self) {
+        self.is_held = true;
+    }
+
+    /// Slots are given again, to those who wait by now.
+    pub fn go_on(&mut self) -> Vec<SlotMove> {
+        self.is_held = false;
+        self.fill()
+    }
+
     fn is_root(&self, agent: AgentNumber) -> bool {
         agent == ROOT && self.root.is_some()
     }
@@ -221,7 +234,7 @@ impl SpawnTracker {
     /// Gives free slots to those who wait.
     fn fill(&mut self) -> Vec<SlotMove> {
         let mut moves = Vec::new();
-        while self.has_room() {
+        while self.has_room() && !self.is_held {
             let Some((next, agent)) = self.seats.next_in_line() else { break };
             moves.push(if agent.has_worked { SlotMove::GoOn(next) } else { SlotMove::Begin(next) });
             self.seats

@@ -213,13 +213,17 @@ impl SessionState {
     }
 }
 
-/// The beginning of a text that is too long, with a note that says so.
-fn cut(mut text: String, bytes_max: usize) -> String {
+/// Bytes of the end of a text that are kept when its middle is left out: what is said of the agent stands there.
+const END_BYTES: usize = 2 * 1024;
+
+/// A text that is too long without its middle, with a note in its place.
+fn cut(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;
     }
+    let end = END_BYTES.min(bytes_max / 2);
+    let beginning = text.get(..text.floor_char_boundary(bytes_max.saturating_sub(end))).unwrap_or_default();
+    let end = text.get(text.ceil_char_boundary(text.len().saturating_sub(end))..).unwrap_or_default();
     let whole = text.len();
-    text.truncate(text.floor_char_boundary(bytes_max));
-    text.push_str(&format!("\n[cut: {whole} bytes in all; the rest is in that agent's log]"));
-    text
+    format!("{beginning}\n[{whole} bytes in all; what is missing here is in that agent's log]\n{end}")
 }

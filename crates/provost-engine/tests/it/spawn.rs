@@ -20,6 +20,8 @@ enum Op {
     Wake(usize),
     Release(usize),
     Reprioritize(usize, Priority),
+    Hold,
+    GoOn,
 }
 
 impl Op {
@@ -36,6 +38,8 @@ impl Op {
             13..19 => Self::Left(agent, then),
             19..23 => Self::Wake(agent),
             23..27 => Self::Release(agent),
+            30 => Self::Hold,
+            31 => Self::GoOn,
             _ => Self::Reprioritize(agent, priority),
         }
     }
@@ -71,6 +75,7 @@ struct Naive {
     slots: usize,
     preempts: bool,
     has_root: bool,
+    is_held: bool,
     all: Vec<One>,
     clock: usize,
 }
@@ -189,7 +194,7 @@ impl Naive {
     /// Whoever is first in the line gets a slot, as long as there is one.
     fn fill(&mut self) -> Vec<SlotMove> {
         let mut moves = Vec::new();
-        while self.held() < self.slots {
+        while self.held() < self.slots && !self.is_held {
             let mut next: Option<(&mut One, usize)> = None;
             for one in &mut self.all {
                 let At::Line(since) = one.at else { continue };
@@ -224,6 +229,7 @@ impl Both {
             slots: budget.max_agents as usize,
             preempts: budget.allow_preempt,
             has_root: root.is_some(),
+            is_held: false,
             all: root.map(one).into_iter().collect(),
             clock: 0,
         };
@@ -295,6 +301,14 @@ impl Both {
                 let told = self.tracker.reprioritize(number, priority);
                 prop_assert_eq!(told, self.naive.reprioritize(number, priority));
             }
+            Op::Hold => {
+                self.tracker.hold();
+                self.naive.is_held = true;
+            }
+            Op::GoOn => {
+                self.naive.is_held = false;
+                prop_assert_eq!(self.tracker.go_on(), self.naive.fill());
+            }
         }
         Ok(())
     }
@@ -304,7 +318,10 @@ impl Both {
         prop_assert!(tracker.held() <= naive.slots);
         prop_assert_eq!(tracker.held(), naive.held());
         let somebody_waits = naive.all.iter().any(|one| matches!(one.at, At::Line(_)));
-        prop_assert!(!somebody_waits || tracker.held() == naive.slots, "somebody waits while a slot is free");
+        prop_assert!(
+            !somebody_waits || naive.is_held || tracker.held() == naive.slots,
+            "somebody waits while a slot is free"
+        );
         for one in &naive.all {
             prop_assert_eq!(tracker.priority(one.number), Some(one.priority));
             prop_assert_eq!(tracker.is_paused(one.number), one.is_paused());

@@ -155,9 +155,9 @@ fn what_isnt_there_is_said_with_what_is() {
         hint: `provost logs RUN` lists the entries with their numbers
         error: the log of run RUN itself has no entry 99: its last is 4
         hint: `provost logs RUN` lists the entries with their numbers
-        error: run RUN has no agent 4 with a log
+        error: run RUN has no log of an agent 4
         hint: it has 0
-        error: run RUN has no agent 4 with a log
+        error: run RUN has no log of an agent 4
         hint: it has 0
         error: the run itself has no conversation
         hint: leave --agent out, or give it an agent's number
@@ -277,7 +277,7 @@ fn a_script_without_last_words_has_none_and_a_failure_is_told() {
         provost: told that this is its last turn
         agent: Chapter 2.
         provost: stopping: Turn budget used up: 2 of 2
-        Turn budget used up: 2 of 2 · 2 turns · 5.6k tokens · $0.00 · TIME
+        Turn budget used up: 2 of 2 · 2 turns · 6.1k tokens · $0.00 · TIME
     "#]],
     );
     assert!(!scene.provost(&["show", "last"]).stdout.contains("no last words"));
