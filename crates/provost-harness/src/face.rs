@@ -1,5 +1,6 @@
 //! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
 
+use std::collections::hash_map;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -296,8 +297,8 @@ impl Harness {
 
     /// Follows the log of an agent that begins.
     fn follow(&mut self, session: SessionId) {
-        if !self.seen.contains_key(&session.into()) {
-            self.seen.insert(session.into(), Seq::START);
+        if let hash_map::Entry::Vacant(seen) = self.seen.entry(session.into()) {
+            seen.insert(Seq::START);
             self.records.push(until_over(self.deps.home.subscribe(session.into(), Seq::START)));
         }
     }

@@ -217,6 +217,8 @@ mod bounds {
         sessions.of(session(SESSIONS_MAX));
         assert_eq!((sessions.known.len(), sessions.order.len()), (SESSIONS_MAX, SESSIONS_MAX));
         assert!(!sessions.known.contains_key(&session(0)));
-        assert!(sessions.known.contains_key(&session(1)) && sessions.known.contains_key(&session(SESSIONS_MAX)));
+        assert!(
+            sessions.known.contains_key(&session(1)) && sessions.known.contains_key(&session(SESSIONS_MAX))
+        );
     }
 }

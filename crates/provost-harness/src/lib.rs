@@ -40,7 +40,9 @@ pub use executor::Executor;
 pub use face::{AgentHarness, Harness, TurnState};
 pub use final_text::final_text;
 pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
-pub use hook_program::{HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject, NoHookPrograms};
+pub use hook_program::{
+    HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject, NoHookPrograms,
+};
 pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};

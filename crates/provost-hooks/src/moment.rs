@@ -128,11 +128,16 @@ pub(crate) fn event_name(moment: HookMoment, failed: bool) -> &'static str {
 /// Whether `moment` is about one tool call.
 pub(crate) const fn is_about_a_call(moment: HookMoment) -> bool {
     use HookMoment as M;
-    match moment {
-        M::PreToolCall | M::Spawn | M::Approval => true,
-        M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => true,
-        _ => false,
-    }
+    matches!(
+        moment,
+        M::PreToolCall
+            | M::Spawn
+            | M::Approval
+            | M::ChildEnd
+            | M::PostToolCall
+            | M::PostToolSuccess
+            | M::PostToolFailure
+    )
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ pub(crate) enum Orders {
 
 /// One change to what is to be done.
 pub(crate) enum Order {
-    Start(EffectId, Effect),
+    Start(EffectId, Box<Effect>),
     Abort(EffectId),
     Close(EffectId),
 }

@@ -198,7 +198,7 @@ impl Writer {
         for request in change.effects {
             let open = OpenEffect { id: named(request.seq), effect: request.effect, epoch, abort: false };
             self.store.put_effect(&open)?;
-            orders.push(Order::Start(open.id, open.effect));
+            orders.push(Order::Start(open.id, Box::new(open.effect)));
         }
         if epoch.is_some() && !orders.is_empty() {
             batch.orders.entry(run).or_default().extend(orders);

@@ -126,6 +126,7 @@ impl Scenario {
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
+            worktrees: None,
             flow: None,
             allow_unpriced: false,
             observers: Vec::new(),

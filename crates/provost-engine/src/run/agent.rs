@@ -9,7 +9,7 @@ use super::clock::WorkClock;
 /// How an agent stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentStanding {
-    /// It has never had a slot, and waits for one.
+    /// It waits for a slot, its first one or to go on after a rest.
     InLine,
     /// It works, or waits for those that work for it.
     Working,
@@ -55,6 +55,8 @@ pub(super) struct Agent {
     pub(super) yields: Option<Yields>,
     /// At what it rests, without a slot.
     pub(super) rests: Option<Outcome>,
+    /// It rests no longer than until there is a slot: somebody had it go on.
+    pub(super) shall_go_on: bool,
     /// It was told to come to this.
     pub(super) stopping: Option<Outcome>,
     /// It rests only because those do that work for it: it goes on when they are done.
@@ -83,6 +85,7 @@ impl Agent {
             (None, Some(Outcome::Paused { why: PauseReason::Preempted { by } })) => {
                 AgentStanding::Furloughed { to: *by }
             }
+            (None, Some(_)) if self.shall_go_on => AgentStanding::InLine,
             (None, Some(outcome)) => AgentStanding::Rests(outcome.clone()),
             (None, None) if !self.has_begun => AgentStanding::InLine,
             (None, None) => match self.yields {

@@ -62,6 +62,7 @@ impl Agents {
             has_begun: true,
             yields: None,
             rests: None,
+            shall_go_on: false,
             stopping: None,
             rests_for_child: false,
             finished: None,
@@ -170,6 +171,7 @@ impl Agents {
             has_begun: false,
             yields: None,
             rests: None,
+            shall_go_on: false,
             stopping: None,
             rests_for_child: false,
             finished: None,
@@ -202,6 +204,7 @@ impl Agents {
         self.change(agent, |agent| {
             agent.has_begun = true;
             agent.rests = None;
+            agent.shall_go_on = false;
             agent.clock.start(at);
         });
     }
@@ -217,6 +220,7 @@ impl Agents {
         let agent = paused.child.agent;
         self.change(agent, |agent| {
             agent.rests = Some(paused.outcome.clone());
+            agent.shall_go_on = false;
             agent.yields = None;
             agent.stopping = None;
             agent.rests_for_child = paused.for_child;
@@ -235,6 +239,7 @@ impl Agents {
         self.change(agent, |agent| agent.rests_for_child = true);
         let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
         if self.get(agent).is_some_and(may) {
+            self.change(agent, |agent| agent.shall_go_on = true);
             self.moves.extend(self.slots.wake(agent));
         }
     }

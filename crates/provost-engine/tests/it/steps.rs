@@ -263,7 +263,7 @@ impl Both {
 
 /// So many cases, or as many as the variable says.
 fn cases() -> u32 {
-    std::env::var("PROVOST_FLOW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+    std::env::var("PROVOST_FLOW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_500)
 }
 
 #[test]

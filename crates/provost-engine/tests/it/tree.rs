@@ -696,8 +696,8 @@ fn the_whole_run_pauses_and_goes_on_and_is_cancelled() {
         2 rests: paused by p
         rests: paused by p
         resumed by r
-        3 started
         1 started
+        2 started
     "#]],
     );
     tree.cancel(None);
@@ -1141,4 +1141,21 @@ fn a_snapshot_knows_who_makes_way_for_nobody_in_particular() {
     tree.reprioritize(1, Priority::Low);
     tree.take_snapshot(RUN.into());
     assert!(matches!(tree.standing(1), AgentStanding::Yielding { to: None }));
+}
+
+#[test]
+fn a_paused_agent_rests_on_when_one_below_it_was_resumed_and_is_done() {
+    let mut tree = Tree::start(policy(5));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.spawn(1, &["normal"]);
+    tree.pause(Some(1));
+    tree.fail(3, ErrorClass::Aborted);
+    tree.resume(Some(3));
+    tree.say(3, "done");
+    assert_eq!(tree.thinking(), [2], "1 was paused by a person");
+    tree.say(2, "done");
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
 }

@@ -207,7 +207,11 @@ impl Tree {
 
     fn check_standing(&self, known: &AgentStanding, real: &Standing, agent: SessionId) {
         let fits = match known {
-            AgentStanding::InLine => *real == Standing::New,
+            AgentStanding::InLine => match real {
+                Standing::New => !self.laws.has_begun(agent),
+                Standing::Rests(outcome) => !outcome.is_final() && self.laws.has_begun(agent),
+                Standing::Live | Standing::BetweenTurns { .. } => false,
+            },
             AgentStanding::Working | AgentStanding::Yielding { .. } => {
                 matches!(real, Standing::Live | Standing::BetweenTurns { .. })
             }

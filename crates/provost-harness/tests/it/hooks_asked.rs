@@ -294,7 +294,13 @@ impl Open {
 }
 
 fn call() -> CallDetails {
-    CallDetails { call: "c1".into(), tool: "shell".into(), input: Json::empty_object(), why: String::new(), wanted: None }
+    CallDetails {
+        call: "c1".into(),
+        tool: "shell".into(),
+        input: Json::empty_object(),
+        why: String::new(),
+        wanted: None,
+    }
 }
 
 fn before_a_call() -> Consult {

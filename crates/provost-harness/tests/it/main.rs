@@ -68,10 +68,10 @@ mod tree;
 #[cfg(test)]
 mod tree_laws;
 #[cfg(test)]
+mod tree_preempted;
+#[cfg(test)]
 mod tree_script;
 #[cfg(test)]
 mod tree_stage;
-#[cfg(test)]
-mod tree_preempted;
 #[cfg(test)]
 mod worktree;

@@ -37,7 +37,7 @@ pub(crate) fn call_names(call: &CallDetails, contract: HookContract) -> Vec<&str
 }
 
 /// All names that a matcher may use at moments that are about the agent itself: its kind's first, then its call's.
-pub(crate) fn kind_names<'a>(call: &'a CallDetails, contract: HookContract) -> Vec<&'a str> {
+pub(crate) fn kind_names(call: &CallDetails, contract: HookContract) -> Vec<&str> {
     let configured = call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref());
     let mut all = agent_names(configured);
     let more = call_names(call, contract).into_iter().filter(|name| !all.contains(name)).collect::<Vec<_>>();
@@ -53,7 +53,9 @@ pub(crate) fn kind(configured: Option<&str>) -> &str {
 /// A call's arguments as scripts know them.
 pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) -> Value {
     let mut told = input_elsewhere(tool_of(call), input, workspace);
-    if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) = (call.wanted.as_deref(), &mut told) {
+    if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) =
+        (call.wanted.as_deref(), &mut told)
+    {
         let kind = kind(agent.as_deref());
         let label = if name.is_empty() { kind } else { name };
         fields.entry(LABEL).or_insert_with(|| label.into());

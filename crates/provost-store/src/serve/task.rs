@@ -85,7 +85,7 @@ impl Task {
     fn follow(&mut self, orders: Orders) {
         match orders {
             Orders::Changed(orders) => orders.into_iter().for_each(|order| match order {
-                Order::Start(id, effect) => self.begin(id, effect),
+                Order::Start(id, effect) => self.begin(id, *effect),
                 Order::Abort(id) => self.abort(id),
                 Order::Close(id) => self.close(id),
             }),

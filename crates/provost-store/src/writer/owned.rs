@@ -81,7 +81,7 @@ impl Writer {
                 self.keep(changes, batch)?;
                 let surviving = self.begun_here(run, epoch)?.into_iter();
                 let orders = batch.orders.entry(run).or_default();
-                orders.extend(surviving.map(|open| Order::Start(open.id, open.effect)));
+                orders.extend(surviving.map(|open| Order::Start(open.id, Box::new(open.effect))));
                 Ok(())
             }
             Err(error) => {

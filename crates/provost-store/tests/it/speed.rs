@@ -122,8 +122,16 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
     let RunEvent::Start { goal, images, policy } = start(policy(Budget::default(), 1_000_000)) else {
         unreachable!()
     };
-    let first =
-        Entry::SessionStarted(SessionStarted { goal, images, policy: policy.agent, parent: None, depth: 0, call: None, agent: None, worktree: None });
+    let first = Entry::SessionStarted(SessionStarted {
+        goal,
+        images,
+        policy: policy.agent,
+        parent: None,
+        depth: 0,
+        call: None,
+        agent: None,
+        worktree: None,
+    });
     let rest = (0..entries).map(|number| {
         let turn = u32::try_from(number / 5 + 1).unwrap();
         let Block::ToolCall(call) = tool_call(u64::from(turn)) else { unreachable!() };

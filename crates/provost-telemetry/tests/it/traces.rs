@@ -240,10 +240,8 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
     .assert_eq(&lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 
-#[test]
-fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_another_process() {
-    let mut log = Log::default();
-    begin(&mut log);
+/// An agent that the second entry of the root's log asks for.
+fn holder() -> (ChildSpawned, SessionStarted) {
     let goal = "hold the ladder".to_owned();
     let child = SessionId { run: run(), agent: 1 };
     let brief = Brief {
@@ -257,7 +255,6 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         ask_timeout_ms: None,
         isolation: Isolation::Shared,
     };
-    // The second entry of the root's log is the call.
     let call = Some(Seq(2));
     let spawned = ChildSpawned {
         child,
@@ -278,6 +275,15 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         agent: Some("holder".to_owned()),
         worktree: None,
     };
+    (spawned, started)
+}
+
+#[test]
+fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_another_process() {
+    let mut log = Log::default();
+    begin(&mut log);
+    let (spawned, started) = holder();
+    let child = spawned.child;
     let rest = Outcome::Paused { why: PauseReason::Preempted { by: None } };
     let paused = || Paused { outcome: rest.clone() };
     let resumed = |cause| Resumed { cause, budget: Budget::default(), turns_max: None };

@@ -17,13 +17,13 @@ pub(super) fn made(entry: &WorktreeMade) -> Saying {
 }
 
 pub(super) fn asked() -> Saying {
-    Saying::detail("its git worktree is looked at".to_owned())
+    Saying::detail("its git worktree is looked at")
 }
 
 pub(super) fn found(entry: &WorktreeFound) -> Saying {
     match &entry.left {
-        WorktreeLeft::Untouched => Saying::detail("its git worktree is as it was made".to_owned()),
-        WorktreeLeft::Removed => Saying::detail("its git worktree is as it was made, and removed".to_owned()),
+        WorktreeLeft::Untouched => Saying::detail("its git worktree is as it was made"),
+        WorktreeLeft::Removed => Saying::detail("its git worktree is as it was made, and removed"),
         WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
             let branch = branch.as_deref().unwrap_or("no branch");
             let differs = if summary.is_empty() { String::new() } else { format!(" ({summary})") };

@@ -151,11 +151,16 @@ impl Hook {
 /// Whether hooks of `moment` are asked about one tool call.
 const fn is_about_a_call(moment: HookMoment) -> bool {
     use HookMoment as M;
-    match moment {
-        M::PreToolCall | M::Spawn | M::Approval => true,
-        M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => true,
-        _ => false,
-    }
+    matches!(
+        moment,
+        M::PreToolCall
+            | M::Spawn
+            | M::Approval
+            | M::ChildEnd
+            | M::PostToolCall
+            | M::PostToolSuccess
+            | M::PostToolFailure
+    )
 }
 
 impl Item for Hook {

@@ -102,7 +102,12 @@ fn what_an_agent_allows_itself_loosens_nothing() {
 
 #[test]
 fn a_budget_of_its_own_ends_an_agent_and_the_run_goes_on() {
-    let turns = "  - tools: [list_dir]\n    usage: { input: 3000, output: 10 }\n".repeat(9);
+    let turn = |n| {
+        format!(
+            "  - tools: [{{ shell: {{ command: echo {n} }} }}]\n    usage: {{ input: 3000, output: 10 }}\n"
+        )
+    };
+    let turns = (1..=9).map(turn).collect::<String>();
     let scene = two_agents(
         &format!(
             "output_tokens_max: 300\nanswers:\n{turns}  - text: Never said.\nlast_words: {{ text: As far as I got. }}\n"

@@ -77,8 +77,6 @@ pub(crate) struct RunLaws {
     is_stopping: bool,
     rests: bool,
     events: u64,
-    /// The last event while it was stopping: who waited then may have been given a slot that was not told of.
-    shaken: u64,
     pub(crate) preempted: u32,
     pub(crate) most_at_work: usize,
     pub(crate) waited: u32,
@@ -88,9 +86,6 @@ impl RunLaws {
     /// `rests_for_child` tells of an agent whether it rests for nothing but agents that it waits for.
     pub(crate) fn see(&mut self, record: &Record, rests_for_child: impl Fn(u32) -> bool) {
         self.events += 1;
-        if self.is_stopping {
-            self.shaken = self.events;
-        }
         match &record.entry {
             Entry::RunStarted(started) => {
                 (self.spawn, self.budget) = (started.policy.spawn, started.policy.budget);
@@ -239,7 +234,6 @@ impl RunLaws {
     fn started(&mut self, agent: u32, rests_for_child: bool) {
         assert!(!self.is_stopping, "{agent} begins while the run stops");
         assert!(!self.is_full(), "{agent} begins without a slot");
-        let shaken = self.shaken;
         let one = self.agents[&agent].clone();
         let had_child = one.child_done > one.since;
         let may = match one.at {
@@ -249,12 +243,10 @@ impl RunLaws {
             At::Works | At::Yields | At::Finished => false,
         };
         assert!(may, "{agent} begins as {:?} with {} children", one.at, one.children);
-        let is_next = |other: &One| other.rank() >= one.rank() || other.since <= shaken;
-        if one.since > shaken {
-            let before = self.waiting().into_iter().filter(|other| !is_next(&self.agents[other]));
-            let before = before.collect::<Vec<_>>();
-            assert!(before.is_empty(), "{before:?} were before {agent}");
-        }
+        let is_next = |other: &One| other.rank() >= one.rank();
+        let before = self.waiting().into_iter().filter(|other| !is_next(&self.agents[other]));
+        let before = before.collect::<Vec<_>>();
+        assert!(before.is_empty(), "{before:?} were before {agent}");
         let one = self.one(agent);
         (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
     }
