@@ -1159,3 +1159,18 @@ fn a_paused_agent_rests_on_when_one_below_it_was_resumed_and_is_done() {
     play_out(&mut tree);
     assert!(is_done(tree.outcome()));
 }
+
+#[test]
+fn a_paused_agent_whose_child_rested_first_does_not_go_on_when_that_is_cancelled() {
+    let mut tree = Tree::start(policy(5));
+    tree.spawn(0, &["normal", "normal"]);
+    tree.call(1, &[("normal", r#"{"goal":"g"}"#), ("read", "{}")]);
+    tree.pause(Some(1));
+    tree.fail(3, ErrorClass::Aborted);
+    tree.finish(1, ToolStatus::Ok, "read");
+    tree.cancel(Some(3));
+    assert_eq!(tree.thinking(), [2], "1 was paused by a person");
+    tree.resume(Some(1));
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}

@@ -99,6 +99,11 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
     "#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_sub_agents_calls_say_whose_they_are_and_our_own_contract_names_its_own_session() {
+    let stage = sub_agent(Some("reviewer"));
     told(
         &sub_agent(None),
         claude("PreToolUse", ""),

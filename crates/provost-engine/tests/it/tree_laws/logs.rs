@@ -110,7 +110,7 @@ impl RunLaws {
             Entry::Reprioritized(changed) => {
                 let one = self.one(changed.agent.agent);
                 assert!(one.at != At::Finished, "one that is done has a new priority");
-                let is_paused = matches!(one.at, At::Yields | At::Furloughed | At::Rests { .. });
+                let is_paused = matches!(one.at, At::Yields | At::Furloughed | At::Rests { .. }) && one.has_begun;
                 let (rises, is_low) = (changed.priority > one.priority, changed.priority < Priority::Normal);
                 one.claim = match one.claim {
                     Claim::Heir => Claim::Heir,
