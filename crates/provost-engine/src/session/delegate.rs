@@ -104,7 +104,10 @@ impl Deciding<'_> {
             return false;
         }
         if self.state.yielding.is_some() {
-            self.finish_held();
+            // As long as one runs, results keep the order that they have without making way.
+            if self.state.running().all(|(_, seq)| self.state.held.0.contains_key(&seq)) {
+                self.finish_held();
+            }
             return self.state.calls_stand_still() && self.made_way();
         }
         let state = &self.state;

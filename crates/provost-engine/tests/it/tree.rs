@@ -709,10 +709,10 @@ fn the_whole_run_pauses_and_goes_on_and_is_cancelled() {
         &mut tree,
         expect![[r#"
         all shall stop: cancelled by c
-        0 finished: cancelled by c
-        2 finished: cancelled by c
-        1 finished: cancelled by c
         3 finished: cancelled by c
+        0 finished: cancelled by c
+        1 finished: cancelled by c
+        2 finished: cancelled by c
         ended: cancelled by c
     "#]],
     );
@@ -1173,4 +1173,53 @@ fn a_paused_agent_whose_child_rested_first_does_not_go_on_when_that_is_cancelled
     tree.resume(Some(1));
     play_out(&mut tree);
     assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_victim_whose_model_call_fails_makes_way_at_once() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["low", "normal"]);
+    tree.spawn(2, &["high"]);
+    tree.fail(1, ErrorClass::RateLimited);
+    assert!(matches!(tree.standing(1), AgentStanding::Furloughed { .. }), "{:?}", tree.standing(1));
+    assert_eq!(tree.thinking(), [3]);
+    tree.say(3, "done");
+    assert_eq!(tree.thinking(), [1, 2]);
+}
+
+#[test]
+fn a_parent_that_made_way_for_a_child_that_rests_rests_too() {
+    let mut tree = Tree::start(policy(2));
+    tree.spawn(0, &["normal"]);
+    tree.call(1, &[("read", "{}"), ("high", r#"{"goal":"g"}"#)]);
+    assert!(matches!(tree.standing(1), AgentStanding::Yielding { .. }));
+    tree.pause(Some(2));
+    tree.finish(1, ToolStatus::Ok, "read");
+    assert!(matches!(tree.outcome(), Some(Outcome::Paused { .. })), "{:?}", tree.outcome());
+    tree.resume(None);
+    play_out(&mut tree);
+    assert!(is_done(tree.outcome()));
+}
+
+#[test]
+fn a_paused_parent_that_is_resumed_comes_before_less_urgent_ones_when_its_child_is_done() {
+    let mut tree = Tree::start(policy(3));
+    tree.spawn(0, &["normal", "background", "background"]);
+    tree.spawn(1, &["high"]);
+    tree.fail(2, ErrorClass::RateLimited);
+    tree.tick();
+    if tree.thinks(2).is_some() {
+        tree.fail(2, ErrorClass::Aborted);
+    }
+    assert_eq!(tree.thinking(), [4]);
+    tree.pause(Some(1));
+    tree.fail(4, ErrorClass::Aborted);
+    assert_eq!(tree.thinking(), [2, 3]);
+    tree.pause(None);
+    tree.fail(2, ErrorClass::Aborted);
+    tree.fail(3, ErrorClass::Aborted);
+    tree.resume(None);
+    assert_eq!(tree.thinking(), [2, 4]);
+    tree.say(4, "done");
+    assert_eq!(tree.thinking(), [1, 2]);
 }

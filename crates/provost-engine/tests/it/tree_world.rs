@@ -56,6 +56,8 @@ pub(crate) struct Tree {
     pub(crate) logs: BTreeMap<ActorKey, Vec<Record>>,
     pub(crate) open: BTreeMap<(ActorKey, Seq), Effect>,
     pub(crate) aborted: BTreeSet<(ActorKey, Seq)>,
+    /// Timers that have fired: a process lets each fire once.
+    fired: BTreeSet<(ActorKey, Seq)>,
     pub(crate) now: Timestamp,
     pub(crate) usage: Usage,
     entropy: u64,
@@ -78,6 +80,7 @@ impl Tree {
             logs: BTreeMap::new(),
             open: BTreeMap::new(),
             aborted: BTreeSet::new(),
+            fired: BTreeSet::new(),
             now: Timestamp(1_000_000),
             usage: Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() },
             entropy: 100,
@@ -130,6 +133,7 @@ impl Tree {
         for seq in step.closed {
             self.open.remove(&(to, seq));
             self.aborted.remove(&(to, seq));
+            self.fired.remove(&(to, seq));
         }
         for seq in step.aborts {
             if let Some(Effect::RunTool(run)) = self.open.get(&(to, seq)) {
@@ -252,6 +256,7 @@ impl Tree {
         self.actors.extend(self.folded.iter().map(|(key, actor)| (*key, actor.clone())));
         self.actors.extend(self.restored.iter().map(|(key, actor)| (*key, actor.clone())));
         self.aborted.clear();
+        self.fired.clear();
         let waits = self.open.iter().filter(|(_, effect)| !matches!(effect, Effect::Timer { .. }));
         let ids = waits.map(|((actor, seq), _)| EffectId { actor: *actor, seq: *seq });
         let fresh = ids.filter(|id| is_fresh(*id)).collect();
@@ -375,13 +380,15 @@ impl Tree {
             Effect::Timer { due } => Some(*due),
             _ => None,
         };
-        self.open.iter().filter_map(|(id, effect)| Some((id.0, id.1, due(effect)?))).collect()
+        let open = self.open.iter().filter(|(id, _)| !self.fired.contains(id));
+        open.filter_map(|(id, effect)| Some((id.0, id.1, due(effect)?))).collect()
     }
 
-    /// Lets the earliest timer fire.
+    /// Lets the earliest timer fire that hasn't yet.
     pub(crate) fn tick(&mut self) {
         let Some((actor, seq, due)) = self.timers().into_iter().min_by_key(|timer| timer.2) else { return };
         self.now = self.now.max(due);
+        self.fired.insert((actor, seq));
         match actor {
             ActorKey::Run(_) => self.run_event(RunEvent::TimerFired { seq }),
             ActorKey::Session(_) => self.post(actor, SessionEvent::TimerFired { seq }.into()),

@@ -49,8 +49,8 @@ struct One {
     has_begun: bool,
     /// Agents that work for it.
     children: u32,
-    /// The last event at which one of those was done.
-    child_done: u64,
+    /// It has a slot, and will be told.
+    is_granted: bool,
     budget: Budget,
     spent: Spent,
     calls: BTreeSet<Seq>,
@@ -92,10 +92,7 @@ impl RunLaws {
                 self.agents.insert(ROOT, One::new(None, 0, Priority::Normal, At::Works, 0));
             }
             Entry::ChildSpawned(spawned) => self.spawned(spawned),
-            Entry::ChildStarted(started) => {
-                let agent = started.child.agent;
-                self.started(agent, rests_for_child(agent));
-            }
+            Entry::ChildStarted(started) => self.started(started.child.agent),
             Entry::ChildYields(yields) => {
                 let to = yields.to.map(|to| to.agent);
                 self.yields(yields.child.agent, to);
@@ -105,12 +102,18 @@ impl RunLaws {
                 let one = self.one(resumed.child.agent);
                 assert!(matches!(one.at, At::Rests { .. }), "{:?} is resumed", one.at);
                 self.want(resumed.child.agent);
+                self.grant(resumed.child.agent);
             }
-            Entry::ChildFinished(finished) => self.finished(finished.child.agent),
+            Entry::ChildFinished(finished) => {
+                let agent = finished.child.agent;
+                let parent = self.one(agent).parent;
+                self.finished(agent, parent.is_some_and(&rests_for_child));
+            }
             Entry::Reprioritized(changed) => {
                 let one = self.one(changed.agent.agent);
                 assert!(one.at != At::Finished, "one that is done has a new priority");
-                let is_paused = matches!(one.at, At::Yields | At::Furloughed | At::Rests { .. }) && one.has_begun;
+                let is_paused =
+                    matches!(one.at, At::Yields | At::Furloughed | At::Rests { .. }) && one.has_begun;
                 let (rises, is_low) = (changed.priority > one.priority, changed.priority < Priority::Normal);
                 one.claim = match one.claim {
                     Claim::Heir => Claim::Heir,
@@ -231,24 +234,33 @@ impl RunLaws {
         below.min_by_key(|(agent, one)| (one.priority, Reverse(**agent))).map(|(agent, _)| *agent)
     }
 
-    fn started(&mut self, agent: u32, rests_for_child: bool) {
+    fn started(&mut self, agent: u32) {
         assert!(!self.is_stopping, "{agent} begins while the run stops");
         assert!(!self.is_full(), "{agent} begins without a slot");
         let one = self.agents[&agent].clone();
-        let had_child = one.child_done > one.since;
         let may = match one.at {
             At::Line => true,
             At::Furloughed => one.children == 0,
-            At::Rests { wanted } => one.children == 0 && (wanted || (had_child && rests_for_child)),
+            At::Rests { wanted } => one.children == 0 && wanted,
             At::Works | At::Yields | At::Finished => false,
         };
         assert!(may, "{agent} begins as {:?} with {} children", one.at, one.children);
-        let is_next = |other: &One| other.rank() >= one.rank();
+        let is_next = |other: &One| one.is_granted || other.rank() >= one.rank();
         let before = self.waiting().into_iter().filter(|other| !is_next(&self.agents[other]));
         let before = before.collect::<Vec<_>>();
         assert!(before.is_empty(), "{before:?} were before {agent}");
         let one = self.one(agent);
         (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
+        one.is_granted = false;
+    }
+
+    /// Who joins the line while a slot is free has it at once, whoever joins after it.
+    fn grant(&mut self, agent: u32) {
+        let granted = self.agents.values().filter(|one| one.is_granted).count();
+        let is_free = self.at_work().count() + granted < self.spawn.slots();
+        let is_stopping = self.is_stopping;
+        let one = self.one(agent);
+        one.is_granted = is_free && !is_stopping && one.children == 0 && one.at != At::Works;
     }
 
     fn yields(&mut self, agent: u32, to: Option<u32>) {
@@ -274,6 +286,7 @@ impl RunLaws {
             At::Rests { .. } | At::Finished => false,
         };
         assert!(may, "{agent} rests as {:?}: {}", one.at, paused.outcome);
+        one.is_granted = false;
         one.since = events;
         if paused.outcome.is_preempted() {
             assert_eq!(one.at, At::Yields, "nobody told {agent} to make way");
@@ -313,21 +326,24 @@ impl RunLaws {
         if one.children == 0 && one.at != (At::Rests { wanted: true }) {
             one.since = events;
         }
-        one.at = At::Rests { wanted: true };
+        // The root has its slot.
+        one.at = if agent == ROOT { At::Works } else { At::Rests { wanted: true } };
     }
 
-    fn finished(&mut self, agent: u32) {
+    fn finished(&mut self, agent: u32, parent_rests_for_it: bool) {
         let events = self.events;
         let one = self.one(agent);
         assert!(one.at != At::Finished, "{agent} is done twice");
-        one.at = At::Finished;
+        (one.at, one.is_granted) = (At::Finished, false);
         self.give_back(agent);
         let Some(parent) = self.one(agent).parent else { return };
         let above = self.one(parent);
         above.children -= 1;
-        above.child_done = events;
-        if above.children == 0 && above.at == At::Furloughed {
+        if above.children == 0 && matches!(above.at, At::Furloughed | At::Rests { .. }) {
             above.since = events;
+            if above.at == (At::Rests { wanted: false }) && parent_rests_for_it && parent != ROOT {
+                above.at = At::Rests { wanted: true };
+            }
         }
     }
 
@@ -404,7 +420,7 @@ impl One {
             claim: Claim::None,
             has_begun: parent.is_none(),
             children: 0,
-            child_done: 0,
+            is_granted: false,
             budget: Budget::default(),
             spent: Spent::default(),
             calls: BTreeSet::new(),

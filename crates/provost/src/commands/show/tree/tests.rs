@@ -1,0 +1,206 @@
+//! How trees look.
+
+use expect_test::{Expect, expect};
+use provost_event::{Budget, PauseReason, Priority, RunId, SessionId, Timestamp, Verdict};
+
+use super::*;
+
+fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
+    Node {
+        session: SessionId { run: RunId::from_entropy(1), agent: number },
+        parent,
+        depth: 0,
+        name: name.to_owned(),
+        goal: "find out what is slow and why it is".to_owned(),
+        model: String::new(),
+        priority: (!matches!(state, State::Done(_))).then_some(Priority::Normal),
+        state,
+        turns: 3,
+        turns_max: Some(40),
+        tokens: 12_400,
+        cost: Some(MicroDollars(20_000)),
+        budget: Budget::default(),
+        worked_ms: 80_000,
+        spawned_at: Timestamp(0),
+        asks: Vec::new(),
+    }
+}
+
+const DONE: State = State::Done(Outcome::Completed { verdict: None });
+
+fn drawing(width: Option<usize>) -> Drawing {
+    Drawing { branches: Branches::LINES, extent: Extent::SummedUp, width }
+}
+
+#[track_caller]
+fn check(nodes: &[Node], drawing: Drawing, expected: Expect) {
+    console::set_colors_enabled(false);
+    let lines = lines(nodes, drawing);
+    if let Some(width) = drawing.width {
+        assert!(lines.iter().all(|line| measure_text_width(line) <= width), "{lines:#?}");
+    }
+    expected.assert_eq(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+}
+
+fn team() -> Vec<Node> {
+    let mut limited = node(1, Some(0), "lead", State::Working);
+    limited.budget =
+        Budget { tokens: Some(50_000), money: Some(MicroDollars(500_000)), wall_time_ms: Some(600_000) };
+    let asked = PauseReason::Asked { by: "ann".to_owned() };
+    vec![
+        node(0, None, "root", State::Working),
+        limited,
+        node(2, Some(1), "one", State::Furloughed(Some(5))),
+        node(3, Some(1), "two", State::Rests(Outcome::Paused { why: asked })),
+        node(4, Some(3), "deep", State::Asks),
+        node(5, Some(0), "urgent", State::Yields(None)),
+        node(6, Some(0), "later", State::InLine),
+        node(7, Some(0), "gone", State::Done(Outcome::Cancelled { by: "bob".to_owned() })),
+        node(8, Some(0), "fine", State::Done(Outcome::Completed { verdict: Some(Verdict::Pass) })),
+    ]
+}
+
+#[test]
+fn a_tree_shows_who_works_for_whom_and_how_each_stands() {
+    check(
+        &team(),
+        drawing(None),
+        expect![[r#"
+        AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME  GOAL
+        0 root        working               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s  find out what is slow and why it is
+        │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+    "#]],
+    );
+}
+
+#[test]
+fn on_a_narrow_terminal_goals_are_cut_and_then_columns_give_way() {
+    check(
+        &team(),
+        drawing(Some(100)),
+        expect![[r#"
+            AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME
+            0 root        working               normal     3/40        12.4k        $0.0200         1m20s
+            ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s
+            │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s
+            │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s
+            │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s
+            ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s
+            ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s
+            ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s
+            └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s
+        "#]],
+    );
+    check(
+        &team(),
+        drawing(Some(60)),
+        expect![[r#"
+        AGENT         STATE                 TURNS       TOKENS
+        0 root        working                3/40        12.4k
+        ├ 1 lead      working                3/40  12.4k/50.0k
+        │ ├ 2 one     furloughed for 5       3/40        12.4k
+        │ └ 3 two     rests: paused by ann   3/40        12.4k
+        │   └ 4 deep  needs approval         3/40        12.4k
+        ├ 5 urgent    makes way              3/40        12.4k
+        ├ 6 later     in line                3/40        12.4k
+        ├ 7 gone      cancelled by bob       3/40        12.4k
+        └ 8 fine      done, verdict PASS     3/40        12.4k
+    "#]],
+    );
+    check(
+        &team(),
+        drawing(Some(30)),
+        expect![[r#"
+            AGENT         STATE
+            0 root        working
+            ├ 1 lead      working
+            │ ├ 2 one     furloughed for 5
+            │ └ 3 two     rests: paused b…
+            │   └ 4 deep  needs approval
+            ├ 5 urgent    makes way
+            ├ 6 later     in line
+            ├ 7 gone      cancelled by bob
+            └ 8 fine      done, verdict P…
+        "#]],
+    );
+}
+
+#[test]
+fn a_terminal_that_knows_only_ascii_gets_that() {
+    check(
+        &team()[..4],
+        Drawing { branches: Branches::ASCII, ..drawing(Some(60)) },
+        expect![[r#"
+            AGENT      STATE           TURNS       TOKENS           COST
+            0 root     working          3/40        12.4k        $0.0200
+            `-1 lead   working          3/40  12.4k/50.0k  $0.0200/$0.50
+              |-2 one  furloughed fo~   3/40        12.4k        $0.0200
+              `-3 two  rests: paused~   3/40        12.4k        $0.0200
+        "#]],
+    );
+}
+
+fn wide() -> Vec<Node> {
+    let mut nodes = vec![node(0, None, "root", State::Working)];
+    nodes.extend((1..=40).map(|number| node(number, Some(0), "done", DONE)));
+    let failed = State::Done(Outcome::Cancelled { by: "bob".to_owned() });
+    nodes.extend((41..=43).map(|number| node(number, Some(0), "failed", failed.clone())));
+    nodes.extend((44..=60).map(|number| node(number, Some(0), "later", State::InLine)));
+    nodes.push(node(61, Some(0), "last", State::Working));
+    // Its own is still at work, as it may be for a moment.
+    nodes.push(node(62, Some(0), "over", DONE));
+    nodes.push(node(63, Some(62), "below", State::Working));
+    nodes
+}
+
+#[test]
+fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
+    check(
+        &wide(),
+        drawing(Some(80)),
+        expect![[r#"
+            AGENT                STATE                      TURNS  TOKENS     COST    TIME
+            0 root               working                     3/40   12.4k  $0.0200   1m20s
+            ├ 44 later           in line                     3/40   12.4k  $0.0200   1m20s
+            ├ 45 later           in line                     3/40   12.4k  $0.0200   1m20s
+            ├ 46 later           in line                     3/40   12.4k  $0.0200   1m20s
+            ├ 47 later           in line                     3/40   12.4k  $0.0200   1m20s
+            ├ 61 last            working                     3/40   12.4k  $0.0200   1m20s
+            ├ 62 over            done                        3/40   12.4k  $0.0200   1m20s
+            │ └ 63 below         working                     3/40   12.4k  $0.0200   1m20s
+            ├ … 13 more in line
+            └ … 43 done          3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
+        "#]],
+    );
+    let all = lines(&wide(), Drawing { extent: Extent::Whole, ..drawing(None) });
+    assert_eq!(all.len(), 1 + wide().len(), "everybody has a line, below the heads");
+}
+
+#[test]
+fn a_deep_tree_keeps_its_numbers_in_sight() {
+    let parent = |number: u32| number.checked_sub(1);
+    let nodes = (0..20).map(|number| node(number, parent(number), "x", State::Working));
+    let drawn = lines(&nodes.collect::<Vec<_>>(), drawing(Some(60)));
+    expect![[r#"
+        …                        └ 17 x  working   3/40   12.4k
+        …                        └ 18 x  working   3/40   12.4k
+        …                        └ 19 x  working   3/40   12.4k"#]]
+    .assert_eq(&drawn[18..].join("\n"));
+    let deepest = (0..50_000).map(|number| node(number, parent(number), "x", State::Working));
+    assert_eq!(lines(&deepest.collect::<Vec<_>>(), drawing(Some(60))).len(), 50_001);
+}
+
+#[test]
+fn the_head_counts_agents_and_says_who_makes_way_for_whom() {
+    let head = head(&team(), Some(4), 4, drawing(None)).join("\n");
+    expect![[r#"
+        4 of 4 slots · 2 working, 1 needs approval, 1 making way, 1 furloughed, 1 in line, 1 resting, 2 done
+        2 has made way for 5"#]].assert_eq(&head);
+}
