@@ -107,6 +107,15 @@ struct Circle {
     times: u32,
 }
 
+/// A wish that it makes way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Yielding {
+    /// The entry that set the timer, until that has fired.
+    timer: Option<Seq>,
+    /// For whom, if for somebody.
+    to: Option<SessionId>,
+}
+
 /// What the stop hooks last objected to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Block {
@@ -170,8 +179,10 @@ pub struct SessionState {
     phase: Phase,
     outcome: Option<Outcome>,
     stopping: Option<Outcome>,
-    /// It was asked, by this entry, to make way for an agent.
-    yielding: Option<(Seq, Option<SessionId>)>,
+    /// It was asked to make way for an agent.
+    yielding: Option<Yielding>,
+    /// It stops only because agents rest that work for it.
+    stops_for_child: bool,
     /// At what the agent rests that it waits for, if one does.
     child_rests: Option<Outcome>,
     /// The worktree that it works in, if it has one of its own.
@@ -228,6 +239,7 @@ impl SessionState {
             outcome: None,
             stopping: None,
             yielding: None,
+            stops_for_child: false,
             child_rests: None,
             tree: None,
             deadline: None,
@@ -301,7 +313,7 @@ impl SessionState {
             return Vec::new();
         }
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
-        open.extend(self.yielding.map(|(seq, _)| seq));
+        open.extend(self.yielding.and_then(|yielding| yielding.timer));
         open.extend(self.worktree_question());
         if self.before_last_words == Some(Phase::Acting) {
             open.extend(self.approval_timers());

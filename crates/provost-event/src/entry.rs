@@ -466,6 +466,9 @@ pub struct StopRequested {
     pub agent: Option<SessionId>,
     /// What it shall come to.
     pub outcome: Outcome,
+    /// Whether that is only because agents rest that work for it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub for_child: bool,
 }
 
 /// A rest, from which `resume` goes on.

@@ -165,8 +165,9 @@ pub struct YieldRequested {
     /// For whom, if for somebody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<SessionId>,
-    /// When a model call in flight is no longer waited for.
-    pub due: crate::Timestamp,
+    /// When a model call in flight is no longer waited for; absent when it is so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<crate::Timestamp>,
 }
 
 /// A sub-agent rests before its work is done. The call that asked for it still waits.

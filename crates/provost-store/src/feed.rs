@@ -183,7 +183,7 @@ mod tests {
 
     fn written(actor: ActorKey, seqs: RangeInclusive<u64>, ends: bool) -> (ActorKey, Vec<NewEntry>) {
         let outcome = Outcome::Cancelled { by: "ann".to_owned() };
-        let stopped = StopRequested { agent: None, outcome: outcome.clone() };
+        let stopped = StopRequested { agent: None, outcome: outcome.clone(), for_child: false };
         let last = *seqs.end();
         let entries = seqs.map(|seq| {
             let ended = Ended { outcome: outcome.clone() };

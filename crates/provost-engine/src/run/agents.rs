@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    ChildFinished, ChildPaused, ChildSpawned, Outcome, Priority, Reprioritized, RunId, Seq, SessionId,
-    SlotWish, SpawnBudget, Timestamp,
+    ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority, Reprioritized, RunId, Seq,
+    SessionId, SlotWish, SpawnBudget, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -249,16 +249,24 @@ impl Agents {
         if self.get(agent)?.is_at_work() || !self.stands_still(agent) {
             return None;
         }
-        let below = self.below(agent).into_iter().filter_map(|below| self.get(below)?.rests.clone());
-        below.into_iter().find(|rest| !rest.is_preempted())
+        let mut those = self.below(agent);
+        those.push(agent);
+        let rests = those.into_iter().filter_map(|one| self.get(one)?.rests.clone());
+        rests.into_iter().find(|rest| !rest.is_preempted())
     }
 
-    /// Whether it goes on when nobody works for it any more.
+    /// Whether it goes on when nobody works for it any more, and no one above it was told to rest with all below.
     pub(super) fn waits_for_children(&self, agent: AgentNumber) -> bool {
         let waits = |agent: &Agent| {
             agent.rests.as_ref().is_some_and(|rest| rest.is_preempted() || agent.rests_for_child)
         };
-        self.get(agent).is_some_and(waits)
+        let is_asked = |agent: &Agent| {
+            let asked = |rest: &Outcome| matches!(rest, Outcome::Paused { why: PauseReason::Asked { .. } });
+            !agent.rests_for_child && agent.rests.as_ref().is_some_and(asked)
+        };
+        let Some(one) = self.get(agent).filter(|agent| waits(agent)) else { return false };
+        let above = std::iter::successors(one.parent, |above| self.get(*above)?.parent);
+        !above.filter_map(|above| self.get(above)).any(is_asked)
     }
 
     pub(super) fn finished(&mut self, finished: &ChildFinished, at: Timestamp) {
@@ -293,7 +301,10 @@ impl Agents {
 
     /// An agent was told to come to an end or a rest.
     pub(super) fn stopping(&mut self, agent: AgentNumber, outcome: &Outcome) {
-        self.change(agent, |agent| agent.stopping = Some(outcome.clone()));
+        self.change(agent, |agent| {
+            agent.stopping = Some(outcome.clone());
+            agent.rests_for_child = false;
+        });
     }
 
     /// The root rests or has ended; it keeps its slot.

@@ -45,7 +45,7 @@ impl Deciding<'_> {
         let is_noted = agent != ROOT || (!below.is_empty() && self.state.outcome.is_none());
         if counts && is_noted {
             let agent = (agent != ROOT).then(|| self.state.agents.session(agent));
-            self.commit(StopRequested { agent, outcome: outcome.clone() });
+            self.commit(StopRequested { agent, outcome: outcome.clone(), for_child: false });
         }
         for one in [agent].into_iter().chain(below) {
             self.have_stop(one, &outcome);
@@ -110,7 +110,11 @@ impl Deciding<'_> {
         };
         match used.filter(|_| !agent.clock.winds_down && !outcome.is_final()) {
             Some(exhausted) => self.note_exhausted(session, exhausted),
-            None => self.commit(StopRequested { agent: Some(session), outcome: outcome.clone() }),
+            None => self.commit(StopRequested {
+                agent: Some(session),
+                outcome: outcome.clone(),
+                for_child: false,
+            }),
         }
         self.have_stop(number, &outcome);
         below.into_iter().for_each(|agent| self.have_stop(agent, &outcome));

@@ -152,7 +152,7 @@ impl Deciding<'_> {
             return;
         }
         self.commit(ChildPaused { child: session, outcome: outcome.clone(), for_child });
-        if !outcome.is_preempted() {
+        if let Some(outcome) = self.state.agents.hangs_on(session.agent) {
             self.tell_of_rest(session.agent, &outcome);
         }
     }
@@ -206,7 +206,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Of those that work for `parent` one is done: what it hangs on now, if it doesn't work itself.
+    /// Of those that work for `parent` one is done: those above hear what it hangs on now, if it doesn't work itself.
     fn see_to(&mut self, parent: AgentNumber) {
         if let Some(outcome) = self.state.agents.hangs_on(parent) {
             return self.tell_of_rest(parent, &outcome);

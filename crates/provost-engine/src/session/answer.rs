@@ -157,6 +157,8 @@ impl Deciding<'_> {
         let cause = RetryCause::Failed { class, message, status, request_id };
         self.commit(Retry { call: self.state.counters.calls, cause, delay_ms, usage });
         self.open(Effect::Timer { due });
+        // Nobody waits for a slot until a provider has time.
+        self.made_way();
     }
 
     /// The conversation is shortened by rule, and the call is made once more. A summary is done without.

@@ -84,7 +84,11 @@ impl Deciding<'_> {
         match self.state.policy.as_ref().map(|policy| policy.permissions.unanswered) {
             Some(Unanswered::Pause) => {
                 let why = PauseReason::Approval { tool: tool.clone() };
-                self.commit(StopRequested { agent: None, outcome: Outcome::Paused { why } });
+                self.commit(StopRequested {
+                    agent: None,
+                    outcome: Outcome::Paused { why },
+                    for_child: false,
+                });
             }
             Some(Unanswered::Deny) | None => {
                 for (asked, _) in late {

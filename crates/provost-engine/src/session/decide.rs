@@ -223,8 +223,8 @@ impl Deciding<'_> {
         if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
             self.step.close(seq);
             self.next_call();
-        } else if self.state.yielding.is_some_and(|(asked, _)| asked == seq) {
-            self.grace_is_over();
+        } else if self.state.yielding.is_some_and(|yielding| yielding.timer == Some(seq)) {
+            self.grace_is_over(seq);
         } else {
             self.approvals_timed_out(seq);
         }
@@ -247,7 +247,7 @@ impl Deciding<'_> {
             self.step.close(timer);
         }
         if self.state.stopping.as_ref() != Some(&outcome) {
-            self.commit(StopRequested { agent: None, outcome });
+            self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
         self.ask(about);
     }
@@ -264,13 +264,13 @@ impl Deciding<'_> {
         if self.state.outcome.is_none() {
             self.state.open_effects().into_iter().for_each(|seq| self.step.close(seq));
         }
+        let for_child = self.state.stops_for_child;
         if outcome.is_final() {
             self.commit(Ended { outcome: outcome.clone() });
         } else {
             self.commit(Paused { outcome: outcome.clone() });
         }
         let (session, text) = (self.state.session, self.state.last_report());
-        let for_child = self.state.rests_for_child(&outcome);
         self.tell_run(RunEvent::SessionRests { session, outcome, text, for_child });
     }
 
@@ -305,10 +305,12 @@ impl Deciding<'_> {
             self.step.abort(seq);
         }
         // A second wish counts only when it is the harder one.
-        if self.state.stopping.as_ref().is_some_and(|first| first.is_final() || !outcome.is_final()) {
+        let is_harder =
+            |first: &Outcome| !first.is_final() && (outcome.is_final() || self.state.stops_for_child);
+        if !self.state.stopping.as_ref().is_none_or(is_harder) {
             return;
         }
-        self.commit(StopRequested { agent: None, outcome: outcome.clone() });
+        self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         self.stop_asking();
         if self.state.closing().is_some() {
             return;

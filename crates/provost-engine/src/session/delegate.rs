@@ -3,10 +3,10 @@
 
 use provost_event::{
     CallId, ChildGoesOn, ChildRested, HookSubject, Outcome, PauseReason, ResumeCause, Resumed, Seq,
-    SessionId, Timestamp, ToolStatus, YieldRequested,
+    SessionId, StopRequested, Timestamp, ToolStatus, YieldRequested,
 };
 
-use super::{Deciding, Phase, SessionState, Stage};
+use super::{Deciding, Phase, SessionState, Stage, Yielding};
 use crate::event::ToolResult;
 use crate::{ChildReport, Effect, RunEvent};
 
@@ -40,7 +40,8 @@ impl Deciding<'_> {
 
     /// The other agent waits for somebody: so does this one, once nothing else is left to it.
     pub(super) fn child_rests(&mut self, started: Seq, outcome: Outcome) {
-        if self.state.outcome.is_some() || self.state.delegated_by(started).is_none() {
+        let works = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: false, .. });
+        if self.state.outcome.is_some() || !self.state.delegated_by(started).is_some_and(works) {
             return;
         }
         self.commit(ChildRested { started, outcome });
@@ -60,7 +61,7 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
             return;
         }
-        self.commit(YieldRequested { to, due });
+        self.commit(YieldRequested { to, due: Some(due) });
         self.open(Effect::Timer { due });
         match self.state.phase {
             Phase::Ready | Phase::Between => self.next_call(),
@@ -76,7 +77,10 @@ impl Deciding<'_> {
     }
 
     /// The time for making way is over: a model call can be made again, a tool call can't.
-    pub(super) fn grace_is_over(&mut self) {
+    pub(super) fn grace_is_over(&mut self, timer: Seq) {
+        let Some(Yielding { to, .. }) = self.state.yielding else { return };
+        self.step.close(timer);
+        self.commit(YieldRequested { to, due: None });
         if let Phase::Thinking(call) = self.state.phase {
             self.step.abort(call);
         }
@@ -92,7 +96,7 @@ impl Deciding<'_> {
     }
 
     fn make_way_now(&mut self) {
-        let Some((_, by)) = self.state.yielding else { return };
+        let Some(Yielding { to: by, .. }) = self.state.yielding else { return };
         // Nothing of it is asked of hooks: the session goes on by itself.
         self.come_to_rest(Outcome::Paused { why: PauseReason::Preempted { by } });
     }
@@ -123,6 +127,7 @@ impl Deciding<'_> {
         {
             return false;
         }
+        self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: true });
         self.rest(outcome);
         true
     }
@@ -196,12 +201,6 @@ impl SessionState {
     pub(super) fn only_waits(&self) -> bool {
         let is_delegated = |call: &super::Call| matches!(call.stage, Stage::Delegated { .. });
         self.running().next().is_none() && self.questions.is_empty() && self.calls.iter().any(is_delegated)
-    }
-
-    /// Whether it comes to this rest only because those do that work for it.
-    pub(super) fn rests_for_child(&self, outcome: &Outcome) -> bool {
-        let rests = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: true, .. });
-        self.child_rests.as_ref() == Some(outcome) && self.calls.iter().any(rests)
     }
 
     pub(super) fn child_rested(&mut self, rested: &ChildRested) {

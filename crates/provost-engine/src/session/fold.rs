@@ -9,7 +9,7 @@ use provost_event::{
     UserMessage, WrappedUp,
 };
 
-use super::{Block, Call, Circle, OwnTree, Phase, SessionState, Stage};
+use super::{Block, Call, Circle, OwnTree, Phase, SessionState, Stage, Yielding};
 use crate::permission::Permissions;
 
 /// What people said last, and files that were written last: so many are remembered for what is left out.
@@ -36,7 +36,10 @@ impl SessionState {
             Entry::Compacted(compacted) => self.compacted(compacted),
             Entry::WrappedUp(wrapped) => self.wrapped_up(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
-            Entry::StopRequested(requested) => self.stopping = Some(requested.outcome.clone()),
+            Entry::StopRequested(requested) => {
+                self.stopping = Some(requested.outcome.clone());
+                self.stops_for_child = requested.for_child;
+            }
             Entry::Paused(paused) => self.rests(&paused.outcome),
             Entry::Ended(ended) => self.rests(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed, at),
@@ -46,7 +49,9 @@ impl SessionState {
             Entry::ApprovalRequested(request) => self.approval_requested(request, at),
             Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             Entry::Snapshot(_) => self.snapshot = self.head,
-            Entry::YieldRequested(requested) => self.yielding = Some((self.head, requested.to)),
+            Entry::YieldRequested(requested) => {
+                self.yielding = Some(Yielding { timer: requested.due.map(|_| self.head), to: requested.to });
+            }
             Entry::ChildRested(rested) => self.child_rested(rested),
             Entry::ChildGoesOn(goes_on) => self.child_goes_on(goes_on.started),
             Entry::WorktreeMade(made) => self.worktree_made(made),
@@ -288,6 +293,7 @@ impl SessionState {
         self.outcome = Some(outcome.clone());
         self.stopping = None;
         self.yielding = None;
+        self.stops_for_child = false;
         self.phase = self.phase.at_rest();
     }
 

@@ -89,7 +89,7 @@ impl Deciding<'_> {
             | HookSubject::Result { .. }
             | HookSubject::ChildEnd { .. }
             | HookSubject::Batch { .. } => {
-                self.commit(provost_event::StopRequested { agent: None, outcome });
+                self.commit(provost_event::StopRequested { agent: None, outcome, for_child: false });
                 self.advance_calls();
             }
             _ => self.rest(outcome),

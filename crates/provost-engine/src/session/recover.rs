@@ -23,7 +23,7 @@ impl Deciding<'_> {
         let times = self.state.counters.interruptions;
         if times >= self.state.limits().interruptions_max && self.state.stopping.is_none() {
             let outcome = Outcome::Paused { why: PauseReason::CrashLoop { times } };
-            self.commit(StopRequested { agent: None, outcome });
+            self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
         let asks = self.recover_questions();
         self.ask_about_worktree_again();

@@ -22,7 +22,7 @@ impl Deciding<'_> {
             self.step.close(timer);
         }
         if self.state.stopping.as_ref() != Some(outcome) {
-            self.commit(StopRequested { agent: None, outcome: outcome.clone() });
+            self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         }
         if !self.make_room_for_last_words() {
             let problem = Some("the conversation leaves no room for them in the model's window".to_owned());

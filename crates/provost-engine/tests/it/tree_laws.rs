@@ -484,4 +484,34 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
     }
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("in {count} cases: {seen:#?}");
+    for what in [
+        "made way",
+        "quiet with somebody waiting",
+        "1 at work",
+        "8 at work",
+        "After",
+        "Free",
+        "InLine",
+        "child completed",
+        "child cancelled",
+        "child failed",
+        "child Turns used up",
+        "child Tokens used up",
+        "child WallTime used up",
+        "child asked too long",
+        "child rests: Asked",
+        "child rests: Approval",
+        "child rests: Tokens used up",
+        "child rests: preempted",
+        "child_resumed",
+        "reprioritized",
+        "run rests: Asked",
+        "run cancelled",
+        "run completed",
+        "snapshot",
+        "texts as in a calm run",
+    ] {
+        let times = seen.0.get(what).copied().unwrap_or_default();
+        assert!(count < 2_000 || times * 500 >= count, "{what}: {times} times in {count} cases");
+    }
 }

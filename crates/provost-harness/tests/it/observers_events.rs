@@ -272,7 +272,7 @@ async fn every_kind_of_event_says_where_in_the_chain_of_agents_it_stands() {
     }
     let kinds = seen.iter().map(|event| event.kind).collect::<BTreeSet<_>>();
     let silent = ObservedKind::ALL.iter().filter(|kind| !kinds.contains(kind)).collect::<Vec<_>>();
-    assert_eq!(silent, [&&ObservedKind::Terminal], "nothing emits these yet");
+    assert_eq!(silent, [&ObservedKind::Terminal], "nothing emits these yet");
     assert_eq!(traced.len(), seen.len());
     for (event, observed) in traced.iter().zip(&seen) {
         assert_eq!((event.chain, event.name), (observed.chain, observed.kind.name()));

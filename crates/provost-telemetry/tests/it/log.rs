@@ -299,7 +299,7 @@ pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
         .root(4_000, called(3, 1))
         .root(4_500, answer(3, StopReason::ToolUse, vec![call("c1", "shell")], turn))
         .run(4_500, charged(3, turn, 2_500))
-        .root(5_000, StopRequested { agent: None, outcome: outcome.clone() });
+        .root(5_000, StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
     if let Some(call) = &wrapped.call {
         log.root(5_001, called_aside(4, Purpose::WrapUp)).run(5_500, charged(4, call.usage, 4_000));
     }

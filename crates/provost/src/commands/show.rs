@@ -4,6 +4,7 @@ mod agents;
 mod live;
 mod page;
 mod screen;
+mod steps;
 mod tree;
 
 use anyhow::Context as _;
@@ -12,13 +13,14 @@ use provost_event::{
     Budget, CompactionKind, Entry, Image, MicroDollars, Outcome, Retry, RetryCause, RunId, Seq, SessionId,
     StopReport, ToolStatus, WrappedUp,
 };
-use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, read_actor};
+use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor};
 use provost_store::LocalHome;
 use serde::{Deserialize, Serialize};
 
-use self::agents::{Around, Node, Slots, Which, nodes, openings};
+use self::agents::{Around, Openings, Slots, Which, nodes, openings};
 use self::page::{page, waiting};
-use self::tree::{Branches, Drawing, Extent};
+use self::steps::steps;
+use self::tree::{Branches, Crew, Drawing, Extent};
 use super::ps::Line;
 use super::target::Target;
 use super::{approvals, home, print};
@@ -42,19 +44,18 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         return live::follow(&home, summary, drawing, args.json).await;
     }
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let facts = Facts { turns_max: state.turns_max(), ..Facts::read(&home, run).await? };
+    let facts = Facts { turns_max: state.turns_max(), ..Facts::read(&home, run, &state).await? };
     let open = of_summary(&home, &summary).await?;
     let which = if args.all || args.json { Which::All } else { Which::Shown };
     let openings = openings(&home, &state, which).await?;
-    let around = Around { openings: &openings, open: &open, since_ms: since_ms(&summary) };
-    let agents = nodes(&state, &around);
+    let crew = crew(&state, &summary, &openings, &open);
     if args.json {
-        let whole = Whole { facts: Some(&facts), ..Whole::of((&summary, &open), &state, &agents) };
+        let whole = Whole { facts: Some(&facts), ..Whole::of((&summary, &open), &state, &crew) };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
-        let seen = page::Seen { summary: &summary, state: &state, agents: &agents, drawing };
+        let seen = page::Seen { summary: &summary, state: &state, crew: &crew, drawing };
         print(&page(&seen, &facts))?;
-        print(&waiting(&summary, &open, &agents))?;
+        print(&waiting(&summary, &open, &crew.agents))?;
     }
     Ok(Exit::Done)
 }
@@ -65,6 +66,14 @@ async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunSummary> {
     summary.with_context(|| format!("there is no run {run}"))
 }
 
+/// Whom the run has, and the steps that they do.
+fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
+    let agents = nodes(state, &Around { openings, open, since_ms: since_ms(summary) });
+    let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
+    let steps = steps(state, &agents, now);
+    Crew { agents, steps }
+}
+
 /// Milliseconds since a run's last entry, during which somebody worked on it.
 fn since_ms(summary: &RunSummary) -> u64 {
     match summary.status {
@@ -73,7 +82,7 @@ fn since_ms(summary: &RunSummary) -> u64 {
     }
 }
 
-/// What the root agent's log tells beyond its run's.
+/// What the root agent's log tells beyond its run's; in a flow, which has none, what is counted of all agents' logs.
 #[derive(Default, Serialize)]
 struct Facts {
     goal_images: Vec<Image>,
@@ -120,7 +129,10 @@ struct Plan {
 }
 
 impl Facts {
-    async fn read(home: &LocalHome, run: RunId) -> anyhow::Result<Self> {
+    async fn read(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<Self> {
+        if state.flow().is_some() {
+            return Self::of_flow(home, run, state).await;
+        }
         let root = SessionId::root(run);
         let mut facts = Self::default();
         if let Actor::Session(session) = read_actor(home, root.into()).await? {
@@ -128,18 +140,46 @@ impl Facts {
             let plan = session.memories().get("update_plan").and_then(|memory| memory.read::<Plan>().ok());
             facts.plan = plan.map(|plan| plan.items).unwrap_or_default();
         }
+        facts.see(home, root, Self::take).await?;
+        Ok(facts)
+    }
+
+    async fn of_flow(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<Self> {
+        let mut facts = Self { last_text: final_text(home, run).await?, ..Self::default() };
+        for agent in state.agents() {
+            facts.see(home, agent.session, Self::count).await?;
+        }
+        Ok(facts)
+    }
+
+    async fn see(
+        &mut self,
+        home: &LocalHome,
+        agent: SessionId,
+        take: fn(&mut Self, &Entry),
+    ) -> anyhow::Result<()> {
         let mut after = Seq::START;
         loop {
-            let records = home.read(root.into(), after, READ_MAX).await?;
-            let Some(last) = records.last() else { return Ok(facts) };
+            let records = home.read(agent.into(), after, READ_MAX).await?;
+            let Some(last) = records.last() else { return Ok(()) };
             after = last.seq;
-            records.iter().for_each(|record| facts.count(&record.entry));
+            records.iter().for_each(|record| take(self, &record.entry));
+        }
+    }
+
+    /// Takes in what is said of one agent, besides what is counted.
+    fn take(&mut self, entry: &Entry) {
+        match entry {
+            Entry::SessionStarted(started) => self.goal_images.clone_from(&started.images),
+            Entry::WrappedUp(wrapped) => self.no_last_words = why_none(wrapped),
+            Entry::Resumed(_) => self.no_last_words = None,
+            Entry::StopVerdicts(verdicts) => self.stop_hooks.clone_from(&verdicts.reports),
+            counted => self.count(counted),
         }
     }
 
     fn count(&mut self, entry: &Entry) {
         match entry {
-            Entry::SessionStarted(started) => self.goal_images.clone_from(&started.images),
             Entry::ToolFinished(finished) => {
                 self.tool_calls += 1;
                 self.failed_tool_calls += u32::from(finished.status.is_error());
@@ -149,9 +189,6 @@ impl Facts {
             Entry::Retry(Retry { cause: RetryCause::UselessSummary { .. }, .. }) => {}
             Entry::Retry(_) => self.retries += 1,
             Entry::Compacted(compacted) => self.compacted(compacted.how),
-            Entry::WrappedUp(wrapped) => self.no_last_words = why_none(wrapped),
-            Entry::Resumed(_) => self.no_last_words = None,
-            Entry::StopVerdicts(verdicts) => self.stop_hooks.clone_from(&verdicts.reports),
             _ => {}
         }
     }
@@ -190,12 +227,15 @@ struct Whole<'a> {
     waits_for: Vec<approvals::Line<'a>>,
     slots: Slots,
     agents: Vec<agents::Line<'a>>,
+    /// The steps of its flow; absent where it has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<steps::Line<'a>>,
     #[serde(flatten)]
     facts: Option<&'a Facts>,
 }
 
 impl<'a> Whole<'a> {
-    fn of((summary, open): (&'a RunSummary, &'a [Question]), state: &RunState, agents: &'a [Node]) -> Self {
+    fn of((summary, open): (&'a RunSummary, &'a [Question]), state: &RunState, crew: &'a Crew) -> Self {
         Self {
             line: Line::of(summary, open),
             waits_for: open.iter().map(|question| approvals::Line::of(summary, question)).collect(),
@@ -208,7 +248,8 @@ impl<'a> Whole<'a> {
             active_ms: state.active_ms(),
             spent_micro_usd: state.ledger().cost,
             slots: Slots::of(state),
-            agents: agents.iter().map(agents::Line::of).collect(),
+            agents: crew.agents.iter().map(agents::Line::of).collect(),
+            steps: crew.steps.iter().map(steps::Line::of).collect(),
             facts: None,
         }
     }

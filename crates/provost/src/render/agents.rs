@@ -75,7 +75,11 @@ pub(super) fn reprioritized(entry: &Reprioritized, names: &Names) -> Saying {
 }
 
 pub(super) fn yield_requested(entry: &YieldRequested, names: &Names) -> Saying {
-    Saying::detail(format!("shall make way for {}", whom(entry.to, names)))
+    let whom = whom(entry.to, names);
+    Saying::detail(match entry.due {
+        Some(_) => format!("shall make way for {whom}"),
+        None => format!("waits for its model no longer, to make way for {whom}"),
+    })
 }
 
 pub(super) fn rested(entry: &ChildRested) -> Saying {

@@ -385,7 +385,7 @@ fn rich() -> Log {
     log.wishes_to_stop(4);
     log.verdicts(4, &[("tests", StopHookVerdict::Allow, 3_000), ("lint", StopHookVerdict::Allow, 1_000)]);
     log.turn_ended(4, 0);
-    log.agent(StopRequested { agent: None, outcome: COMPLETED });
+    log.agent(StopRequested { agent: None, outcome: COMPLETED, for_child: false });
     log.hooks(
         HookSubject::Closing { outcome: COMPLETED },
         &[("farewell", M::SessionEnd, HookDecision::Continue)],
@@ -699,7 +699,7 @@ fn questions_that_an_interruption_dropped_are_no_fault_of_a_matcher() {
     log.asks_for(1, &[("c1", "shell", "{}")]);
     let asked = log.agent(HooksAsked { about: HookSubject::Call { call: CallId::from("c1") } });
     assert_eq!(why(&log.json()["agents"][0]["hooks"], "guard"), "never: it is being asked");
-    log.agent(StopRequested { agent: None, outcome: COMPLETED });
+    log.agent(StopRequested { agent: None, outcome: COMPLETED, for_child: false });
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
     log.agent(HooksDecided { asked, reports: Vec::new() });
     let whole = log.json();

@@ -63,7 +63,7 @@ impl Deciding<'_> {
             }
             other => failed(format!("`{step}`: {other}")),
         };
-        self.commit(StopRequested { agent: None, outcome: of_run });
+        self.commit(StopRequested { agent: None, outcome: of_run, for_child: false });
         self.stop_all(&Outcome::Cancelled { by: format!("the end of step `{step}`, which has failed") });
     }
 
@@ -73,7 +73,7 @@ impl Deciding<'_> {
         let counts = before.is_none_or(|before| !before.is_final() && outcome.is_final());
         // One that rests already has nothing more to rest from.
         if counts && (self.state.outcome.is_none() || outcome.is_final()) {
-            self.commit(StopRequested { agent: None, outcome: outcome.clone() });
+            self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         }
         self.stop_all(outcome);
     }

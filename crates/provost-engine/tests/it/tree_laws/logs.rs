@@ -500,6 +500,9 @@ impl SessionLaws {
                 let call = &self.by_entry[&on.started];
                 *self.delegated.get_mut(call).expect("it is waited for") = false;
             }
+            Entry::YieldRequested(wish) if wish.due.is_none() => {
+                assert!(self.yields, "its time is over before it began")
+            }
             Entry::YieldRequested(_) => {
                 assert!(!self.yields, "told twice to make way");
                 self.yields = true;

@@ -12,11 +12,11 @@ use provost_harness::{RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
 use tokio::time::Instant;
 
-use super::agents::{Around, Opening, Openings, Which, nodes, openings};
+use super::agents::{Opening, Openings, Which, openings};
 use super::page::{Seen, moment, tree_below, used};
 use super::screen::Screen;
-use super::tree::Drawing;
-use super::{Whole, print, since_ms, summary as summary_of};
+use super::tree::{Crew, Drawing};
+use super::{Whole, crew, print, summary as summary_of};
 use crate::commands::follow::Following;
 use crate::exit::Exit;
 use crate::names::Names;
@@ -140,10 +140,9 @@ impl Board {
             format!("{:<11} {} {}", "run", self.summary.run, one_line(&self.summary.goal, GOAL_WIDTH)),
             format!("{:<11} {}", "status", self.standing(state)),
         ];
-        let around = Around { openings: &self.openings, open: &self.open, since_ms: since_ms(&self.summary) };
-        let agents = nodes(state, &around);
+        let crew = self.crew(state);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
-        let seen = Seen { summary: &self.summary, state, agents: &agents, drawing };
+        let seen = Seen { summary: &self.summary, state, crew: &crew, drawing };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
         lines.push(format!("{:<11} {}", "used", used.join(" · ")));
         let tree = tree_below(&seen);
@@ -152,6 +151,10 @@ impl Board {
         lines.extend(fitted(tree.lines().map(str::to_owned).collect(), room));
         lines.extend(below);
         Ok(lines.into_iter().map(|line| truncate_str(&line, columns, "…").into_owned()).collect())
+    }
+
+    fn crew(&self, state: &RunState) -> Crew {
+        crew(state, &self.summary, &self.openings, &self.open)
     }
 
     fn standing(&self, state: &RunState) -> String {
@@ -181,10 +184,8 @@ impl Board {
 
     fn json(&self) -> anyhow::Result<String> {
         let state = self.state()?;
-        let since_ms = since_ms(&self.summary);
-        let around = Around { openings: &self.openings, open: &self.open, since_ms };
-        let agents = nodes(state, &around);
-        let whole = Whole::of((&self.summary, &self.open), state, &agents);
+        let crew = self.crew(state);
+        let whole = Whole::of((&self.summary, &self.open), state, &crew);
         Ok(format!("{}\n", serde_json::to_string(&whole)?))
     }
 

@@ -7,7 +7,7 @@ use provost_event::{HookMoment, StopHookVerdict, Timestamp};
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
 use super::agents::Node;
-use super::tree::{self, Drawing};
+use super::tree::{self, Crew, Drawing};
 use super::{Compactions, Facts, Step, StepStatus};
 use crate::commands::approvals::left;
 use crate::commands::ps::status;
@@ -27,14 +27,18 @@ const WAITING_WIDTH: usize = 100;
 pub(super) struct Seen<'a> {
     pub(super) summary: &'a RunSummary,
     pub(super) state: &'a RunState,
-    pub(super) agents: &'a [Node],
+    pub(super) crew: &'a Crew,
     pub(super) drawing: Drawing,
 }
 
 impl Seen<'_> {
-    /// Whether there is more than the one agent that every run has.
+    /// Whether there is more than the one agent that a run begins with.
     pub(super) fn has_tree(&self) -> bool {
-        self.agents.iter().any(|agent| agent.number() > 0)
+        self.has_flow() || self.crew.agents.iter().any(|agent| agent.number() > 0)
+    }
+
+    fn has_flow(&self) -> bool {
+        self.state.flow().is_some()
     }
 }
 
@@ -50,13 +54,13 @@ pub(super) fn page(seen: &Seen<'_>, facts: &Facts) -> String {
 pub(super) fn tree_below(seen: &Seen<'_>) -> String {
     let budget = seen.state.policy().map(|policy| policy.spawn).unwrap_or_default();
     let held = seen.state.outcome().is_none().then(|| seen.state.slots_held());
-    let head = tree::head(seen.agents, held, budget.slots(), seen.drawing);
+    let head = tree::head(&seen.crew.agents, held, budget.slots(), seen.drawing);
     let mut out = String::from("\n");
     for (place, line) in head.iter().enumerate() {
         // Writing to a String can't fail, here and below.
         let _ = writeln!(out, "{:<11} {line}", if place == 0 { "agents" } else { "" });
     }
-    for line in tree::lines(seen.agents, seen.drawing) {
+    for line in tree::lines(seen.crew, seen.drawing) {
         let _ = writeln!(out, "{line}");
     }
     out
@@ -84,13 +88,18 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     for (name, value) in used(seen) {
         row(name, &value);
     }
-    let whose = if seen.has_tree() { ", by the root agent" } else { "" };
+    let whose = match (seen.has_flow(), seen.has_tree()) {
+        (true, _) => ", by all agents",
+        (false, true) => ", by the root agent",
+        (false, false) => "",
+    };
     row("calls", &format!("{}{whose}", calls(facts)));
     out
 }
 
 fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
-    let mut out = hooks(seen.state, facts);
+    // What must be true is a matter of each step; `explain` tells it of each.
+    let mut out = if seen.has_flow() { String::new() } else { hooks(seen.state, facts) };
     out.push_str(&plan(&facts.plan));
     if !facts.last_text.is_empty() {
         let _ = write!(out, "\nlast words\n  {}\n", hanging(facts.last_text.trim(), "  "));

@@ -1,24 +1,17 @@
 //! The tree of a run's agents, drawn.
 
-use std::collections::BTreeMap;
+mod forest;
+mod row;
 
 use console::{Style, measure_text_width, truncate_str};
-use provost_event::{MicroDollars, Outcome};
 
+use self::forest::Forest;
+use self::row::Row;
+pub(super) use self::row::step_in_words;
 use super::agents::{Node, State};
-use crate::names::labelled;
-use crate::render::{Cells, Table, duration, one_line, outcome_in_words, plural, tokens, visible};
+use super::steps::FlowStep;
+use crate::render::{Cells, Table, plural};
 
-/// Of more siblings that are done than these, only the sum is shown.
-const DONE_MAX: usize = 3;
-/// Of more siblings that have yet to begin than these, only the first are shown.
-const IN_LINE_MAX: usize = 5;
-const NAME_WIDTH: usize = 20;
-const GOAL_WIDTH: usize = 120;
-/// Columns of why an agent rests or how it ended.
-const REASON_WIDTH: usize = 30;
-/// Levels that are drawn; those above are left out.
-const LEVELS_MAX: usize = 12;
 /// Agents named of those that have made way.
 const WAYS_MAX: usize = 4;
 
@@ -56,6 +49,14 @@ pub(super) enum Extent {
     Whole,
 }
 
+/// Whom a tree is drawn of.
+#[derive(Debug, Default)]
+pub(super) struct Crew {
+    pub(super) agents: Vec<Node>,
+    /// The steps that its topmost agents do; none where the run has no flow.
+    pub(super) steps: Vec<FlowStep>,
+}
+
 /// How a tree is drawn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drawing {
@@ -65,24 +66,13 @@ pub(super) struct Drawing {
     pub(super) width: Option<usize>,
 }
 
-/// One line of the tree, before it is set.
-struct Row {
-    label: String,
-    state: String,
-    priority: String,
-    turns: String,
-    tokens: String,
-    cost: String,
-    time: String,
-    goal: String,
-    style: Style,
-}
-
 /// A column: its head, how it is set, and its cell.
 type Column = (&'static str, Cells, fn(&Row) -> &str);
 
-const COLUMNS: [Column; 8] = [
-    ("AGENT", Cells::Text, |row| &row.label),
+const LABEL: Column = ("AGENT", Cells::Text, |row| &row.label);
+/// In a flow the numbers of agents stand apart: those of its steps are in no order.
+const STEP: [Column; 2] = [("STEP", Cells::Text, |row| &row.label), ("AGENT", Cells::Numbers, |row| &row.agent)];
+const COLUMNS: [Column; 7] = [
     ("STATE", Cells::CutAtEnd, |row| &row.state),
     ("PRIORITY", Cells::Text, |row| &row.priority),
     ("TURNS", Cells::Numbers, |row| &row.turns),
@@ -101,9 +91,10 @@ const STATE_MIN: usize = 12;
 const BEFORE_STATE: [&str; 3] = ["GOAL", "PRIORITY", "TIME"];
 
 /// The tree, a line for each agent or for several that are summed up, below a line of heads.
-pub(super) fn lines(nodes: &[Node], drawing: Drawing) -> Vec<String> {
-    let rows = Forest::of(nodes, drawing).rows();
-    let mut columns = COLUMNS.to_vec();
+pub(super) fn lines(crew: &Crew, drawing: Drawing) -> Vec<String> {
+    let rows = Forest::of(crew, drawing).rows();
+    let first: &[Column] = if crew.steps.is_empty() { &[LABEL] } else { &STEP };
+    let mut columns = [first, COLUMNS.as_slice()].concat();
     if let Some(width) = drawing.width {
         for name in GIVE_WAY {
             if least(&rows, &columns) <= width {

@@ -1,26 +1,45 @@
+//! Who stands below whom, and in which order that is drawn.
+
+use std::collections::BTreeMap;
+
+use super::row::{Row, agent_row, step_row, sum_row};
+use super::{Branches, Crew, Drawing, Extent};
+use crate::commands::show::agents::{Node, State};
+use crate::commands::show::steps::FlowStep;
+
+/// Of more siblings that are done than these, only the sum is shown.
+const DONE_MAX: usize = 3;
+/// Of more siblings that have yet to begin than these, only the first are shown.
+const IN_LINE_MAX: usize = 5;
+/// Levels that are drawn; those above are left out.
+const LEVELS_MAX: usize = 12;
+
 /// Who stands below whom.
-struct Forest<'a> {
+pub(super) struct Forest<'a> {
     drawing: Drawing,
+    steps: &'a [FlowStep],
     below: BTreeMap<Option<u32>, Vec<&'a Node>>,
+    by_number: BTreeMap<u32, &'a Node>,
 }
 
 impl<'a> Forest<'a> {
-    fn of(nodes: &'a [Node], drawing: Drawing) -> Self {
+    pub(super) fn of(crew: &'a Crew, drawing: Drawing) -> Self {
         let mut below: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for node in nodes {
+        for node in &crew.agents {
             below.entry(node.parent).or_default().push(node);
         }
-        Self { drawing, below }
+        let by_number = crew.agents.iter().map(|node| (node.number(), node)).collect();
+        Self { drawing, steps: &crew.steps, below, by_number }
     }
 
     fn children(&self, of: Option<u32>) -> &[&'a Node] {
         self.below.get(&of).map_or(&[], Vec::as_slice)
     }
 
-    fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         // A tree may be deeper than the stack; what is to be drawn next is on top.
-        let mut open = self.shown(None, &[]);
+        let mut open = self.top();
         while let Some(Shown { guides, place, what }) = open.pop() {
             let branch = match place {
                 Place::Top => "",
@@ -29,20 +48,47 @@ impl<'a> Forest<'a> {
             };
             let stem = self.stem(&guides, branch);
             match what {
+                What::Step(step) => {
+                    rows.push(step_row(step));
+                    open.extend(shown(self.below_step(step), Level::Below, &[]));
+                }
                 What::Agent(node) => {
-                    rows.push(agent_row(&stem, node));
+                    rows.push(agent_row(&stem, node, self.numbers()));
                     let mut below = guides;
                     match place {
                         Place::Top => {}
                         Place::Last => below.push(false),
                         Place::Amid => below.push(true),
                     }
-                    open.extend(self.shown(Some(node.number()), &below));
+                    let children = self.summed_up(self.children(Some(node.number())));
+                    open.extend(shown(children, Level::Below, &below));
                 }
                 What::Sum(nodes) => rows.push(sum_row(&stem, &nodes, self.drawing.branches)),
             }
         }
         rows
+    }
+
+    /// The steps of a flow, all of them; else the agents above which there is nobody.
+    fn top(&self) -> Vec<Shown<'a>> {
+        let top = match self.steps {
+            [] => self.summed_up(self.children(None)),
+            steps => steps.iter().map(What::Step).collect(),
+        };
+        shown(top, Level::Top, &[])
+    }
+
+    /// Who works for the agent of a step; in the whole tree also the agents that have tried it before.
+    fn below_step(&self, step: &FlowStep) -> Vec<What<'a>> {
+        let Some((last, before)) = step.agents.split_last() else { return Vec::new() };
+        let before = if self.drawing.extent == Extent::Whole { before } else { &[] };
+        let before = before.iter().filter_map(|number| self.by_number.get(number));
+        let before = before.map(|node| What::Agent(node));
+        before.chain(self.summed_up(self.children(Some(*last)))).collect()
+    }
+
+    const fn numbers(&self) -> Numbers {
+        if self.steps.is_empty() { Numbers::InLabel } else { Numbers::Apart }
     }
 
     /// The lines that lead down to a row, and its own branch.
@@ -54,9 +100,8 @@ impl<'a> Forest<'a> {
         format!("{start}{}{branch}", lines.collect::<String>())
     }
 
-    /// What is drawn directly below an agent, the last first.
-    fn shown(&self, of: Option<u32>, guides: &[bool]) -> Vec<Shown<'a>> {
-        let children = self.children(of);
+    /// What is drawn of siblings: each alone, and those that are summed up.
+    fn summed_up(&self, children: &[&'a Node]) -> Vec<What<'a>> {
         let sums_up = self.drawing.extent == Extent::SummedUp;
         let sums_done = sums_up && children.iter().filter(|node| self.is_over(node)).count() > DONE_MAX;
         let in_line = children.iter().filter(|node| node.state == State::InLine).count();
@@ -78,23 +123,44 @@ impl<'a> Forest<'a> {
             }
         }
         all.extend([later, done].into_iter().filter(|sum| !sum.is_empty()).map(What::Sum));
-        let last = all.len().saturating_sub(1);
-        let place = |at: usize| match of {
-            None => Place::Top,
-            Some(_) if at == last => Place::Last,
-            Some(_) => Place::Amid,
-        };
-        let shown = all.into_iter().enumerate();
-        let shown = shown.map(|(at, what)| Shown { guides: guides.to_vec(), place: place(at), what });
-        let mut shown = shown.collect::<Vec<_>>();
-        shown.reverse();
-        shown
+        all
     }
 
     /// Whether its work is over, and that of those who worked for it.
     fn is_over(&self, node: &Node) -> bool {
         node.is_done() && self.children(Some(node.number())).iter().all(|below| below.is_done())
     }
+}
+
+/// What is drawn of siblings, the last first.
+fn shown<'a>(siblings: Vec<What<'a>>, level: Level, guides: &[bool]) -> Vec<Shown<'a>> {
+    let last = siblings.len().saturating_sub(1);
+    let place = |at: usize| match level {
+        Level::Top => Place::Top,
+        Level::Below if at == last => Place::Last,
+        Level::Below => Place::Amid,
+    };
+    let shown = siblings.into_iter().enumerate();
+    let shown = shown.map(|(at, what)| Shown { guides: guides.to_vec(), place: place(at), what });
+    let mut shown = shown.collect::<Vec<_>>();
+    shown.reverse();
+    shown
+}
+
+/// Where siblings stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Top,
+    Below,
+}
+
+/// Where the numbers of agents are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// Before the name.
+    InLabel,
+    /// In a column of their own.
+    Apart,
 }
 
 /// A row to be drawn.
@@ -115,8 +181,8 @@ enum Place {
 }
 
 enum What<'a> {
+    Step(&'a FlowStep),
     Agent(&'a Node),
     /// Several, in one row.
     Sum(Vec<&'a Node>),
 }
-

@@ -1,17 +1,119 @@
-fn agent_row(stem: &str, node: &Node) -> Row {
-    let of = |limit: Option<String>| limit.map(|limit| format!("/{limit}")).unwrap_or_default();
-    let budget = node.budget;
+//! What a line of the tree says.
+
+use std::collections::BTreeMap;
+
+use console::Style;
+use provost_event::{Budget, MicroDollars, Outcome};
+
+use super::Branches;
+use super::forest::Numbers;
+use crate::commands::show::agents::{Node, State};
+use crate::commands::show::steps::{FlowStep, Standing, in_time};
+use crate::names::labelled;
+use crate::render::{duration, one_line, outcome_in_words, tokens, visible};
+
+const NAME_WIDTH: usize = 20;
+const GOAL_WIDTH: usize = 120;
+/// Columns of why an agent rests or how it ended.
+const REASON_WIDTH: usize = 30;
+/// Columns of which steps a step waits for.
+const WAITS_WIDTH: usize = 40;
+
+/// One line of the tree, before it is set.
+pub(super) struct Row {
+    pub(super) label: String,
+    /// An agent's number, where that has a column of its own.
+    pub(super) agent: String,
+    pub(super) state: String,
+    pub(super) priority: String,
+    pub(super) turns: String,
+    pub(super) tokens: String,
+    pub(super) cost: String,
+    pub(super) time: String,
+    pub(super) goal: String,
+    pub(super) style: Style,
+}
+
+pub(super) fn agent_row(stem: &str, node: &Node, numbers: Numbers) -> Row {
+    let (number, name) = (node.number(), one_line(&node.name, NAME_WIDTH));
+    let (label, agent) = match numbers {
+        Numbers::InLabel => (labelled(number, &name), String::new()),
+        Numbers::Apart => (if name.is_empty() { "-".to_owned() } else { name }, number.to_string()),
+    };
+    let used = Used {
+        turns: (node.turns, node.turns_max),
+        tokens: node.tokens,
+        cost: node.cost,
+        worked_ms: node.worked_ms,
+        budget: node.budget,
+    };
     Row {
-        label: format!("{stem}{}", labelled(node.number(), &one_line(&node.name, NAME_WIDTH))),
+        label: format!("{stem}{label}"),
+        agent,
         state: state_in_words(&node.state),
         priority: node.priority.map(|priority| priority.to_string()).unwrap_or_default(),
-        turns: format!("{}{}", node.turns, of(node.turns_max.map(|max| max.to_string()))),
-        tokens: format!("{}{}", tokens(node.tokens), of(budget.tokens.map(tokens))),
-        cost: format!("{}{}", money(node.cost), of(budget.money.map(|money| money.to_string()))),
-        time: format!("{}{}", duration(node.worked_ms), of(budget.wall_time_ms.map(duration))),
+        turns: used.turns(),
+        tokens: used.tokens(),
+        cost: used.cost(),
+        time: used.time(),
         goal: one_line(&node.goal, GOAL_WIDTH),
         style: style(&node.state),
     }
+}
+
+pub(super) fn step_row(step: &FlowStep) -> Row {
+    let used = Used {
+        turns: (step.turns, step.turns_max),
+        tokens: step.tokens,
+        cost: step.cost,
+        worked_ms: step.worked_ms,
+        budget: step.budget,
+    };
+    let once_begun = |text: String| if step.agents.is_empty() { String::new() } else { text };
+    Row {
+        label: one_line(&step.name, NAME_WIDTH),
+        agent: step.agent().map(|number| number.to_string()).unwrap_or_default(),
+        state: step_in_words(step),
+        priority: step.priority.map(|priority| priority.to_string()).unwrap_or_default(),
+        turns: once_begun(used.turns()),
+        tokens: once_begun(used.tokens()),
+        cost: once_begun(used.cost()),
+        time: once_begun(used.time()),
+        goal: one_line(&step.goal, GOAL_WIDTH),
+        style: step_style(&step.standing),
+    }
+}
+
+/// What was used, of what may be.
+struct Used {
+    turns: (u32, Option<u32>),
+    tokens: u64,
+    cost: Option<MicroDollars>,
+    worked_ms: u64,
+    budget: Budget,
+}
+
+impl Used {
+    fn turns(&self) -> String {
+        let (turns, max) = self.turns;
+        format!("{turns}{}", of(max.map(|max| max.to_string())))
+    }
+
+    fn tokens(&self) -> String {
+        format!("{}{}", tokens(self.tokens), of(self.budget.tokens.map(tokens)))
+    }
+
+    fn cost(&self) -> String {
+        format!("{}{}", money(self.cost), of(self.budget.money.map(|money| money.to_string())))
+    }
+
+    fn time(&self) -> String {
+        format!("{}{}", duration(self.worked_ms), of(self.budget.wall_time_ms.map(duration)))
+    }
+}
+
+fn of(limit: Option<String>) -> String {
+    limit.map(|limit| format!("/{limit}")).unwrap_or_default()
 }
 
 fn money(cost: Option<MicroDollars>) -> String {
@@ -29,8 +131,45 @@ fn style(state: &State) -> Style {
     }
 }
 
+fn step_style(standing: &Standing) -> Style {
+    let plain = Style::new();
+    match standing {
+        Standing::AtWork(state) => style(state),
+        Standing::Waits(_) | Standing::Ready => plain.cyan(),
+        Standing::Again(_) | Standing::Asks(_) | Standing::Skipped(_) => plain.yellow(),
+        Standing::Done | Standing::NeverBegun => plain.dim(),
+        Standing::Failed(_) => plain.red(),
+    }
+}
+
+/// How a step stands, in a few words.
+pub(in crate::commands::show) fn step_in_words(step: &FlowStep) -> String {
+    let attempt = match step.attempt {
+        1 => String::new(),
+        attempt => format!("attempt {attempt} of {}", step.attempts_max),
+    };
+    match &step.standing {
+        Standing::Waits(needs) => one_line(&format!("waits for {}", needs.join(", ")), WAITS_WIDTH),
+        Standing::Ready => "ready".to_owned(),
+        Standing::AtWork(state) => {
+            let words = match state {
+                State::Working => "at work".to_owned(),
+                other => state_in_words(other),
+            };
+            [words, attempt].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+        }
+        Standing::Again(wait_ms) => format!("{} ({attempt})", in_time(*wait_ms)),
+        Standing::Done => "done".to_owned(),
+        Standing::Asks(outcome) => format!("asks; failed: {}", in_short(outcome)),
+        Standing::Failed(outcome) => format!("failed: {}", in_short(outcome)),
+        Standing::Skipped(Some(failed)) => format!("skipped because of {}", one_line(failed, NAME_WIDTH)),
+        Standing::Skipped(None) => "skipped".to_owned(),
+        Standing::NeverBegun => "never begun".to_owned(),
+    }
+}
+
 /// How an agent stands, in a few words.
-pub(super) fn state_in_words(state: &State) -> String {
+fn state_in_words(state: &State) -> String {
     let way = |to: &Option<u32>| to.map(|to| format!(" for {to}")).unwrap_or_default();
     match state {
         State::InLine | State::Working | State::Asks => state.word().to_owned(),
@@ -47,7 +186,7 @@ fn in_short(outcome: &Outcome) -> String {
     one_line(&visible(&outcome_in_words(outcome)), REASON_WIDTH)
 }
 
-fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
+pub(super) fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
     let in_line = nodes.iter().all(|node| node.state == State::InLine);
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     for outcome in nodes.iter().filter_map(|node| node.state.outcome()) {
@@ -66,6 +205,7 @@ fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
     let shown = |text: String| if in_line { String::new() } else { text };
     Row {
         label: format!("{stem}{} {} {what}", branches.more, nodes.len()),
+        agent: String::new(),
         state: outcomes.join(", "),
         priority: String::new(),
         turns: shown(sum(|node| node.turns.into()).to_string()),
@@ -76,4 +216,3 @@ fn sum_row(stem: &str, nodes: &[&Node], branches: Branches) -> Row {
         style,
     }
 }
-

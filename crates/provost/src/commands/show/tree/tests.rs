@@ -3,7 +3,10 @@
 use expect_test::{Expect, expect};
 use provost_event::{Budget, PauseReason, Priority, RunId, SessionId, Timestamp, Verdict};
 
+use provost_event::{MicroDollars, Outcome};
+
 use super::*;
+use crate::commands::show::steps::Standing;
 
 fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
     Node {
@@ -34,8 +37,17 @@ fn drawing(width: Option<usize>) -> Drawing {
 
 #[track_caller]
 fn check(nodes: &[Node], drawing: Drawing, expected: Expect) {
+    draws(&crew(nodes.to_vec()), drawing, expected);
+}
+
+fn crew(agents: Vec<Node>) -> Crew {
+    Crew { agents, steps: Vec::new() }
+}
+
+#[track_caller]
+fn draws(crew: &Crew, drawing: Drawing, expected: Expect) {
     console::set_colors_enabled(false);
-    let lines = lines(nodes, drawing);
+    let lines = lines(crew, drawing);
     if let Some(width) = drawing.width {
         assert!(lines.iter().all(|line| measure_text_width(line) <= width), "{lines:#?}");
     }
@@ -179,7 +191,7 @@ fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
             └ … 43 done          3 cancelled, 40 completed    129  533.2k    $0.86  57m20s
         "#]],
     );
-    let all = lines(&wide(), Drawing { extent: Extent::Whole, ..drawing(None) });
+    let all = lines(&crew(wide()), Drawing { extent: Extent::Whole, ..drawing(None) });
     assert_eq!(all.len(), 1 + wide().len(), "everybody has a line, below the heads");
 }
 
@@ -187,14 +199,14 @@ fn many_that_are_done_or_wait_in_the_line_are_summed_up() {
 fn a_deep_tree_keeps_its_numbers_in_sight() {
     let parent = |number: u32| number.checked_sub(1);
     let nodes = (0..20).map(|number| node(number, parent(number), "x", State::Working));
-    let drawn = lines(&nodes.collect::<Vec<_>>(), drawing(Some(60)));
+    let drawn = lines(&crew(nodes.collect()), drawing(Some(60)));
     expect![[r#"
         …                        └ 17 x  working   3/40   12.4k
         …                        └ 18 x  working   3/40   12.4k
         …                        └ 19 x  working   3/40   12.4k"#]]
     .assert_eq(&drawn[18..].join("\n"));
     let deepest = (0..50_000).map(|number| node(number, parent(number), "x", State::Working));
-    assert_eq!(lines(&deepest.collect::<Vec<_>>(), drawing(Some(60))).len(), 50_001);
+    assert_eq!(lines(&crew(deepest.collect()), drawing(Some(60))).len(), 50_001);
 }
 
 #[test]
@@ -202,5 +214,6 @@ fn the_head_counts_agents_and_says_who_makes_way_for_whom() {
     let head = head(&team(), Some(4), 4, drawing(None)).join("\n");
     expect![[r#"
         4 of 4 slots · 2 working, 1 needs approval, 1 making way, 1 furloughed, 1 in line, 1 resting, 2 done
-        2 has made way for 5"#]].assert_eq(&head);
+        2 has made way for 5"#]]
+    .assert_eq(&head);
 }
