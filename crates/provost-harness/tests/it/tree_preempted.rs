@@ -289,6 +289,7 @@ async fn an_agent_that_waits_for_its_model_is_given_half_a_minute_and_then_asks_
         turn_ended
         model_called
         yield_requested for Some(3)
+        yield_requested for Some(3)
         retry: Interrupted
         paused: makes way for agent 000000000022.3
         resumed: SlotFree

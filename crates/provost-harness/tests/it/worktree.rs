@@ -570,6 +570,7 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     let mut stage = place.start().await;
     let (one, two) = (place.tree(1), place.tree(2).join("b.txt"));
     until(|| one.join("a.txt").exists() && two.exists()).await;
+    until(|| place.cast.0.lock().unwrap().values().all(Vec::is_empty)).await;
     stage.run.pause("ann").await.expect("posted");
     assert!(matches!(stage.goes().await, Outcome::Paused { .. }));
     stage.run.cancel("ann").await.expect("posted");

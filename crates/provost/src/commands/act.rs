@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use provost_engine::{Effect, Event, RunEvent, SessionEvent};
+use provost_engine::{AgentStanding, Effect, Event, RunEvent, RunState, SessionEvent};
 use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq, WorktreeLeft};
 use provost_harness::{Executor, Home as _, HomeError, RunQuery, RunStatus};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
 use self::agent::{Desk, Wish};
-use super::target::Target;
+use super::target::{Target, those_there};
 use super::{home, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
@@ -91,12 +91,26 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     if let Some(agent) = agent {
         return Desk { home, run, status, agent }.act(Wish::Say(text), by).await;
     }
+    if let Some(state) = run_state(&home, run).await?.filter(|state| state.flow().is_some()) {
+        return Err(nobody_hears(&state, run).into());
+    }
     let shown = one_line(&text, TEXT_WIDTH);
     if !home.post(run.into(), RunEvent::Say { agent: 0, text, by }.into(), None).await?.changed {
         return Err(ended(&home, run).await?.into());
     }
     print(&safe(&format!("said to run {run}: {shown}\n{}\n", hears(run, &status))))?;
     Ok(Exit::Done)
+}
+
+/// A flow has no agent that stands for all of it.
+fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
+    let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
+    let live = state.agents().find(|agent| !matches!(agent.standing, AgentStanding::Finished(_)));
+    let hint = match live {
+        Some(agent) => format!("provost say {} \"…\"", agent.session),
+        None => format!("`provost show {run}` shows how its steps stand"),
+    };
+    Refusal::new(what, hint)
 }
 
 /// When an agent hears what was said to it.

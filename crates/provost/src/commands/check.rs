@@ -108,6 +108,8 @@ struct Found {
     trust: Option<Standing>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
+    /// What is right elsewhere and can't be had here.
+    notes: Vec<String>,
     /// Only settings without a problem are looked at further.
     settled: Option<Settled>,
 }
@@ -130,6 +132,7 @@ impl Found {
             trust: None,
             problems: loading.problems.clone(),
             warnings: Vec::new(),
+            notes: Vec::new(),
             settled: loading.settled().ok(),
         }
     }
@@ -138,7 +141,14 @@ impl Found {
     fn check_models(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
         let agents = settled.settings.offered_agents();
-        self.problems.extend(misplaced(agents, folder));
+        let (elsewhere, here): (Vec<_>, Vec<_>) = misplaced(agents, folder)
+            .into_iter()
+            .partition(|problem| settled.counts_everywhere(&problem.source));
+        let note = |Problem { source, key, what, .. }: Problem| {
+            format!("{source}: {key}: {what}; it fails here if it is asked for")
+        };
+        self.notes.extend(elsewhere.into_iter().map(note));
+        self.problems.extend(here);
         let mut choosing = Choosing::new(settled, variables);
         for wanted in wanted(settled, agents, folder) {
             match choosing.missing_key(&wanted) {
@@ -211,6 +221,9 @@ impl Found {
         for warning in &self.warnings {
             let _ = writeln!(out, "warning: {warning}");
         }
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
         for skipped in &self.skipped {
             let _ = writeln!(out, "skipped: {skipped}");
         }
@@ -280,6 +293,7 @@ impl Found {
             "trust": self.trust_as_json(),
             "problems": problems.collect::<Vec<_>>(),
             "warnings": self.warnings,
+            "notes": self.notes,
         });
         format!("{whole}\n")
     }

@@ -13,7 +13,9 @@ use provost_event::{
     Budget, CompactionKind, Entry, Image, MicroDollars, Outcome, Retry, RetryCause, RunId, Seq, SessionId,
     StopReport, ToolStatus, WrappedUp,
 };
-use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor};
+use provost_harness::{
+    Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
+};
 use provost_store::LocalHome;
 use serde::{Deserialize, Serialize};
 

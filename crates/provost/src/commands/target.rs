@@ -66,16 +66,21 @@ pub(super) fn agent_of(state: &RunState, session: SessionId) -> Result<AgentStat
 }
 
 /// Which agents there are to act on.
-fn those_there(state: &RunState) -> String {
+pub(super) fn those_there(state: &RunState) -> String {
     let live = state.agents().filter(|agent| !matches!(agent.standing, AgentStanding::Finished(_)));
     let labels = live.map(|agent| labelled(agent.session.agent, &shown_name(&agent))).collect::<Vec<_>>();
     let last = state.agents().map(|agent| agent.session.agent).max().unwrap_or_default();
     let more = labels.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let shown = labels.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match labels.is_empty() {
-        true => format!("its agents, 0 to {last}, are all done"),
-        false => format!("it has had 0 to {last}, and not done are: {shown}{more}"),
+    // Only where there is a root the first is 0.
+    let first = u32::from(state.flow().is_some());
+    match (labels.is_empty(), last < first) {
+        (_, true) => "it has had none so far".to_owned(),
+        (true, false) if first == last => format!("its one agent, {last}, is done"),
+        (true, false) => format!("its agents, {first} to {last}, are all done"),
+        (false, false) if first == last => format!("it has had {last} alone, and not done is: {shown}"),
+        (false, false) => format!("it has had {first} to {last}, and not done are: {shown}{more}"),
     }
 }
 

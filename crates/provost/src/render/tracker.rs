@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use provost_engine::{AgentStanding, RunState};
+use provost_engine::{AgentStanding, RunState, StepStanding, StepTracker};
 use provost_event::{
-    ActorKey, Block, CallId, Delta, DeltaKind, Entry, MicroDollars, Purpose, Record, RunPolicy, Seq,
+    ActorKey, Block, CallId, Delta, DeltaKind, Entry, MicroDollars, Purpose, Record, RunPolicy, Seq, StepEnd,
+    StepEnded,
 };
 
 use super::arguments;
@@ -48,6 +49,9 @@ pub(super) struct Tracker {
     /// Calls that have another agent work, by who made them: that one tells what is done.
     delegated: HashSet<(u32, Seq)>,
     slots: usize,
+    /// Steps of its flow; none where it has no flow.
+    steps: usize,
+    steps_done: usize,
     since: Instant,
     before_ms: u64,
     turn: u32,
@@ -64,6 +68,8 @@ impl Tracker {
             doing: BTreeMap::from([(ROOT, Doing::Starting)]),
             delegated: HashSet::new(),
             slots: 0,
+            steps: 0,
+            steps_done: 0,
             since: Instant::now(),
             before_ms: 0,
             turn: 0,
@@ -80,6 +86,8 @@ impl Tracker {
             tracker.turns_max = state.turns_max();
             tracker.tokens = state.ledger().tokens;
             tracker.cost = tracker.cost.map(|_| state.ledger().cost);
+            let steps = state.flow().into_iter().flat_map(StepTracker::iter);
+            tracker.steps_done = steps.filter(|(_, standing)| **standing == StepStanding::Done).count();
             let works = |standing: &AgentStanding| {
                 matches!(standing, AgentStanding::Working | AgentStanding::Yielding { .. })
             };
@@ -94,6 +102,11 @@ impl Tracker {
         self.has_hooks = !policy.agent.stop_hooks.is_empty();
         self.cost = policy.agent.model.price.map(|_| MicroDollars(0));
         self.slots = policy.spawn.slots();
+        if let Some(flow) = &policy.flow {
+            self.steps = flow.steps.len();
+            // Nobody is above its steps' agents.
+            self.doing.remove(&ROOT);
+        }
     }
 
     /// Takes in an entry.
@@ -135,6 +148,9 @@ impl Tracker {
                     self.doing.entry(parent.agent).or_default().ends(|running| running.started == call);
                 }
             }
+            Entry::StepEnded(StepEnded { end: StepEnd::Done { .. }, .. }) => {
+                self.steps_done = self.steps_done.saturating_add(1);
+            }
             Entry::ChildStarted(entry) => drop(self.doing.entry(entry.child.agent).or_default()),
             Entry::ChildPaused(entry) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
@@ -167,6 +183,9 @@ impl Tracker {
     pub(super) fn line(&self) -> String {
         let mut parts = Vec::new();
         let has_others = self.doing.len() > 1;
+        if self.steps > 0 {
+            parts.push(format!("{} of {} done", self.steps_done, plural(self.steps as u64, "step")));
+        }
         if has_others {
             parts.push(format!("{} of {} at work", self.doing.len(), plural(self.slots as u64, "agent")));
         }
@@ -202,7 +221,7 @@ impl Tracker {
         }
         // Whoever has others work says less than they do.
         let last = self.doing.values().next_back();
-        last.map_or_else(|| Doing::Starting.in_words(), Doing::in_words)
+        last.map_or_else(|| "waiting for the next step".to_owned(), Doing::in_words)
     }
 }
 

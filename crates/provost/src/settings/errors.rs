@@ -41,6 +41,11 @@ impl Spot {
 }
 
 impl Source {
+    /// Whether it stands in the file that people call so.
+    pub(super) fn is_in(&self, name: &str) -> bool {
+        matches!(self, Self::File(Spot { file, .. }) if file == name)
+    }
+
     /// Whether a project's file gave it.
     pub(crate) fn is_projects(&self) -> bool {
         matches!(self, Self::File(Spot { from: From::Anywhere, .. }))

@@ -72,6 +72,7 @@ pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> 
     let found = project_file(request, &folders);
     let project = found.as_deref().and_then(Path::parent).unwrap_or(request.folder);
     let mut loading = Loading::defaults(project.to_owned());
+    loading.user_file = called(&folders.user_file, request.folder);
     load_file(&mut loading, &folders.user_file, From::User, &folders, request.folder);
     let without = loading.settings.permissions.otherwise();
     match request.file {
@@ -112,9 +113,14 @@ fn load_file(loading: &mut Loading, path: &Path, from: From, folders: &Folders, 
     if from == From::Anywhere {
         loading.project.has_read(FILE_NAME, &text);
     }
-    let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let name = called(path, folder);
     let user_file = folders.user_file.display().to_string();
     File { name: &name, text: &text, from, user_file: &user_file }.load(loading);
+}
+
+/// What people call a file who are in `folder`.
+fn called(path: &Path, folder: &Path) -> String {
+    path.strip_prefix(folder).unwrap_or(path).display().to_string()
 }
 
 /// The text of a settings file.

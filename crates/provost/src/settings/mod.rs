@@ -136,6 +136,8 @@ pub(crate) struct Loading {
     pub(crate) given: BTreeMap<String, Given>,
     /// What lists hold, item by item, by key.
     pub(crate) items: Vec<(String, Given)>,
+    /// What people call the user's own file, which counts in every folder.
+    pub(crate) user_file: String,
     /// The files that were read, the weakest first.
     pub(crate) files: Vec<PathBuf>,
     /// What comes from the project's folder.
@@ -152,6 +154,7 @@ impl Loading {
             settings: Settings::blank(),
             given: BTreeMap::new(),
             items: Vec::new(),
+            user_file: String::new(),
             files: Vec::new(),
             project: Project::new(project_folder),
             skipped: Vec::new(),
@@ -219,6 +222,7 @@ impl Loading {
                 project: self.project,
                 skipped: self.skipped,
                 given: self.given,
+                user_file: self.user_file,
             })
         } else {
             Err(Problems(self.problems))
@@ -248,9 +252,15 @@ pub(crate) struct Settled {
     /// What was to be imported and can't be taken: where, what and why.
     pub(crate) skipped: Vec<String>,
     given: BTreeMap<String, Given>,
+    user_file: String,
 }
 
 impl Settled {
+    /// Whether this stands in the user's own file, which counts in every folder, and so can't be right for each of them.
+    pub(crate) fn counts_everywhere(&self, source: &Source) -> bool {
+        source.is_in(&self.user_file)
+    }
+
     /// Whether `key` was given anywhere.
     pub(crate) fn is_set(&self, key: &str) -> bool {
         self.given.contains_key(key)

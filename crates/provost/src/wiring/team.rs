@@ -40,6 +40,8 @@ impl Team {
     ) -> Result<Self, Problems> {
         let mut choosing = Choosing::new(settled, variables);
         let mut problems = misplaced(agents, folder);
+        // Such an agent fails by itself if it is asked for.
+        problems.retain(|problem| !settled.counts_everywhere(&problem.source));
         let mut chosen = Vec::new();
         for wanted in wanted(settled, agents, folder) {
             match choosing.choose(&wanted) {

@@ -35,6 +35,8 @@ mod explain;
 #[cfg(test)]
 mod flows;
 #[cfg(test)]
+mod flows_shown;
+#[cfg(test)]
 mod hooks_agents;
 #[cfg(test)]
 mod interrupting;

@@ -173,6 +173,26 @@ fn a_missing_key_of_an_agents_model_is_told_before_anything_runs() {
 }
 
 #[test]
+fn a_worktree_in_the_users_own_file_is_no_error_where_there_can_be_none() {
+    let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nisolation = \"worktree\"\n";
+    let scene = Scene::scripted(DONE);
+    scene.write("home/.config/provost/config.toml", settings);
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let checked = scene.provost(&["check"]);
+    assert_eq!(checked.status, 0, "{checked:?}");
+    let note = checked.stdout.lines().find(|line| line.starts_with("note: ")).unwrap();
+    expect!["note: /FOLDER/home/.config/provost/config.toml:4:1: agents.isolation: `x` can have no worktree: /FOLDER/work is in no git repository; it fails here if it is asked for"].assert_eq(&scene.stable(note));
+    assert!(checked.stdout.ends_with("all right\n"), "{checked:?}");
+    // A file that is named on the command line is meant for this run.
+    scene.write("work/other.toml", &format!("[agent]\nmodel = \"script:agent.yaml\"\n\n{settings}"));
+    scene.write("home/.config/provost/config.toml", "");
+    let ran = scene.provost(&["run", "x", "--config", "other.toml"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.stderr.contains("other.toml:7:1: agents.isolation"), "{ran:?}");
+}
+
+#[test]
 fn a_worktree_needs_a_repository() {
     let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nisolation = \"worktree\"\n";
     let scene = Scene::scripted(DONE).with_settings(settings);

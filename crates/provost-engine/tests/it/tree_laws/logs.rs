@@ -49,6 +49,8 @@ struct One {
     has_begun: bool,
     /// Agents that work for it.
     children: u32,
+    /// Somebody has it rest, and only somebody has it go on.
+    is_held: bool,
     /// It has a slot, and will be told.
     is_granted: bool,
     budget: Budget,
@@ -129,7 +131,10 @@ impl RunLaws {
                 let is_time = exhausted.dimension() == Dimension::WallTime;
                 self.is_stopping |= is_time && exhausted.of.is_none();
             }
-            Entry::StopRequested(stop) => self.is_stopping |= stop.agent.is_none(),
+            Entry::StopRequested(stop) => match stop.agent {
+                Some(agent) => self.one(agent.agent).is_held = !stop.outcome.is_final(),
+                None => self.is_stopping = true,
+            },
             Entry::Paused(paused) => {
                 assert!(!paused.outcome.is_final(), "a rest is no end");
                 self.give_back(ROOT);
@@ -161,8 +166,11 @@ impl RunLaws {
             assert!(waiting.is_empty(), "{waiting:?} wait while a slot is free");
         }
         for (agent, one) in &self.agents {
-            let goes_on = self.is_stopping || one.children > 0 || !rests_for_child(*agent);
-            assert!(goes_on || one.at != (At::Rests { wanted: false }), "{agent} rests for nobody");
+            let rests = one.is_held || one.children > 0 || !rests_for_child(*agent);
+            assert!(
+                self.is_stopping || rests || one.at != (At::Rests { wanted: false }),
+                "{agent} rests for nobody"
+            );
             let spent = run.ledger().spent(*agent);
             let known = spent.map_or((0, 0), |spent| (spent.tokens_set_aside, spent.tokens));
             let counted = (one.spent.tokens_set_aside, one.spent.tokens);
@@ -251,7 +259,7 @@ impl RunLaws {
         assert!(before.is_empty(), "{before:?} were before {agent}");
         let one = self.one(agent);
         (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
-        one.is_granted = false;
+        (one.is_granted, one.is_held) = (false, false);
     }
 
     /// Who joins the line while a slot is free has it at once, whoever joins after it.
@@ -326,6 +334,7 @@ impl RunLaws {
         if one.children == 0 && one.at != (At::Rests { wanted: true }) {
             one.since = events;
         }
+        one.is_held = false;
         // The root has its slot.
         one.at = if agent == ROOT { At::Works } else { At::Rests { wanted: true } };
     }
@@ -341,7 +350,11 @@ impl RunLaws {
         above.children -= 1;
         if above.children == 0 && matches!(above.at, At::Furloughed | At::Rests { .. }) {
             above.since = events;
-            if above.at == (At::Rests { wanted: false }) && parent_rests_for_it && parent != ROOT {
+            if above.at == (At::Rests { wanted: false })
+                && parent_rests_for_it
+                && !above.is_held
+                && parent != ROOT
+            {
                 above.at = At::Rests { wanted: true };
             }
         }
@@ -420,6 +433,7 @@ impl One {
             claim: Claim::None,
             has_begun: parent.is_none(),
             children: 0,
+            is_held: false,
             is_granted: false,
             budget: Budget::default(),
             spent: Spent::default(),
@@ -446,6 +460,8 @@ pub(crate) struct SessionLaws {
     by_entry: BTreeMap<Seq, CallId>,
     delegates: BTreeSet<String>,
     is_stopping: bool,
+    /// It is for something else than for agents that it waits for.
+    is_told_to_stop: bool,
     yields: bool,
     rests_for_child: bool,
     has_ended: bool,
@@ -503,11 +519,15 @@ impl SessionLaws {
             Entry::YieldRequested(wish) if wish.due.is_none() => {
                 assert!(self.yields, "its time is over before it began")
             }
-            Entry::YieldRequested(_) => {
-                assert!(!self.yields, "told twice to make way");
+            Entry::YieldRequested(requested) => {
+                // The second one says that its time is over.
+                assert_eq!(self.yields, requested.due.is_none(), "told to make way, or that it is late");
                 self.yields = true;
             }
-            Entry::StopRequested(_) => self.is_stopping = true,
+            Entry::StopRequested(stop) => {
+                self.is_stopping = true;
+                self.is_told_to_stop |= !stop.for_child;
+            }
             Entry::Paused(paused) => self.paused(record, paused),
             Entry::Resumed(resumed) => {
                 self.rests_for_child = false;
@@ -528,8 +548,8 @@ impl SessionLaws {
         let is_preempted = paused.outcome.is_preempted();
         assert!(!is_preempted || self.yields, "nobody told {} to make way", record.actor);
         let waits = !self.delegated.is_empty() && self.delegated.values().all(|rests| *rests);
-        self.rests_for_child = waits && !self.is_stopping && !is_preempted;
-        (self.is_stopping, self.yields) = (false, false);
+        self.rests_for_child = waits && !self.is_told_to_stop && !is_preempted;
+        (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);
     }
 
     fn results_are_complete(&self, record: &Record, before: &str) {

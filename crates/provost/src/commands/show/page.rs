@@ -16,7 +16,7 @@ use crate::names::agent_in_words;
 use crate::questions::Question;
 use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, hanging, one_line, outcome_in_words,
-    pictures, safe, terminal_width, visible,
+    pictures, plural, safe, terminal_width, visible,
 };
 
 const REASON_WIDTH: usize = 100;
@@ -161,7 +161,7 @@ pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
 }
 
 fn calls(facts: &Facts) -> String {
-    let mut parts = vec![format!("{} tool calls", facts.tool_calls)];
+    let mut parts = vec![plural(facts.tool_calls.into(), "tool call")];
     let counted = [
         (facts.failed_tool_calls, "failed"),
         (facts.unknown_tool_calls, "with unknown effect"),

@@ -7,7 +7,6 @@ use provost_event::{Budget, FlowPolicy, MicroDollars, Outcome, Priority, StepPol
 use serde::Serialize;
 
 use super::agents::{Node, State};
-use crate::render::duration;
 
 /// How a step stands, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,9 +147,10 @@ impl All<'_> {
             Some(StepStanding::Skipped) => Standing::Skipped(self.failed_above(policy)),
             // Nothing of this comes to pass any more.
             Some(StepStanding::Asks(outcome)) if self.has_ended => Standing::Failed(outcome.clone()),
-            Some(StepStanding::Later(_)) if self.has_ended => {
-                Standing::AtWork(agent.cloned().unwrap_or(State::InLine))
-            }
+            Some(StepStanding::Later(_)) if self.has_ended => match agent.and_then(State::outcome) {
+                Some(outcome) => Standing::Failed(outcome.clone()),
+                None => Standing::NeverBegun,
+            },
             Some(StepStanding::Waiting | StepStanding::Ready) | None if self.has_ended => {
                 Standing::NeverBegun
             }
@@ -237,6 +237,6 @@ pub(super) fn in_time(wait_ms: Option<u64>) -> String {
     match wait_ms {
         None => "tried again".to_owned(),
         Some(0) => "tried again now".to_owned(),
-        Some(wait_ms) => format!("tried again in {}", duration(wait_ms.div_ceil(1_000).saturating_mul(1_000))),
+        Some(wait_ms) => format!("tried again in {} s", wait_ms.div_ceil(1_000)),
     }
 }

@@ -71,7 +71,8 @@ type Column = (&'static str, Cells, fn(&Row) -> &str);
 
 const LABEL: Column = ("AGENT", Cells::Text, |row| &row.label);
 /// In a flow the numbers of agents stand apart: those of its steps are in no order.
-const STEP: [Column; 2] = [("STEP", Cells::Text, |row| &row.label), ("AGENT", Cells::Numbers, |row| &row.agent)];
+const STEP: [Column; 2] =
+    [("STEP", Cells::Text, |row| &row.label), ("AGENT", Cells::Numbers, |row| &row.agent)];
 const COLUMNS: [Column; 7] = [
     ("STATE", Cells::CutAtEnd, |row| &row.state),
     ("PRIORITY", Cells::Text, |row| &row.priority),

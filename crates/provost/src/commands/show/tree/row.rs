@@ -160,11 +160,19 @@ pub(in crate::commands::show) fn step_in_words(step: &FlowStep) -> String {
         }
         Standing::Again(wait_ms) => format!("{} ({attempt})", in_time(*wait_ms)),
         Standing::Done => "done".to_owned(),
-        Standing::Asks(outcome) => format!("asks; failed: {}", in_short(outcome)),
-        Standing::Failed(outcome) => format!("failed: {}", in_short(outcome)),
+        Standing::Asks(outcome) => format!("failed, asks: {}", why(outcome)),
+        Standing::Failed(outcome) => format!("failed: {}", why(outcome)),
         Standing::Skipped(Some(failed)) => format!("skipped because of {}", one_line(failed, NAME_WIDTH)),
         Standing::Skipped(None) => "skipped".to_owned(),
         Standing::NeverBegun => "never begun".to_owned(),
+    }
+}
+
+/// Why an attempt at a step counts as failed.
+fn why(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Completed { verdict: Some(verdict) } => format!("verdict {verdict}"),
+        other => in_short(other),
     }
 }
 

@@ -217,3 +217,104 @@ fn the_head_counts_agents_and_says_who_makes_way_for_whom() {
         2 has made way for 5"#]]
     .assert_eq(&head);
 }
+
+fn step(name: &str, standing: Standing, agents: &[u32]) -> FlowStep {
+    FlowStep {
+        name: name.to_owned(),
+        goal: format!("have {name} done"),
+        needs: Vec::new(),
+        standing,
+        agents: agents.to_vec(),
+        attempt: u32::try_from(agents.len()).unwrap().max(1),
+        attempts_max: 3,
+        priority: Some(Priority::Normal),
+        turns: 6,
+        turns_max: Some(40),
+        tokens: 24_800,
+        cost: Some(MicroDollars(40_000)),
+        budget: Budget::default(),
+        worked_ms: 160_000,
+    }
+}
+
+fn flow() -> Crew {
+    let failed = Outcome::Completed { verdict: Some(Verdict::Fail) };
+    let steps = vec![
+        step("plan", Standing::Done, &[1]),
+        step("build", Standing::AtWork(State::Working), &[2, 4]),
+        step("asks", Standing::AtWork(State::Asks), &[3]),
+        step("line", Standing::AtWork(State::InLine), &[5]),
+        FlowStep { attempt: 2, ..step("again", Standing::Again(Some(2_100)), &[6]) },
+        FlowStep { attempt: 2, ..step("later", Standing::Again(None), &[7]) },
+        step("ready", Standing::Ready, &[]),
+        step("ship", Standing::Waits(vec!["build".to_owned(), "asks".to_owned()]), &[]),
+        step("bad", Standing::Failed(failed.clone()), &[8]),
+        step("stuck", Standing::Asks(failed.clone()), &[9]),
+        step("off", Standing::Skipped(Some("bad".to_owned())), &[]),
+        step("never", Standing::NeverBegun, &[]),
+    ];
+    let mut agents = (1..=9).map(|number| node(number, None, "x", DONE)).collect::<Vec<_>>();
+    agents[1] = node(2, None, "build", State::Done(failed));
+    agents.push(node(10, Some(2), "before", DONE));
+    agents.push(node(11, Some(4), "helper", State::Working));
+    agents.extend((12..=16).map(|number| node(number, Some(4), "helper", DONE)));
+    Crew { agents, steps }
+}
+
+#[test]
+fn a_flow_has_a_line_for_each_step_and_below_it_who_works_for_its_agent() {
+    draws(
+        &flow(),
+        drawing(Some(100)),
+        expect![[r#"
+        STEP        AGENT  STATE                                PRIORITY  TURNS  TOKENS     COST   TIME
+        plan            1  done                                 normal     6/40   24.8k  $0.0400  2m40s
+        build           4  at work, attempt 2 of 3              normal     6/40   24.8k  $0.0400  2m40s
+        ├ helper       11  working                              normal     3/40   12.4k  $0.0200  1m20s
+        └ … 5 done         5 completed                                       15   62.0k    $0.10  6m40s
+        asks            3  needs approval                       normal     6/40   24.8k  $0.0400  2m40s
+        line            5  in line                              normal     6/40   24.8k  $0.0400  2m40s
+        again           6  tried again in 3 s (attempt 2 of 3)  normal     6/40   24.8k  $0.0400  2m40s
+        later           7  tried again (attempt 2 of 3)         normal     6/40   24.8k  $0.0400  2m40s
+        ready              ready                                normal
+        ship               waits for build, asks                normal
+        bad             8  failed: verdict FAIL                 normal     6/40   24.8k  $0.0400  2m40s
+        stuck           9  failed, asks: verdict FAIL           normal     6/40   24.8k  $0.0400  2m40s
+        off                skipped because of bad               normal
+        never              never begun                          normal
+    "#]],
+    );
+    draws(
+        &flow(),
+        drawing(Some(70)),
+        expect![[r#"
+        STEP        AGENT  STATE                        TURNS  TOKENS     COST
+        plan            1  done                          6/40   24.8k  $0.0400
+        build           4  at work, attempt 2 of 3       6/40   24.8k  $0.0400
+        ├ helper       11  working                       3/40   12.4k  $0.0200
+        └ … 5 done         5 completed                     15   62.0k    $0.10
+        asks            3  needs approval                6/40   24.8k  $0.0400
+        line            5  in line                       6/40   24.8k  $0.0400
+        again           6  tried again in 3 s (attemp…   6/40   24.8k  $0.0400
+        later           7  tried again (attempt 2 of …   6/40   24.8k  $0.0400
+        ready              ready
+        ship               waits for build, asks
+        bad             8  failed: verdict FAIL          6/40   24.8k  $0.0400
+        stuck           9  failed, asks: verdict FAIL    6/40   24.8k  $0.0400
+        off                skipped because of bad
+        never              never begun
+    "#]],
+    );
+}
+
+#[test]
+fn the_whole_of_a_flow_has_the_attempts_that_have_failed() {
+    let all = lines(&flow(), Drawing { extent: Extent::Whole, ..drawing(Some(70)) });
+    expect![[r#"
+        build           4  at work, attempt 2 of 3       6/40   24.8k  $0.0400
+        ├ build         2  done, verdict FAIL            3/40   12.4k  $0.0200
+        │ └ before     10  done                          3/40   12.4k  $0.0200
+        ├ helper       11  working                       3/40   12.4k  $0.0200
+        ├ helper       12  done                          3/40   12.4k  $0.0200"#]]
+    .assert_eq(&all[2..7].join("\n"));
+}
