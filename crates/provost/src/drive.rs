@@ -185,7 +185,7 @@ async fn was_told_to_rest(home: &LocalHome, run: RunId) -> anyhow::Result<bool> 
             after = newest.seq;
             for record in &records {
                 match &record.entry {
-                    Entry::StopRequested(wish) if wish.agent.is_none() => told = true,
+                    Entry::StopRequested(wish) if wish.agent.is_none() && !wish.for_child => told = true,
                     Entry::Paused(_) => (last, told) = (told, false),
                     _ => {}
                 }

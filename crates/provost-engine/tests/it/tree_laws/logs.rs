@@ -529,18 +529,20 @@ impl SessionLaws {
                 self.is_told_to_stop |= !stop.for_child;
             }
             Entry::Paused(paused) => self.paused(record, paused),
-            Entry::Resumed(resumed) => {
-                self.rests_for_child = false;
-                if resumed.cause != ResumeCause::Interrupted {
-                    self.delegated.values_mut().for_each(|rests| *rests = false);
-                }
-            }
+            Entry::Resumed(resumed) => self.resumed(resumed),
             Entry::Ended(ended) => {
                 assert!(ended.outcome.is_final(), "an end is no rest");
                 self.results_are_complete(record, "an end");
                 self.has_ended = true;
             }
             _ => {}
+        }
+    }
+
+    fn resumed(&mut self, resumed: &Resumed) {
+        self.rests_for_child = false;
+        if resumed.cause != ResumeCause::Interrupted {
+            self.delegated.values_mut().for_each(|rests| *rests = false);
         }
     }
 
