@@ -162,6 +162,12 @@ impl RunState {
         self.clock.used_ms(self.updated_at)
     }
 
+    /// When its last entry was made.
+    #[must_use]
+    pub const fn updated_at(&self) -> Timestamp {
+        self.updated_at
+    }
+
     /// Its agents, by number: the root first.
     pub fn agents(&self) -> impl Iterator<Item = AgentStatus<'_>> {
         self.agents.iter().map(|(number, agent)| {

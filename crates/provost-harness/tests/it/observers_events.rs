@@ -145,9 +145,8 @@ async fn told_of_all() -> Vec<(usize, &'static str)> {
     telling.try_iter().collect()
 }
 
-#[tokio::test]
-async fn entries_are_told_as_the_events_they_are() {
-    let events = told_of_all().await;
+/// Each entry with its events, a line each.
+fn table(events: &[(usize, &'static str)]) -> String {
     let lines = ENTRIES.iter().enumerate().map(|(index, (actor, kind, body))| {
         let of_this = events.iter().filter(|(place, _)| *place == index);
         let mut names = of_this.map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
@@ -161,6 +160,11 @@ async fn entries_are_told_as_the_events_they_are() {
         };
         format!("{actor} {kind} {body}").trim_end().to_owned() + " → " + &names + "\n"
     });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn entries_are_told_as_the_events_they_are() {
     expect![[r#"
         session session_started → SESSION_START
         run run_started → RUN_START FLOW_START
@@ -221,7 +225,7 @@ async fn entries_are_told_as_the_events_they_are() {
         run resumed → FLOW_START
         session ended → SESSION_END
         run ended → FLOW_END RUN_END
-    "#]].assert_eq(&lines.collect::<String>());
+    "#]].assert_eq(&table(&told_of_all().await));
     let missing = Entry::KINDS.iter().filter(|kind| !ENTRIES.iter().any(|one| one.1 == **kind));
     assert_eq!(missing.collect::<Vec<_>>(), Vec::<&&str>::new());
 }

@@ -70,16 +70,16 @@ async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunSummary> {
 
 /// Whom the run has, and the steps that they do.
 fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
-    let agents = nodes(state, &Around { openings, open, since_ms: since_ms(summary) });
+    let agents = nodes(state, &Around { openings, open, since_ms: since_ms(summary, state) });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
     let steps = steps(state, &agents, now);
     Crew { agents, steps }
 }
 
-/// Milliseconds since a run's last entry, during which somebody worked on it.
-fn since_ms(summary: &RunSummary) -> u64 {
+/// Milliseconds since the last entry of a run's own log, during which somebody worked on it.
+fn since_ms(summary: &RunSummary, state: &RunState) -> u64 {
     match summary.status {
-        RunStatus::Running => SystemClock.now().since_ms(summary.updated_at),
+        RunStatus::Running => SystemClock.now().since_ms(state.updated_at()),
         RunStatus::Interrupted | RunStatus::Rests(_) => 0,
     }
 }

@@ -148,7 +148,7 @@ pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
         true => format!("{} by all agents", ledger.turns()),
         false => format!("{} of {}", ledger.turns(), state.turns_max()),
     };
-    let active_ms = state.active_ms().saturating_add(super::since_ms(seen.summary));
+    let active_ms = state.active_ms().saturating_add(super::since_ms(seen.summary, state));
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let cost = if priced { ledger.cost.to_string() } else { "unknown price".to_owned() };
