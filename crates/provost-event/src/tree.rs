@@ -118,7 +118,7 @@ pub struct ChildYields {
     pub to: Option<SessionId>,
 }
 
-/// An agent has come to rest and given up its slot; nobody has had its result yet.
+/// An agent has come to rest and given up its slot, but for the root, which keeps it; nobody has had its result yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildPaused {
     /// Which.

@@ -42,15 +42,6 @@ impl From<ExecutionTracker> for Packed {
 }
 
 impl ExecutionTracker {
-    /// The first of `budget`'s limits that more than allowed was charged of. Time isn't looked at, as nothing here knows
-    /// what it is.
-    #[must_use]
-    pub fn first_breach(&self, budget: Budget) -> Option<Exhausted> {
-        let tokens = budget.tokens.map(|limit| self.at_tokens(limit));
-        let money = budget.money.map(|limit| self.at_money(limit));
-        tokens.into_iter().chain(money).find(|stand| stand.used > stand.limit)
-    }
-
     pub(super) fn set_aside(&mut self, tokens: u64, cost: MicroDollars) {
         self.tokens_set_aside = self.tokens_set_aside.saturating_add(tokens);
         self.cost_set_aside += cost;
