@@ -3,6 +3,7 @@
 
 mod check;
 mod git;
+mod list;
 mod make;
 mod sweep;
 

@@ -1,13 +1,13 @@
 //! Looking at what was done in a worktree.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use provost_engine::{Untouched, WorktreeCheck};
 use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;
 
-use super::git::{CHECKOUT_MAX, Git, GitError};
+use super::git::{Git, GitError};
+use super::list;
 use super::make::{changed_files, clear, drop_branch};
 
 /// What was done in a worktree; one that is to go when nothing was is removed. What can't be told stays.
@@ -67,8 +67,7 @@ async fn differs(git: &Git<'_>, before: &str, after: &str) -> Result<(u32, Strin
 /// git itself looks once more, and leaves alone what isn't as it was made.
 async fn remove(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
     let git = Git::of(&check.repository, cancel);
-    let arguments = [OsStr::new("worktree"), OsStr::new("remove"), check.path.as_os_str()];
-    if let Err(error) = git.run(CHECKOUT_MAX, arguments).await {
+    if let Err(error) = list::take_out(&git, &check.path).await {
         tracing::warn!(%error, path = %check.path.display(), "a worktree that nothing was done to stays");
         return WorktreeLeft::Untouched;
     }

@@ -30,6 +30,8 @@ pub(super) enum GitError {
     Refused(String),
     #[error("git took longer than {} s", .0.as_secs())]
     TimedOut(Duration),
+    #[error("the folder of worktrees can't be locked: {0}")]
+    Lock(#[source] std::io::Error),
     #[error("it was told to stop")]
     Cancelled,
 }
@@ -57,6 +59,11 @@ impl<'a> Git<'a> {
     /// On the data of a repository, in no work tree.
     pub(super) const fn of(repository: &'a Path, cancel: &'a CancellationToken) -> Self {
         Self { repository: Some(repository), ..Self::within(repository, cancel) }
+    }
+
+    /// What stops it.
+    pub(super) const fn cancel(&self) -> &'a CancellationToken {
+        self.cancel
     }
 
     /// What it prints, without the newline at the end.

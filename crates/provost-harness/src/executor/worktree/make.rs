@@ -10,6 +10,7 @@ use provost_process::SpawnError;
 use tokio_util::sync::CancellationToken;
 
 use super::git::{CHECKOUT_MAX, Git, GitError};
+use super::list;
 
 /// What helps in any case.
 const OTHERWISE: &str = "or have the agent work in the shared folder (isolation `shared`)";
@@ -91,7 +92,9 @@ fn no_work_tree(order: &WorktreeOrder, error: GitError) -> String {
             "{from} is no git work tree that a worktree can be made from ({said}): make it one with `git init` and a \
              first commit, {OTHERWISE}"
         ),
-        error @ (GitError::Start(_) | GitError::TimedOut(_) | GitError::Cancelled) => error.to_string(),
+        error @ (GitError::Start(_) | GitError::TimedOut(_) | GitError::Lock(_) | GitError::Cancelled) => {
+            error.to_string()
+        }
     }
 }
 
@@ -104,7 +107,7 @@ async fn found(order: &WorktreeOrder, source: &Source, cancel: &CancellationToke
     let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await.ok()?;
     let own = git.ask(["rev-parse", "--path-format=absolute", "--git-dir"]).await.ok()?;
     let branch = git.ask(["symbolic-ref", "--quiet", "HEAD"]).await.ok()?;
-    // git keeps one locked until its files are all there.
+    // One is locked until its files are all there.
     let is_whole = real(Path::new(&repository)) == real(&source.repository)
         && branch == format!("refs/heads/{}", order.branch)
         && !Path::new(&own).join("locked").exists();
@@ -131,10 +134,15 @@ async fn add(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken)
     let folder = order.path.parent().unwrap_or(&order.path);
     let made = apart(folder, |folder| std::fs::create_dir_all(folder)).await;
     made.map_err(|error| format!("the folder {} can't be made: {error}", folder.display()))?;
-    let arguments = ["worktree", "add", "-B", &order.branch].map(OsStr::new);
-    let [worktree, add, reset, branch] = arguments;
-    let arguments = [worktree, add, reset, branch, order.path.as_os_str(), OsStr::new(&source.commit)];
-    git.run(CHECKOUT_MAX, arguments).await.map(drop).map_err(|error| no_room(order, &error))
+    fill(order, source, &git).await.map_err(|error| no_room(order, &error))
+}
+
+/// The checkout, which may take long, is nobody else's business.
+async fn fill(order: &WorktreeOrder, source: &Source, git: &Git<'_>) -> Result<(), GitError> {
+    list::enter(git, &order.path, &order.branch, &source.commit).await?;
+    let checkout = ["reset", "--hard", "--quiet", "--no-recurse-submodules"].map(OsStr::new);
+    Git::at(&order.path, git.cancel()).run(CHECKOUT_MAX, checkout).await?;
+    list::unlock(git, &order.path).await
 }
 
 fn no_room(order: &WorktreeOrder, error: &GitError) -> String {
@@ -165,11 +173,8 @@ pub(super) async fn clear(path: &Path, repository: &Path, cancel: &CancellationT
     {
         tracing::warn!(%error, path = %path.display(), "a half-made worktree can't be removed");
     }
-    let arguments = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
-    let [worktree, remove, force, locked] = arguments;
-    let git = Git::of(repository, cancel);
     // It mostly knows of none.
-    let _ = git.run(super::git::ASKING_MAX, [worktree, remove, force, locked, path.as_os_str()]).await;
+    let _ = list::throw_out(&Git::of(repository, cancel), path).await;
 }
 
 /// Deletes a branch, if it is still at `commit`.

@@ -1,0 +1,63 @@
+//! Changes to git's list of a repository's worktrees. For each one git reads the whole list, and fails where it meets a
+//! worktree that another git is about to enter or take out: so one is made at a time, whichever process makes it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+
+use super::git::{ASKING_MAX, CHECKOUT_MAX, Git, GitError};
+
+/// Enters the worktree `path` of a branch that begins at `commit`, without its files. It is locked until
+/// [`unlock`] says that they are there.
+pub(super) async fn enter(git: &Git<'_>, path: &Path, branch: &str, commit: &str) -> Result<(), GitError> {
+    let arguments = ["worktree", "add", "--no-checkout", "--lock", "-B", branch].map(OsStr::new);
+    let [worktree, add, empty, lock, reset, branch] = arguments;
+    let commit = OsStr::new(commit);
+    let _turn = turn(path, git.cancel()).await?;
+    let arguments = [worktree, add, empty, lock, reset, branch, path.as_os_str(), commit];
+    git.run(CHECKOUT_MAX, arguments).await.map(drop)
+}
+
+/// Says of a worktree that all of it is there.
+pub(super) async fn unlock(git: &Git<'_>, path: &Path) -> Result<(), GitError> {
+    let _turn = turn(path, git.cancel()).await?;
+    let arguments = [OsStr::new("worktree"), OsStr::new("unlock"), path.as_os_str()];
+    git.run(ASKING_MAX, arguments).await.map(drop)
+}
+
+/// Takes one out, with its files; not where git finds that it isn't as it was made.
+pub(super) async fn take_out(git: &Git<'_>, path: &Path) -> Result<(), GitError> {
+    let _turn = turn(path, git.cancel()).await?;
+    let arguments = [OsStr::new("worktree"), OsStr::new("remove"), path.as_os_str()];
+    git.run(CHECKOUT_MAX, arguments).await.map(drop)
+}
+
+/// Takes one out, whatever is in it.
+pub(super) async fn throw_out(git: &Git<'_>, path: &Path) -> Result<(), GitError> {
+    let arguments = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+    let [worktree, remove, force, locked] = arguments;
+    let _turn = turn(path, git.cancel()).await?;
+    git.run(ASKING_MAX, [worktree, remove, force, locked, path.as_os_str()]).await.map(drop)
+}
+
+/// Waits until nobody else changes the list; nobody does before this is dropped. All worktrees of a repository that
+/// Provost makes lie in one folder, whose lock it is.
+async fn turn(path: &Path, cancel: &CancellationToken) -> Result<File, GitError> {
+    let folder = path.parent().unwrap_or(path).to_path_buf();
+    let locked = tokio::task::spawn_blocking(move || lock(folder));
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(GitError::Cancelled),
+        file = locked => file.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::Lock),
+    }
+}
+
+fn lock(folder: PathBuf) -> io::Result<File> {
+    std::fs::create_dir_all(&folder)?;
+    let file = File::options().create(true).append(true).open(folder.join(".lock"))?;
+    file.lock()?;
+    Ok(file)
+}
