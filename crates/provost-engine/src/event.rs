@@ -1,9 +1,9 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, MicroDollars,
-    ModelFailure, Outcome, Priority, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason,
-    StopReport, Timestamp, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, JudgeAnswer,
+    MicroDollars, ModelFailure, Outcome, Plan, Priority, Purpose, RunPolicy, Seq, SessionId, SessionStarted,
+    StopReason, StopReport, Timestamp, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +104,14 @@ pub enum RunEvent {
         /// Who.
         by: String,
     },
+    /// Somebody clears an agent's goal.
+    ClearGoal {
+        /// Whose; the root is 0.
+        #[serde(default)]
+        agent: u32,
+        /// Who.
+        by: String,
+    },
     /// Somebody wants it to rest.
     Pause {
         /// Only this agent and those below it; the whole run if absent.
@@ -155,6 +163,15 @@ pub struct ReserveRequest {
     /// Whether enough must be left for the session's last words at a limit.
     #[serde(default)]
     pub keeps_back: bool,
+    /// Tokens that must be left besides, if anything is kept back.
+    #[serde(default)]
+    pub kept_tokens: u64,
+    /// Money that must be left besides.
+    #[serde(default)]
+    pub kept_cost: MicroDollars,
+    /// Hundredths of each of the run's limits that judges may take, all of them together, and that are kept for them.
+    #[serde(default)]
+    pub judges_percent: u8,
     /// What for. Only an agent that can't go on has reached a limit; the others do without.
     #[serde(default)]
     pub purpose: Purpose,
@@ -227,6 +244,18 @@ pub enum SessionEvent {
         seq: Seq,
         /// What.
         result: StopCheckResult,
+    },
+    /// A judge answered, or couldn't.
+    Judged {
+        /// The effect.
+        seq: Seq,
+        /// What.
+        report: JudgeReport,
+    },
+    /// Nobody wants the agent's goal any more: what is in flight stops, and it rests.
+    ClearGoal {
+        /// Who says so.
+        by: String,
     },
     /// The hooks answered.
     HooksAnswered {
@@ -351,6 +380,24 @@ pub struct ToolResult {
     pub duration_ms: u64,
     /// What the tool wants to be told next time.
     pub memory: Option<Json>,
+    /// The agent's plan from here on, if the call has changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<Plan>>,
+}
+
+/// A judge's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeReport {
+    /// What it said; failed as aborted where it was told to stop.
+    pub answer: JudgeAnswer,
+    /// What it consumed.
+    pub usage: Usage,
+    /// The model by its own name; empty if it failed.
+    pub model: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// A fingerprint of the workspace; empty where there is none.
+    pub evidence: String,
 }
 
 /// What came of making a worktree.

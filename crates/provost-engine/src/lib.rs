@@ -21,20 +21,20 @@ mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
-    Answer, ChildReport, Event, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, StopCheckResult,
-    ToolResult, WorktreeResult,
+    Answer, ChildReport, Event, JudgeReport, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote,
+    StopCheckResult, ToolResult, WorktreeResult,
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, agent_names, names_of, narrowest_pattern};
 pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
     LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
-    StepStanding, StepTracker, Then, agent_tool, check_flow, spawn_tool,
+    StepStanding, StepTracker, Then, agent_tool, check_flow, judged_spawn_tool, spawn_tool,
 };
-pub use session::{PendingApproval, SessionState, Standing};
+pub use session::{GoalStatus, PendingApproval, SessionState, Standing};
 pub use step::{
-    CallDetails, Consult, ConsultDetails, Effect, EffectRequest, Message, Step, StopCheck, Think, ToolRun,
-    Untouched, View, WantedAgent, WorktreeCheck, WorktreeOrder,
+    CallDetails, Consult, ConsultDetails, Effect, EffectRequest, JudgeCall, Message, Step, StopCheck, Think,
+    ToolRun, Untouched, View, WantedAgent, WorktreeCheck, WorktreeOrder,
 };
 pub use tokens::tokens_of;
 pub use view::{ResultText, image_line};

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, Entry, HookSubject, Json, Outcome, Purpose, Seq, SessionId, SessionSource,
+    AgentPolicy, CallId, Entry, HookSubject, Json, Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
     Timestamp, ToolSpec,
 };
 
@@ -29,6 +29,7 @@ mod decide;
 mod delegate;
 mod fold;
 mod gate;
+mod goal;
 mod hear;
 mod recover;
 mod stop;
@@ -38,9 +39,11 @@ mod wrap_up;
 use call::{Call, Consent, Stage, Word};
 use compact::Compactions;
 use context::Context;
+use goal::GoalTrack;
 use worktree::OwnTree;
 
 pub use call::PendingApproval;
+pub use goal::GoalStatus;
 
 /// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,8 +82,15 @@ enum Phase {
     Compacting(Seq),
     /// The calls of the last answer are run.
     Acting,
-    /// The agent wishes to stop; hooks or stop hooks are asked by the effect that this entry opened.
+    /// The agent wishes to stop, or its goal is verified; hooks or stop hooks are asked by the effect that this entry
+    /// opened.
     Wishing(Seq),
+    /// The goal is verified; the next thing is to ask a judge, for which budget is asked for.
+    Verifying,
+    /// A judge is being asked, by this entry.
+    Judging(Seq),
+    /// A judge that couldn't tell is asked again, with a timer opened by this entry.
+    JudgeWaits(Seq),
 }
 
 /// Counters that a turn's or the whole session's limits look at.
@@ -185,6 +195,12 @@ pub struct SessionState {
     stops_for_child: bool,
     /// At what the agent rests that it waits for, if one does.
     child_rests: Option<Outcome>,
+    /// How its goal stands, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    goal_track: Option<Box<GoalTrack>>,
+    /// The agent's plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plan: Option<Box<Plan>>,
     /// The worktree that it works in, if it has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tree: Option<OwnTree>,
@@ -241,6 +257,8 @@ impl SessionState {
             yielding: None,
             stops_for_child: false,
             child_rests: None,
+            goal_track: None,
+            plan: None,
             tree: None,
             deadline: None,
             calls: Vec::new(),
@@ -300,6 +318,12 @@ impl SessionState {
         self.last_words.as_deref().unwrap_or(&self.turn_text)
     }
 
+    /// What the agent means to do, as it last said; absent while it has no plan.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_deref()
+    }
+
     /// What each tool asked to be told at its next call.
     #[must_use]
     pub const fn memories(&self) -> &BTreeMap<String, Json> {
@@ -319,7 +343,12 @@ impl SessionState {
             open.extend(self.approval_timers());
         }
         match self.phase {
-            Phase::MakingWorktree(seq) | Phase::Thinking(seq) | Phase::Waiting(seq) | Phase::Wishing(seq) => {
+            Phase::MakingWorktree(seq)
+            | Phase::Thinking(seq)
+            | Phase::Waiting(seq)
+            | Phase::Wishing(seq)
+            | Phase::Judging(seq)
+            | Phase::JudgeWaits(seq) => {
                 // With the last questions asked, nothing but their answers is awaited.
                 open.extend(self.closing().is_none().then_some(seq));
             }
@@ -327,7 +356,12 @@ impl SessionState {
                 open.extend(self.running().map(|(_, seq)| seq));
                 open.extend(self.approval_timers());
             }
-            Phase::New | Phase::Ready | Phase::Between | Phase::Preparing(_) | Phase::Compacting(_) => {}
+            Phase::New
+            | Phase::Ready
+            | Phase::Between
+            | Phase::Preparing(_)
+            | Phase::Compacting(_)
+            | Phase::Verifying => {}
         }
         open.into_iter().collect()
     }

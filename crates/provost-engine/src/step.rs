@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use provost_event::{
-    ActorKey, CallId, Entry, HookSubject, Json, Priority, Purpose, Seq, SessionId, Timestamp,
+    ActorKey, CallId, Entry, GoalTrigger, HookSubject, Json, Priority, Purpose, Seq, SessionId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,8 @@ pub enum Effect {
     RunTool(ToolRun),
     /// Ask the stop hooks. Answered by `StopChecked`.
     CheckStop(StopCheck),
+    /// Ask a judge whether the goal is reached. Answered by `Judged`.
+    Judge(JudgeCall),
     /// Ask hooks. Answered by `HooksAnswered`.
     AskHooks(Consult),
     /// Make a session's worktree, or find the one that is there already. Answered by `WorktreeReady`.
@@ -272,6 +274,29 @@ pub struct WantedAgent {
     pub priority: Option<Priority>,
     /// How many agents will stand above it.
     pub depth: u32,
+}
+
+/// One question to a judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeCall {
+    /// Whose goal; the session's policy says which, and who judges.
+    pub session: SessionId,
+    /// The turn that it is about.
+    pub turn: u32,
+    /// The goal's generation.
+    pub generation: u32,
+    /// Why it is verified.
+    pub trigger: GoalTrigger,
+    /// The last entry that counts as evidence: the call's own `model_called`.
+    pub through: Seq,
+    /// Which of the policy's judges, from 0.
+    pub judge: u32,
+    /// Whether its last answer was no verdict.
+    pub again: bool,
+    /// Answers that this model has given as a judge in this session before.
+    pub asked_before: u32,
+    /// The cap on the answer.
+    pub output_tokens_max: u32,
 }
 
 /// Collects a step while it is being decided.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Dimension, Exhausted, MicroDollars, SessionId, Usage};
+use crate::{Dimension, Exhausted, MicroDollars, Purpose, SessionId, Usage};
 
 /// What is set aside for a model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct BudgetReserved {
     pub cost: MicroDollars,
     /// The output cap within it.
     pub output_tokens_max: u32,
+    /// What the call is for.
+    #[serde(default, skip_serializing_if = "Purpose::is_turn")]
+    pub purpose: Purpose,
 }
 
 /// What a model call really took.

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
     BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
-    ChildStarted, ChildYields, Compacted, ErrorClass, HooksAsked, HooksDecided, Image, Json, MicroDollars,
-    Outcome, PermissionDecided, Reprioritized, RunPolicy, Seq, SessionId, Snapshot, StepEnded, StopReport,
-    Timestamp, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    ChildStarted, ChildYields, Compacted, ErrorClass, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict,
+    HooksAsked, HooksDecided, Image, Json, MicroDollars, Outcome, PermissionDecided, Plan, Reprioritized,
+    RunPolicy, Seq, SessionId, Snapshot, StepEnded, StopReport, Timestamp, Usage, Worktree, WorktreeAsked,
+    WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -94,6 +95,14 @@ entries! {
     Snapshot = "snapshot",
     /// What the stop hooks said.
     StopVerdicts = "stop_verdicts",
+    /// A goal is being verified.
+    GoalCheckStarted = "goal_check_started",
+    /// What one judge answered.
+    GoalJudged = "goal_judged",
+    /// What the verification came to.
+    GoalVerdict = "goal_verdict",
+    /// The agent no longer has a goal.
+    GoalCleared = "goal_cleared",
     /// Part of the budget is set aside for a call.
     BudgetReserved = "budget_reserved",
     /// A call was paid; what was set aside for it and not used is free again.
@@ -217,6 +226,8 @@ pub enum ItemKind {
     CircleNotice,
     /// The stop hooks' reasons to go on.
     StopBlocked,
+    /// What the judges miss.
+    GoalNotReached,
     /// A hook wants the model to know something.
     Reminder,
     /// No turn comes after this one.
@@ -231,6 +242,8 @@ pub enum Origin {
     Engine,
     /// The stop hooks with these names.
     StopHooks(Vec<String>),
+    /// Those who judge whether the goal is reached.
+    Judges,
     /// The hook with this name.
     Hook(String),
 }
@@ -257,11 +270,13 @@ pub enum Purpose {
     Summary,
     /// At a limit: how far the work has come. No tool is called any more.
     WrapUp,
+    /// Whether the goal is reached. It is another model that is asked, which sees the evidence alone.
+    Judge,
 }
 
 impl Purpose {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
-    fn is_turn(&self) -> bool {
+    pub(crate) fn is_turn(&self) -> bool {
         *self == Self::Turn
     }
 }
@@ -436,6 +451,9 @@ pub struct ToolFinished {
     /// What the tool wants to be told at its next call in this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Json>,
+    /// The agent's plan from here on, if the call has changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<Plan>>,
 }
 
 /// A complete Think→Act cycle.

@@ -10,12 +10,14 @@ mod context;
 mod entry;
 mod failure;
 mod flow;
+mod goal;
 mod hook;
 mod id;
 mod json;
 mod money;
 mod outcome;
 mod permission;
+mod plan;
 mod policy;
 mod record;
 mod spawn;
@@ -35,6 +37,10 @@ pub use entry::{
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};
+pub use goal::{
+    Confidence, GoalCheckStarted, GoalCleared, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger,
+    GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,
+};
 pub use hook::{
     HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookReport, HookSubject, HooksAsked,
     HooksDecided, OnFailure, SessionSource,
@@ -47,6 +53,7 @@ pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, Permission, PermissionDecided,
     PermissionPolicy, Unanswered,
 };
+pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{
     Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
 };

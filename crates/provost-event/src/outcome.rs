@@ -97,6 +97,23 @@ pub enum PauseReason {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<SessionId>,
     },
+    /// The agent made no measurable progress for this many turns.
+    Stuck {
+        /// How many.
+        turns: u32,
+    },
+    /// Whether the goal is reached can't be found out: the judges failed this many times in a row.
+    JudgeUnreachable {
+        /// How often.
+        times: u32,
+        /// How it went the last time.
+        error: String,
+    },
+    /// Somebody has cleared the goal; a resume goes on without one.
+    GoalCleared {
+        /// Who.
+        by: String,
+    },
     /// A step of a flow has failed, and somebody shall say what becomes of it: a resume tries it again.
     StepFailed {
         /// Which.
@@ -123,6 +140,13 @@ impl fmt::Display for PauseReason {
             Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
             Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
             Self::Preempted { by: None } => f.write_str("makes way for others"),
+            Self::Stuck { turns } => {
+                write!(f, "stuck: {turns} turns without a new file, result, plan item or tool call")
+            }
+            Self::JudgeUnreachable { times, error } => {
+                write!(f, "the judge can't be reached: {times} failures in a row, the last: {error}")
+            }
+            Self::GoalCleared { by } => write!(f, "the goal was cleared by {by}; resume goes on without it"),
             Self::StepFailed { step, reason } => {
                 write!(f, "step `{step}` has failed ({reason}); resume tries it again, cancel ends the run")
             }

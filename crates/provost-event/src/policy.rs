@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FlowPolicy, HookPolicy, Json, MicroDollars, PermissionPolicy, Price, SpawnBudget, SubAgentPolicy,
+    FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, PermissionPolicy, Price, SpawnBudget,
+    SubAgentPolicy,
 };
 
 /// What binds a whole run.
@@ -24,6 +25,9 @@ pub struct RunPolicy {
     /// The sub-agents that its agents may ask for by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<SubAgentPolicy>,
+    /// How goals are judged that its agents give others; they can give none if absent. Its condition is of no matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judging: Option<Box<GoalPolicy>>,
     /// The steps that it goes through instead of having the root agent work; then the root agent's policy is that of
     /// the steps that name no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +101,9 @@ pub struct AgentPolicy {
     pub bounds: Vec<PermissionPolicy>,
     /// Whether it goes from turn to turn by itself.
     pub pace: Pace,
+    /// What must be confirmed before it counts as done; what the agent says is enough if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Box<GoalPolicy>>,
 }
 
 /// A model and what it costs.

@@ -78,6 +78,9 @@ pub struct Brief {
     /// Where it works.
     #[serde(default)]
     pub isolation: Isolation,
+    /// What must be confirmed before it counts as done; as its policy has it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_when: Option<String>,
 }
 
 /// An agent was asked for, and will get a slot.

@@ -12,6 +12,7 @@ use crate::power::{REASON, wait_after};
 use crate::{HarnessDeps, Home, RunObservers};
 
 mod hooks;
+mod judge;
 mod links;
 mod log_file;
 mod stop;
@@ -69,6 +70,7 @@ impl HarnessExecutor {
             Effect::CheckStop(check) => {
                 SessionEvent::StopChecked { seq, result: self.check_stop(&check, cancel).await }
             }
+            Effect::Judge(call) => SessionEvent::Judged { seq, report: self.judge(&call, cancel).await },
             Effect::AskHooks(consult) => {
                 SessionEvent::HooksAnswered { seq, reports: self.ask_hooks(&consult, cancel).await }
             }

@@ -27,6 +27,7 @@ mod secrets;
 mod session_log;
 mod shell_hook;
 mod stop_hook;
+mod supervisor;
 mod tool;
 mod trace;
 mod transcript;
@@ -60,6 +61,9 @@ pub use secrets::Redactor;
 pub use session_log::{Said, SessionLog, Shown, Stretch};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};
+pub use supervisor::{
+    Action, ChangedFiles, Evidence, GoalSupervisor, HookResult, Inquiry, Judgement, parse_verdict,
+};
 pub use tool::{Tool, ToolContext, ToolOutput, Toolbox};
 pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};
 pub use transcript::{Dialect, Message, Part, Role, Transcript};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{EffectId, Json, ToolSpec, ToolStatus};
+use provost_event::{EffectId, Json, Plan, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, ImageData, SessionLog};
@@ -43,22 +43,24 @@ pub struct ToolOutput {
     pub images: Vec<ImageData>,
     /// What to be told at the next call in this session; `None` leaves that as it was.
     pub memory: Option<Json>,
+    /// The agent's plan from here on, if the call has changed it.
+    pub plan: Option<Plan>,
 }
 
 impl ToolOutput {
     /// A result.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Ok, text: text.into(), images: Vec::new(), memory: None }
+        Self { status: ToolStatus::Ok, text: text.into(), images: Vec::new(), memory: None, plan: None }
     }
 
     /// A failure, in words that help the model.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Error, text: text.into(), images: Vec::new(), memory: None }
+        Self { status: ToolStatus::Error, text: text.into(), images: Vec::new(), memory: None, plan: None }
     }
 
     /// Arguments that don't fit; nothing was done.
     pub fn rejected(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Rejected, text: text.into(), images: Vec::new(), memory: None }
+        Self { status: ToolStatus::Rejected, text: text.into(), images: Vec::new(), memory: None, plan: None }
     }
 }
 

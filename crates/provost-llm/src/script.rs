@@ -94,7 +94,7 @@ impl ScriptedModel {
         let place = Place::of(request);
         let (_, lines) = self.lines(request);
         let slots = match place.purpose {
-            Purpose::Turn => &lines.answers,
+            Purpose::Turn | Purpose::Judge => &lines.answers,
             Purpose::Summary => &lines.summaries,
             // Each limit has its own last words, and none is asked for them twice.
             Purpose::WrapUp => {
@@ -127,7 +127,7 @@ impl ScriptedModel {
         let (goal, lines) = self.lines(request);
         let whose = goal.map(|goal| format!(" for `{goal}`")).unwrap_or_default();
         mismatch(match place.purpose {
-            Purpose::Turn => {
+            Purpose::Turn | Purpose::Judge => {
                 let answers = lines.answers.iter().filter(|slot| slot.answer.is_some()).count();
                 format!("{name} has {answers} answers{whose}, and {place} was asked for; add it to the file")
             }
@@ -235,7 +235,7 @@ struct Place {
 impl Place {
     const fn of(request: &ModelRequest<'_>) -> Self {
         let position = match request.purpose {
-            Purpose::Turn => request.answers_before,
+            Purpose::Turn | Purpose::Judge => request.answers_before,
             Purpose::Summary => request.summaries_before,
             Purpose::WrapUp => 0,
         };
@@ -250,6 +250,7 @@ impl fmt::Display for Place {
             Purpose::Turn => write!(f, "answer {number}"),
             Purpose::Summary => write!(f, "summary {number}"),
             Purpose::WrapUp => f.write_str("last_words"),
+            Purpose::Judge => write!(f, "verdict {number}"),
         }
     }
 }

@@ -57,6 +57,8 @@ impl Chat {
         let messages = match self.purpose {
             Purpose::Turn => input.take(),
             Purpose::Summary | Purpose::WrapUp => input.shown(),
+            // It sees the evidence, which isn't in the log.
+            Purpose::Judge => None,
         };
         if let Some(messages) = messages {
             self.span.set(names::INPUT_MESSAGES, messages);

@@ -76,7 +76,7 @@ where
             Ok(Err(failure)) => failure.into_output(),
             Err(died) => ToolOutput::error(format!("the tool itself failed: {}", chain(&died))),
         },
-        () = out_of_patience => ToolOutput {
+        () = out_of_patience => ToolOutput { plan: None,
             status: ToolStatus::Cancelled,
             text: "cancelled; the file system doesn't answer, so the call may still take effect".to_owned(),
             images: Vec::new(),

@@ -160,7 +160,7 @@ fn report(
     if text.is_empty() {
         text.push_str("[no output]");
     }
-    ToolOutput { status, text, images: Vec::new(), memory: end.memory }
+    ToolOutput { plan: None, status, text, images: Vec::new(), memory: end.memory }
 }
 
 /// How it ended, for the engine and for the model.

@@ -1,10 +1,10 @@
 //! `update_plan`: what the agent means to do, and how far it is.
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, ToolSpec};
+use provost_event::{Access, Json, Plan, PlanItem, PlanStatus, ToolSpec};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::arguments;
 use crate::spec::{About, FILE_TIMEOUT};
@@ -18,20 +18,20 @@ const TEXT_BYTES_MAX: usize = 500;
 const DESCRIPTION: &str = "Keeps your plan for longer work: replaces all of its steps. Call it when you begin, and \
 again whenever a step begins or is done. At most one step is in progress.";
 
-/// Keeps the agent's plan as the tool's memory.
+/// Keeps the agent's plan: the whole of it, in place of the one before.
 #[derive(Debug, Clone)]
 pub struct UpdatePlan {
     spec: ToolSpec,
 }
 
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// The whole plan in order, at most 50 steps; empty to drop it.
     items: Vec<Item>,
 }
 
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Item {
     /// The step, in a few words.
@@ -40,12 +40,26 @@ struct Item {
     status: Status,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     Pending,
     InProgress,
     Done,
+}
+
+impl From<Arguments> for Plan {
+    fn from(arguments: Arguments) -> Self {
+        let item = |item: Item| PlanItem {
+            text: item.text,
+            status: match item.status {
+                Status::Pending => PlanStatus::Pending,
+                Status::InProgress => PlanStatus::InProgress,
+                Status::Done => PlanStatus::Done,
+            },
+        };
+        Self { items: arguments.items.into_iter().map(item).collect() }
+    }
 }
 
 impl UpdatePlan {
@@ -83,7 +97,8 @@ impl Tool for UpdatePlan {
         if let Some(complaint) = complaint(&plan.items) {
             return ToolOutput::rejected(format!("{complaint}; the plan stays as it was"));
         }
-        ToolOutput { memory: Json::of(&plan).ok(), ..ToolOutput::ok(render(&plan.items)) }
+        let text = render(&plan.items);
+        ToolOutput { plan: Some(plan.into()), ..ToolOutput::ok(text) }
     }
 }
 

@@ -118,6 +118,7 @@ impl HarnessCallback for Printing {
 fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
     let hook = StopHookPolicy { name: "odd-number".to_owned(), command: None, timeout_ms: 1_000 };
     RunPolicy {
+        judging: None,
         observers: Vec::new(),
         budget: Budget { tokens: Some(100_000), ..Budget::default() },
         spawn: provost_event::SpawnBudget::default(),
@@ -126,6 +127,7 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            goal: None,
             model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: system_prompt(workspace, ""),
             tools: tools.specs(),

@@ -47,6 +47,7 @@ impl Model for Play {
         let (content, stop) = match request.purpose {
             Purpose::Turn => self.turn(turn, request.session.agent, request.answers_before)?,
             Purpose::Summary => self.summary(request.summaries_before)?,
+            Purpose::Judge => (vec![Block::Text(String::new())], StopReason::EndTurn),
             Purpose::WrapUp => (vec![Block::Text(LAST_WORDS.to_owned())], StopReason::EndTurn),
         };
         let output_tokens = content.iter().map(tokens_of_block).sum();

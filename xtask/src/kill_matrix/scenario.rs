@@ -123,6 +123,7 @@ impl Scenario {
             long: None,
         };
         let mut policy = RunPolicy {
+            judging: None,
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
@@ -131,6 +132,7 @@ impl Scenario {
             allow_unpriced: false,
             observers: Vec::new(),
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy { price: Some(price), ..ModelPolicy::new(MODEL, 1_000) },
                 system_prompt: "You keep notes.".to_owned(),
                 tools,

@@ -1,8 +1,8 @@
 //! What an agent asks another for, and what that one gets: never more than the first has.
 
 use provost_event::{
-    Access, AgentPolicy, Brief, Budget, Isolation, Json, Pace, PermissionPolicy, Priority, SpawnBudget,
-    SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, Brief, Budget, GoalPolicy, Isolation, Json, Pace, PermissionPolicy, Priority,
+    SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -20,7 +20,22 @@ const NAME_CHARS_MAX: usize = 40;
 /// The tool by which an agent asks for one like itself.
 #[must_use]
 pub fn spawn_tool() -> ToolSpec {
-    let schema = json!({
+    spawn_tool_with(&spawn_schema())
+}
+
+/// The same, where judges can say whether that one is done.
+#[must_use]
+pub fn judged_spawn_tool() -> ToolSpec {
+    let mut schema = spawn_schema();
+    if let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+        let words = "What must be true before it counts as done: an independent judge checks that against the evidence.";
+        properties.insert("done_when".to_owned(), json!({"type": "string", "description": words}));
+    }
+    spawn_tool_with(&schema)
+}
+
+fn spawn_schema() -> serde_json::Value {
+    json!({
         "type": "object",
         "properties": {
             "goal": {
@@ -44,11 +59,14 @@ pub fn spawn_tool() -> ToolSpec {
         },
         "required": ["goal"],
         "additionalProperties": false
-    });
+    })
+}
+
+fn spawn_tool_with(schema: &serde_json::Value) -> ToolSpec {
     let description = "Has another agent work on a part of your task, and returns what it said last. It has your \
                        model and tools, and works in your folder unless you say otherwise. Several calls in one \
                        answer run side by side.";
-    tool(SPAWN_TOOL, description, &schema)
+    tool(SPAWN_TOOL, description, schema)
 }
 
 /// The tool by which an agent asks for the configured sub-agent `name`.
@@ -104,6 +122,8 @@ struct Asked {
     max_turns: Option<u32>,
     #[serde(default)]
     isolation: Option<Isolation>,
+    #[serde(default)]
+    done_when: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -162,6 +182,14 @@ impl RunState {
                 return Err(format!("It can't have the tool `{unknown}`: you don't have it yourself."));
             }
         }
+        if let Some(condition) = &asked.done_when {
+            if self.policy.as_ref().is_none_or(|policy| policy.judging.is_none()) {
+                return Err("Nobody here judges whether an agent is done: leave `done_when` out.".to_owned());
+            }
+            if condition.trim().is_empty() {
+                return Err("`done_when` is empty: say what must be true, or leave it out.".to_owned());
+            }
+        }
         let name = asked.name.as_deref().map(str::trim).filter(|name| !name.is_empty()).unwrap_or("agent");
         let brief = Brief {
             name: name.chars().take(NAME_CHARS_MAX).collect(),
@@ -173,6 +201,7 @@ impl RunState {
             turns_max: asked.max_turns,
             ask_timeout_ms: None,
             isolation: asked.isolation.unwrap_or_default(),
+            done_when: asked.done_when.map(|condition| condition.trim().to_owned()),
         };
         Ok(Wanted { brief, priority })
     }
@@ -186,8 +215,8 @@ impl RunState {
         };
         // Nobody is above the agent of a step: it is the run's own, or has no more than that would have.
         let above = match one.parent {
-            Some(parent) => AgentPolicy { stop_hooks: Vec::new(), ..self.policy_of(parent)? },
-            None => run.agent.clone(),
+            Some(parent) => AgentPolicy { stop_hooks: Vec::new(), goal: None, ..self.policy_of(parent)? },
+            None => AgentPolicy { goal: None, ..run.agent.clone() },
         };
         let mut policy = match brief.agent.as_deref().and_then(|name| self.sub_agent(name)) {
             Some(named) => narrowed(named.agent.clone(), &above),
@@ -202,6 +231,9 @@ impl RunState {
         }
         if let Some(instructions) = &brief.instructions {
             policy.system_prompt = format!("{}\n\n{instructions}", policy.system_prompt);
+        }
+        if let (Some(condition), Some(judging)) = (&brief.done_when, &run.judging) {
+            policy.goal = Some(Box::new(GoalPolicy { condition: condition.clone(), ..*judging.clone() }));
         }
         if let Some(worktree) = self.worktree_of(agent) {
             self.move_into(&worktree, agent, &mut policy);
@@ -223,6 +255,7 @@ fn by_name(policy: &SubAgentPolicy, goal: String) -> Wanted {
         turns_max: None,
         ask_timeout_ms: policy.ask_timeout_ms,
         isolation: policy.isolation,
+        done_when: None,
     };
     Wanted { brief, priority: policy.priority }
 }

@@ -1,8 +1,8 @@
 //! What somebody outside, or the time, wants of a run's agents: hear, stop, rest, go on, be more or less urgent.
 
 use provost_event::{
-    BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, Priority, Reprioritized, SessionId,
-    StopRequested,
+    BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, PauseReason, Priority, Reprioritized,
+    SessionId, StopRequested,
 };
 
 use super::agent::Agent;
@@ -28,6 +28,21 @@ impl Deciding<'_> {
     pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
         if self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun) {
             self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
+        }
+    }
+
+    /// Has an agent without a goal from here on rest, with all below it.
+    pub(super) fn clear_goal(&mut self, agent: AgentNumber, by: String) {
+        let begun = self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun);
+        if !begun || self.state.policy_of(agent).is_none_or(|policy| policy.goal.is_none()) {
+            return;
+        }
+        let session = self.state.agents.session(agent);
+        self.tell(session, SessionEvent::ClearGoal { by: by.clone() });
+        let rests = self.state.outcome.is_some()
+            || self.state.agents.get(agent).is_some_and(|one| one.rests.is_some());
+        if !rests {
+            self.stop(Some(agent), Outcome::Paused { why: PauseReason::GoalCleared { by } });
         }
     }
 

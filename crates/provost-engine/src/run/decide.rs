@@ -54,6 +54,7 @@ impl Deciding<'_> {
             }
             RunEvent::TimerFired { seq } => self.timer_fired(seq),
             RunEvent::Say { agent, text, by } => self.say(agent, text, by),
+            RunEvent::ClearGoal { agent, by } => self.clear_goal(agent, by),
             RunEvent::Pause { agent, by } => {
                 let outcome = Outcome::Paused { why: PauseReason::Asked { by } };
                 self.stop(agent, outcome);
@@ -121,6 +122,7 @@ impl Deciding<'_> {
                     tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
                     cost: ledger::worst_cost(request, output_tokens_max),
                     output_tokens_max,
+                    purpose: request.purpose,
                 });
                 self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
             }

@@ -5,7 +5,7 @@ mod tracker;
 use std::collections::BTreeMap;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetReserved, Exhausted, MicroDollars, Price, SessionId, Usage,
+    Budget, BudgetCharged, BudgetReserved, Exhausted, MicroDollars, Price, Purpose, SessionId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct Ledger {
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
     run: ExecutionTracker,
+    /// What the judges of all agents have taken of that.
+    #[serde(default, skip_serializing_if = "ExecutionTracker::is_empty")]
+    judges: ExecutionTracker,
     agents: BTreeMap<AgentNumber, Account>,
 }
 
@@ -54,6 +57,8 @@ struct Reservation {
     tokens: u64,
     cost: MicroDollars,
     output_tokens_max: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_judges: bool,
 }
 
 /// A call that doesn't fit.
@@ -108,8 +113,12 @@ impl Ledger {
             tokens: entry.tokens,
             cost: entry.cost,
             output_tokens_max: entry.output_tokens_max,
+            is_judges: entry.purpose == Purpose::Judge,
         };
         self.give_back(agent, call);
+        if reservation.is_judges {
+            self.judges.set_aside(entry.tokens, entry.cost);
+        }
         self.agents.entry(agent).or_default().reserved.insert(call, reservation);
         self.each_up_from(agent, |spent| spent.set_aside(entry.tokens, entry.cost));
     }
@@ -117,12 +126,15 @@ impl Ledger {
     /// Notes what a call took, and gives back what was set aside for it, if anything was.
     pub fn charge(&mut self, entry: &BudgetCharged) {
         let agent = entry.session.agent;
-        self.give_back(agent, entry.call);
+        let is_judges = self.give_back(agent, entry.call);
         let account = self.agents.entry(agent).or_default();
         let turns = entry.turn.saturating_sub(account.own_turns);
         account.own_turns = account.own_turns.max(entry.turn);
         let (tokens, cost) = (entry.usage.total(), entry.cost.unwrap_or_default());
         self.each_up_from(agent, |spent| spent.charge(tokens, cost, turns));
+        if is_judges {
+            self.judges.charge(tokens, cost, 0);
+        }
         (self.tokens, self.cost) = (self.run.tokens, self.run.cost);
     }
 
@@ -130,14 +142,20 @@ impl Ledger {
     pub fn rests(&mut self, agent: AgentNumber) {
         let calls =
             self.agents.get(&agent).map(|account| account.reserved.keys().copied().collect::<Vec<_>>());
-        calls.into_iter().flatten().for_each(|call| self.give_back(agent, call));
+        for call in calls.into_iter().flatten() {
+            self.give_back(agent, call);
+        }
     }
 
-    fn give_back(&mut self, agent: AgentNumber, call: u32) {
+    /// Returns whether it was a judge's call.
+    fn give_back(&mut self, agent: AgentNumber, call: u32) -> bool {
         let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call));
-        if let Some(Reservation { tokens, cost, .. }) = reserved {
-            self.each_up_from(agent, |spent| spent.give_back(tokens, cost));
+        let Some(Reservation { tokens, cost, is_judges, .. }) = reserved else { return false };
+        self.each_up_from(agent, |spent| spent.give_back(tokens, cost));
+        if is_judges {
+            self.judges.give_back(tokens, cost);
         }
+        is_judges
     }
 
     /// The agent's numbers, those of all above it, and the run's.
@@ -169,10 +187,29 @@ impl Ledger {
             output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: Some(by) })?);
             next = account.parent;
         }
+        if request.purpose == Purpose::Judge {
+            let fits = self.judges.fitting_output(share(run_budget, request.judges_percent), request);
+            output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None })?);
+        }
         let fits = self.run.fitting_output(run_budget, request);
         output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None })?);
         Ok(u32::try_from(output).unwrap_or(u32::MAX))
     }
+}
+
+/// So many hundredths of each limit.
+fn share(budget: Budget, percent: u8) -> Budget {
+    let of = |limit| part(limit, percent);
+    Budget {
+        tokens: budget.tokens.map(of),
+        money: budget.money.map(|limit| MicroDollars(of(limit.0))),
+        ..budget
+    }
+}
+
+/// So many hundredths of a limit.
+fn part(limit: u64, percent: u8) -> u64 {
+    limit.saturating_mul(u64::from(percent)) / 100
 }
 
 /// What the call costs if nothing comes from a cache and the answer is as long as it may be.

@@ -253,12 +253,16 @@ impl super::RunState {
             }
             Outcome::Blocked { .. } => true,
             Outcome::Paused { why } => match why {
-                PauseReason::Circles { .. } | PauseReason::ToolFailures { .. } => true,
+                PauseReason::Circles { .. }
+                | PauseReason::ToolFailures { .. }
+                | PauseReason::Stuck { .. } => true,
                 PauseReason::Asked { .. }
                 | PauseReason::CrashLoop { .. }
                 | PauseReason::Hook { .. }
                 | PauseReason::Approval { .. }
                 | PauseReason::StepFailed { .. }
+                | PauseReason::JudgeUnreachable { .. }
+                | PauseReason::GoalCleared { .. }
                 | PauseReason::Preempted { .. } => false,
             },
             Outcome::Completed { .. }

@@ -112,6 +112,7 @@ impl Deciding<'_> {
             whole: result.whole,
             duration_ms: result.duration_ms,
             memory: result.memory,
+            plan: result.plan,
         });
         let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
         if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {

@@ -20,6 +20,8 @@ impl Deciding<'_> {
             Purpose::Turn => self.turn_answered(answer),
             Purpose::Summary => self.summed_up(answer),
             Purpose::WrapUp => self.wrapped_up(answer),
+            // A judge's answer comes as a judgement.
+            Purpose::Judge => {}
         }
     }
 

@@ -221,6 +221,9 @@ impl SessionState {
 
     /// Tokens of a request with what is asked besides.
     pub(super) fn request_tokens(&self, purpose: Purpose) -> u64 {
+        if purpose == Purpose::Judge {
+            return self.judge_request_tokens();
+        }
         let question = self.question(purpose).map_or(0, |question| tokens_of(&question));
         self.context.tokens().saturating_add(self.context.scaled(question))
     }

@@ -1,8 +1,8 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled, Outcome,
-    Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
+    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled, ModelPolicy,
+    Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -41,6 +41,12 @@ impl Deciding<'_> {
                     self.stop_checked(seq, result);
                 }
             }
+            SessionEvent::Judged { seq, report } => {
+                if self.state.phase == Phase::Judging(seq) {
+                    self.judged(seq, report);
+                }
+            }
+            SessionEvent::ClearGoal { by } => self.clear_goal(by),
             SessionEvent::HooksAnswered { seq, reports } => self.hooks_answered(seq, reports),
             SessionEvent::WorktreeReady { seq, result } => self.worktree_ready(seq, result),
             SessionEvent::WorktreeChecked { seq, left } => self.worktree_checked(seq, left),
@@ -121,6 +127,7 @@ impl Deciding<'_> {
     fn refused_budget(&mut self, exhausted: Exhausted) {
         match self.state.next_purpose() {
             Purpose::WrapUp => self.wrap_up_refused(exhausted),
+            Purpose::Judge => self.judge_refused(exhausted),
             // What can't be paid for is done without.
             Purpose::Summary if self.state.can_shorten_by_rule() => {
                 if self.shorten_by_rule() {
@@ -141,15 +148,19 @@ impl Deciding<'_> {
     }
 
     pub(super) fn reserve(&mut self, purpose: Purpose) {
-        let Some(policy) = &self.state.policy else { return };
+        let (kept_tokens, kept_cost) = self.state.kept_for_judges(purpose);
         let request = ReserveRequest {
             session: self.state.session,
             call: self.state.counters.calls.saturating_add(1),
             input_tokens: self.state.request_tokens(purpose),
             output_tokens_max: self.state.output_tokens_max(purpose),
-            price: policy.model.price,
+            price: self.state.model_of(purpose).and_then(|model| model.price),
             // Before its first answer an agent has nothing to say at a limit.
-            keeps_back: purpose != Purpose::WrapUp && self.state.counters.answers > 0,
+            keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary)
+                && self.state.counters.answers > 0,
+            kept_tokens,
+            kept_cost,
+            judges_percent: self.state.judges_percent(),
             purpose,
         };
         self.tell_run(RunEvent::Reserve(request));
@@ -160,6 +171,7 @@ impl Deciding<'_> {
         call == state.counters.calls.saturating_add(1)
             && state.outcome.is_none()
             && match &state.stopping {
+                _ if state.wants_judge() => true,
                 Some(_) => state.wants_last_words() && !matches!(state.phase, Phase::Thinking(_)),
                 None => matches!(state.phase, Phase::Ready | Phase::Waiting(_) | Phase::Between),
             }
@@ -170,6 +182,9 @@ impl Deciding<'_> {
         if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
             // Somebody has spoken since it was asked for.
             return self.next_call();
+        }
+        if purpose == Purpose::Judge && self.made_way() {
+            return;
         }
         // It may have been asked for something else before.
         let output_tokens_max = output_tokens_max.min(self.state.output_tokens_max(purpose));
@@ -188,6 +203,9 @@ impl Deciding<'_> {
         let turn = self.state.turn_of(purpose);
         let question = self.state.question(purpose);
         self.commit(ModelCalled { turn, call, attempt, purpose, output_tokens_max, deadline });
+        if purpose == Purpose::Judge {
+            return self.judge(output_tokens_max);
+        }
         let view = self.state.context.view();
         let (session, through) = (self.state.session, self.state.head);
         let summaries_before = self.state.compactions.summaries;
@@ -206,7 +224,7 @@ impl Deciding<'_> {
 
     /// Pays for the call in flight.
     pub(super) fn settle(&mut self, usage: Usage) {
-        let model = self.state.policy.as_ref().map(|policy| &policy.model);
+        let model = self.state.model_of(self.state.purpose);
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
         self.tell_run(RunEvent::Settle(SettleNote {
@@ -223,6 +241,9 @@ impl Deciding<'_> {
         if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
             self.step.close(seq);
             self.next_call();
+        } else if self.state.phase == Phase::JudgeWaits(seq) && self.state.outcome.is_none() {
+            self.step.close(seq);
+            self.go_on_checking();
         } else if self.state.yielding.is_some_and(|yielding| yielding.timer == Some(seq)) {
             self.grace_is_over(seq);
         } else {
@@ -239,11 +260,11 @@ impl Deciding<'_> {
 
     /// Comes to rest or to the end, once the hooks know of it. Nothing is in flight any more.
     pub(super) fn rest(&mut self, outcome: Outcome) {
-        if self.state.closing().is_some() || self.wrap_up(&outcome) {
+        if self.state.closing().is_some() || self.wrap_up(&outcome) || self.checks_at_limit(&outcome) {
             return;
         }
         let Some(about) = self.state.closing_subject(&outcome) else { return self.come_to_rest(outcome) };
-        if let Phase::Waiting(timer) = self.state.phase {
+        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
             self.step.close(timer);
         }
         if self.state.stopping.as_ref() != Some(&outcome) {
@@ -281,6 +302,9 @@ impl Deciding<'_> {
 
     /// After a turn that isn't the last: the next one, or a wait for somebody to ask for it.
     pub(super) fn next_turn(&mut self) {
+        if self.looks_at_goal() {
+            return;
+        }
         if self.state.phase == Phase::Ready || self.state.stopping.is_some() {
             self.next_call();
         }
@@ -298,10 +322,10 @@ impl Deciding<'_> {
             // An operator who says it again doesn't wait for the last hooks.
             self.state.closing().into_iter().for_each(|seq| self.step.abort(seq));
         }
-        if let (Some(seq), Outcome::BudgetExhausted(exhausted)) = (self.state.wrapping_up(), &outcome)
+        if let (Some(seq), Outcome::BudgetExhausted(exhausted)) = (self.state.ending_at_limit(), &outcome)
             && exhausted.used >= exhausted.limit
         {
-            // The time for last words is over too.
+            // The time for last words and for a last look at the goal is over too.
             self.step.abort(seq);
         }
         // A second wish counts only when it is the harder one.
@@ -316,7 +340,7 @@ impl Deciding<'_> {
             return;
         }
         match self.state.phase {
-            Phase::Thinking(seq) | Phase::MakingWorktree(seq) => self.step.abort(seq),
+            Phase::Thinking(seq) | Phase::MakingWorktree(seq) | Phase::Judging(seq) => self.step.abort(seq),
             Phase::Wishing(seq) if self.state.questions.contains_key(&seq) => {}
             Phase::Wishing(seq) => self.step.abort(seq),
             Phase::Preparing(seq) | Phase::Compacting(seq) if self.state.questions.contains_key(&seq) => {}
@@ -326,7 +350,12 @@ impl Deciding<'_> {
                 running.into_iter().for_each(|seq| self.step.abort(seq));
                 self.advance_calls();
             }
-            Phase::New | Phase::Ready | Phase::Between | Phase::Waiting(_) => self.rest(outcome),
+            Phase::New
+            | Phase::Ready
+            | Phase::Between
+            | Phase::Waiting(_)
+            | Phase::Verifying
+            | Phase::JudgeWaits(_) => self.rest(outcome),
         }
     }
 
@@ -344,6 +373,7 @@ impl SessionState {
         let amid_turn = self.before_last_words.unwrap_or(self.phase) == Phase::Acting;
         match purpose {
             Purpose::WrapUp if !amid_turn => self.counters.turns_ended.max(1),
+            Purpose::Judge => self.live_check().map_or(1, |check| self.turn_checked(check.trigger)),
             Purpose::WrapUp | Purpose::Turn | Purpose::Summary => self.next_turn(),
         }
     }
@@ -351,7 +381,7 @@ impl SessionState {
     /// What the model is asked besides.
     pub(super) fn question(&self, purpose: Purpose) -> Option<String> {
         match purpose {
-            Purpose::Turn => None,
+            Purpose::Turn | Purpose::Judge => None,
             Purpose::Summary => Some(self.summary_question()),
             Purpose::WrapUp => Some(self.wrap_up_question()),
         }
@@ -363,12 +393,25 @@ impl SessionState {
             Purpose::Turn => self.answer_tokens_max(),
             Purpose::Summary => self.summary_tokens_max(),
             Purpose::WrapUp => self.wrap_up_tokens_max(),
+            Purpose::Judge => self.judge_in_turn().map_or(0, |judge| judge.output_tokens_max),
+        }
+    }
+
+    /// The model that is asked.
+    pub(super) fn model_of(&self, purpose: Purpose) -> Option<&ModelPolicy> {
+        match purpose {
+            Purpose::Turn | Purpose::Summary | Purpose::WrapUp => {
+                self.policy.as_ref().map(|policy| &policy.model)
+            }
+            Purpose::Judge => self.judge_in_turn(),
         }
     }
 
     /// What the next model call is for.
     fn next_purpose(&self) -> Purpose {
-        if self.wants_last_words() {
+        if self.wants_judge() {
+            Purpose::Judge
+        } else if self.wants_last_words() {
             Purpose::WrapUp
         } else if self.wants_summary() {
             Purpose::Summary
@@ -387,6 +430,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Say { .. }
         | SessionEvent::Stop { .. }
         | SessionEvent::ChildDone { .. }
+        | SessionEvent::ClearGoal { .. }
         | SessionEvent::Recover { .. } => true,
         SessionEvent::Start(_)
         | SessionEvent::Reserved { .. }
@@ -395,6 +439,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ModelFailed { .. }
         | SessionEvent::ToolDone { .. }
         | SessionEvent::StopChecked { .. }
+        | SessionEvent::Judged { .. }
         | SessionEvent::WorktreeReady { .. }
         | SessionEvent::TimerFired { .. }
         | SessionEvent::Proceed { .. }

@@ -23,8 +23,15 @@ impl Deciding<'_> {
         let limit = self.state.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
         let output = cut(report.text, limit.min(self.state.output_share()));
         let ChildReport { status, duration_ms, ended, .. } = report;
-        let result =
-            ToolResult { status, output, images: Vec::new(), whole: None, duration_ms, memory: None };
+        let result = ToolResult {
+            status,
+            output,
+            images: Vec::new(),
+            whole: None,
+            duration_ms,
+            memory: None,
+            plan: None,
+        };
         let is_error = status.is_error();
         let about = match ended {
             Some((child, outcome)) => {
@@ -65,9 +72,11 @@ impl Deciding<'_> {
         self.open(Effect::Timer { due });
         match self.state.phase {
             Phase::Ready | Phase::Between => self.next_call(),
-            Phase::Waiting(_) => self.make_way_now(),
+            Phase::Waiting(_) | Phase::JudgeWaits(_) => self.make_way_now(),
             Phase::Acting => self.advance_calls(),
             Phase::New
+            | Phase::Verifying
+            | Phase::Judging(_)
             | Phase::MakingWorktree(_)
             | Phase::Preparing(_)
             | Phase::Thinking(_)
@@ -81,7 +90,7 @@ impl Deciding<'_> {
         let Some(Yielding { to, .. }) = self.state.yielding else { return };
         self.step.close(timer);
         self.commit(YieldRequested { to, due: None });
-        if let Phase::Thinking(call) = self.state.phase {
+        if let Phase::Thinking(call) | Phase::Judging(call) = self.state.phase {
             self.step.abort(call);
         }
     }
@@ -150,6 +159,9 @@ impl Deciding<'_> {
             Phase::MakingWorktree(_) => self.make_worktree(),
             Phase::New
             | Phase::Between
+            | Phase::Verifying
+            | Phase::Judging(_)
+            | Phase::JudgeWaits(_)
             | Phase::Thinking(_)
             | Phase::Waiting(_)
             | Phase::Preparing(_)

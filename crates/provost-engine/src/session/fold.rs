@@ -1,12 +1,12 @@
 //! How each entry changes a session. The only place where its state changes.
 
 mod gate;
+mod goal;
 
 use provost_event::{
     Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Entry, ItemKind, Json, Limits,
     ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
-    SessionStarted, StopHookVerdict, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus,
-    UserMessage, WrappedUp,
+    SessionStarted, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WrappedUp,
 };
 
 use super::{Block, Call, Circle, OwnTree, Phase, SessionState, Stage, Yielding};
@@ -36,7 +36,12 @@ impl SessionState {
             Entry::Compacted(compacted) => self.compacted(compacted),
             Entry::WrappedUp(wrapped) => self.wrapped_up(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
+            Entry::GoalCheckStarted(started) => self.goal_check_started(started),
+            Entry::GoalJudged(judged) => self.goal_judged(judged),
+            Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
+            Entry::GoalCleared(_) => self.goal_cleared(),
             Entry::StopRequested(requested) => {
+                self.goal_check_is_void();
                 self.stopping = Some(requested.outcome.clone());
                 self.stops_for_child = requested.for_child;
             }
@@ -82,6 +87,7 @@ impl SessionState {
         self.turns_max = started.policy.limits.turns_max;
         let policy = &started.policy;
         self.permissions = Some(Permissions::of_agent(policy, &policy.workspace));
+        self.goal_track = policy.goal.as_ref().map(|_| Box::default());
         self.policy = Some(policy.clone());
         self.phase = match &started.worktree {
             Some(worktree) => {
@@ -106,7 +112,11 @@ impl SessionState {
                 self.phase = Phase::Ready;
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
-            ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::StopBlocked | ItemKind::Reminder => {}
+            ItemKind::AnswerAgain
+            | ItemKind::CircleNotice
+            | ItemKind::StopBlocked
+            | ItemKind::GoalNotReached
+            | ItemKind::Reminder => {}
         }
     }
 
@@ -125,6 +135,10 @@ impl SessionState {
             }
             Purpose::Summary => {}
             Purpose::WrapUp => self.before_last_words = Some(self.phase.at_rest()),
+            Purpose::Judge => {
+                self.phase = Phase::Judging(self.head);
+                return;
+            }
         }
         self.phase = Phase::Thinking(self.head);
     }
@@ -207,6 +221,10 @@ impl SessionState {
             }
             RetryCause::Interrupted => {}
         }
+        if matches!(self.phase, Phase::Judging(_)) {
+            self.phase = Phase::Verifying;
+            return;
+        }
         if let Some(phase) = self.before_last_words.take() {
             self.phase = phase;
             return;
@@ -234,11 +252,17 @@ impl SessionState {
         let images = finished.images.iter().map(|image| &*image.blob.0);
         self.circle = self.circle.after(fingerprint(said.into_iter().chain(images)));
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
+        if let Some(plan) = &finished.plan {
+            self.plan = Some(plan.clone());
+        }
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
         }
         let written = call.input.clone();
         let tool = call.tool.clone();
+        if let Some(track) = &mut self.goal_track {
+            track.tool_finished(&tool, &written, finished);
+        }
         if finished.status == ToolStatus::Ok {
             self.wrote(&tool, &written);
         }
@@ -272,10 +296,16 @@ impl SessionState {
         self.told.turn_end = false;
         self.calls.clear();
         self.phase = self.between_turns();
+        if let Some(track) = &mut self.goal_track {
+            track.progress.turn_ended();
+        }
     }
 
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
-        let reasons = block_reasons(verdicts);
+        let reasons = self.stop_reasons(verdicts).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
+        if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
+            return;
+        }
         if reasons.is_empty() {
             self.block = None;
             return;
@@ -294,6 +324,7 @@ impl SessionState {
         self.stopping = None;
         self.yielding = None;
         self.stops_for_child = false;
+        self.goal_rests();
         self.phase = self.phase.at_rest();
     }
 
@@ -314,6 +345,7 @@ impl SessionState {
             }
             ResumeCause::Asked { .. } => {
                 self.child_rests = None;
+                self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
                 self.told.wrapped_up = false;
                 self.last_words = None;
@@ -354,7 +386,13 @@ impl Phase {
     /// Where a session that rests goes on from: nothing is in flight then.
     const fn at_rest(self) -> Self {
         match self {
-            Self::Thinking(_) | Self::Waiting(_) | Self::Preparing(_) | Self::Compacting(_) => Self::Ready,
+            Self::Thinking(_)
+            | Self::Waiting(_)
+            | Self::Preparing(_)
+            | Self::Compacting(_)
+            | Self::Verifying
+            | Self::Judging(_)
+            | Self::JudgeWaits(_) => Self::Ready,
             Self::New
             | Self::MakingWorktree(_)
             | Self::Ready
@@ -375,15 +413,6 @@ impl Circle {
     }
 }
 
-/// The reasons of those hooks that block, each with its hook's name, in configured order.
-pub(super) fn block_reasons(verdicts: &StopVerdicts) -> Vec<String> {
-    let reason = |report: &provost_event::StopReport| match &report.verdict {
-        StopHookVerdict::Block(reason) => Some(format!("{}: {reason}", report.name)),
-        StopHookVerdict::Allow | StopHookVerdict::Halt(_) | StopHookVerdict::Error(_) => None,
-    };
-    verdicts.reports.iter().filter_map(reason).collect()
-}
-
 /// The text that an argument is, if it is one.
 fn text_at(input: &Json, field: &str) -> Option<String> {
     let value = input.read::<serde_json::Value>().ok()?;
@@ -392,7 +421,7 @@ fn text_at(input: &Json, field: &str) -> Option<String> {
 
 /// A number for these texts, the same in every version: snapshots keep it. FNV-1a over 64 bits, as its authors
 /// published it, with a byte between the texts that UTF-8 doesn't have.
-fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+pub(super) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));

@@ -110,7 +110,7 @@ impl Deciding<'_> {
     }
 
     /// A stop was asked for while hooks were: what they said counts no more.
-    fn go_on_stopping(&mut self) {
+    pub(super) fn go_on_stopping(&mut self) {
         match (self.state.phase, self.state.stopping.clone()) {
             (Phase::Acting, _) => self.advance_calls(),
             (_, Some(outcome)) => self.rest(outcome),

@@ -30,6 +30,9 @@ impl Deciding<'_> {
         if self.state.closing().is_some() {
             return;
         }
+        if !matches!(lost, Phase::Wishing(seq) if asks.contains(&seq)) && self.recover_check(lost, fresh) {
+            return;
+        }
         match lost {
             Phase::Preparing(_) | Phase::Compacting(_) => {
                 if let Some(outcome) = self.state.stopping.clone() {
@@ -75,7 +78,7 @@ impl Deciding<'_> {
                     self.rest(outcome);
                 }
             }
-            Phase::New => {}
+            Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
         }
     }
 
@@ -123,6 +126,14 @@ impl ToolResult {
     }
 
     pub(super) fn without_run(status: ToolStatus, output: impl Into<String>) -> Self {
-        Self { status, output: output.into(), images: Vec::new(), whole: None, duration_ms: 0, memory: None }
+        Self {
+            status,
+            output: output.into(),
+            images: Vec::new(),
+            whole: None,
+            duration_ms: 0,
+            memory: None,
+            plan: None,
+        }
     }
 }

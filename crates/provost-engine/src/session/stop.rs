@@ -1,11 +1,10 @@
 //! When an agent wishes to stop: the stop hooks decide, and whoever keeps saying no about nothing new ends it.
 
 use provost_event::{
-    HookMoment, HookSubject, ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopVerdicts, SystemItem,
-    Verdict,
+    GoalTrigger, HookMoment, HookSubject, ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopReport,
+    StopVerdicts, SystemItem, Verdict,
 };
 
-use super::fold::block_reasons;
 use super::{Deciding, Phase, SessionState};
 use crate::event::StopCheckResult;
 use crate::{Effect, StopCheck};
@@ -19,11 +18,17 @@ impl Deciding<'_> {
         self.ask_stop_hooks();
     }
 
-    /// The entry just committed names the question.
+    /// The entry just committed names the question; where the claim is to be verified, one that says so does.
     pub(super) fn ask_stop_hooks(&mut self) {
-        let asks_none = self.state.policy.as_ref().is_none_or(|policy| policy.stop_hooks.is_empty());
-        let moment = HookMoment::stop(self.state.parent);
-        if asks_none && !self.state.has_hook(moment) {
+        if self.state.has_goal() && self.state.live_check().is_none() {
+            return self.start_check(GoalTrigger::Claim);
+        }
+        self.put_stop_question();
+    }
+
+    /// Asks the stop hooks, if there are any.
+    pub(super) fn put_stop_question(&mut self) {
+        if !self.state.has_stop_hooks() {
             return self.may_stop();
         }
         let check = StopCheck {
@@ -38,7 +43,8 @@ impl Deciding<'_> {
 
     pub(super) fn stop_checked(&mut self, seq: Seq, result: StopCheckResult) {
         self.step.close(seq);
-        if let Some(outcome) = self.state.stopping.clone() {
+        let trigger = self.state.live_check().map(|check| check.trigger);
+        if let Some(outcome) = self.state.stopping.clone().filter(|_| trigger.is_none()) {
             // Whatever they said, they may have been cut short: a resume asks again.
             return self.rest(outcome);
         }
@@ -48,21 +54,20 @@ impl Deciding<'_> {
             StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
             StopHookVerdict::Allow | StopHookVerdict::Block(_) | StopHookVerdict::Error(_) => None,
         });
-        let reasons = block_reasons(&verdicts);
-        let names = verdicts
-            .reports
-            .iter()
-            .filter(|report| matches!(report.verdict, StopHookVerdict::Block(_)))
-            .map(|report| report.name.clone())
-            .collect();
+        let (names, reasons) = self.state.stop_reasons(&verdicts).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         self.commit(verdicts);
+        let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
         match halt {
             Some((hook, reason)) => {
-                self.end_turn(0);
+                if is_wish {
+                    self.end_turn(0);
+                }
                 self.rest(Outcome::Aborted { hook, reason });
             }
             None if reasons.is_empty() => self.may_stop(),
-            None => self.blocked(names, reasons),
+            None if is_wish => self.blocked(names, reasons),
+            // The agent hasn't asked: it goes on as if nobody had.
+            None => self.go_on_unfinished(None),
         }
     }
 
@@ -80,6 +85,11 @@ impl Deciding<'_> {
     }
 
     fn may_stop(&mut self) {
+        if self.state.live_check().is_some() { self.ask_judge() } else { self.let_go() }
+    }
+
+    /// Nothing stands against the agent's wish to stop.
+    pub(super) fn let_go(&mut self) {
         let verdict = Verdict::find(&self.state.turn_text);
         let unheard = self.state.unheard || self.state.has_open_prompts();
         self.end_turn(0);
@@ -92,6 +102,23 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
+    pub(super) fn has_stop_hooks(&self) -> bool {
+        let has_own = self.policy.as_ref().is_some_and(|policy| !policy.stop_hooks.is_empty());
+        has_own || self.has_hook(HookMoment::stop(self.parent))
+    }
+
+    /// What stands against a stop: the hook's name, and its reason with that name, in configured order.
+    pub(super) fn stop_reasons(&self, verdicts: &StopVerdicts) -> Vec<(String, String)> {
+        let reason = |report: &StopReport| match &report.verdict {
+            StopHookVerdict::Block(reason) => Some(format!("{}: {reason}", report.name)),
+            StopHookVerdict::Error(why) if self.errors_block() => {
+                Some(format!("{}: the check could not be made, so it proves nothing: {why}", report.name))
+            }
+            StopHookVerdict::Allow | StopHookVerdict::Halt(_) | StopHookVerdict::Error(_) => None,
+        };
+        verdicts.reports.iter().filter_map(|report| Some((report.name.clone(), reason(report)?))).collect()
+    }
+
     /// Whether the effect that entry `seq` opened asks the stop hooks.
     pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
         self.phase == Phase::Wishing(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)

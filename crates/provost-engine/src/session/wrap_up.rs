@@ -77,7 +77,10 @@ impl SessionState {
 
     /// An agent that has just said that it is done needs no other last words.
     fn may_wrap_up(&self, outcome: &Outcome) -> bool {
-        let is_done = matches!(self.phase, Phase::New | Phase::Wishing(_));
+        let is_done = matches!(
+            self.phase,
+            Phase::New | Phase::Wishing(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
+        );
         matches!(outcome, Outcome::BudgetExhausted(_))
             && !self.told.wrapped_up
             && !is_done

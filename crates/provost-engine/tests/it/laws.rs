@@ -105,6 +105,7 @@ fn tool_result(kind: u8, size: usize) -> ToolResult {
         _ => ToolStatus::Ok,
     };
     ToolResult {
+        plan: None,
         status,
         output: format!("{} {}", kind % 4, words(size)),
         images: Vec::new(),

@@ -324,6 +324,9 @@ impl Both {
 
     fn reserve(&mut self, agent: u32, number: u32, request: Request) -> Result<(), TestCaseError> {
         let asked = ReserveRequest {
+            judges_percent: 0,
+            kept_cost: provost_event::MicroDollars::default(),
+            kept_tokens: 0,
             session: session(agent),
             call: number,
             input_tokens: request.input,
@@ -357,6 +360,7 @@ impl Both {
         let cost = MicroDollars(cost);
         self.hear_of(agent);
         self.ledger.reserve(&BudgetReserved {
+            purpose: provost_event::Purpose::Turn,
             session: session(agent),
             call: number,
             tokens,

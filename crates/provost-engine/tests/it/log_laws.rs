@@ -81,12 +81,13 @@ impl LogLaws {
     }
 
     fn called(&mut self, called: &ModelCalled, request_tokens: u64) {
-        if called.purpose != Purpose::WrapUp {
+        if !matches!(called.purpose, Purpose::WrapUp | Purpose::Judge) {
             self.results_are_complete("a model call");
         }
         // Last words open no turn.
         assert!(called.turn <= self.turns_max, "turn {} of {}", called.turn, self.turns_max);
-        if let Some(room) = self.room {
+        // A judge has a window of its own.
+        if let Some(room) = self.room.filter(|_| called.purpose != Purpose::Judge) {
             // The question for an aside comes besides.
             let most = if called.purpose == Purpose::Turn { room * 95 / 100 } else { room };
             assert!(

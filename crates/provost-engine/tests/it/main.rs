@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod flow;
 #[cfg(test)]
-#[cfg(test)]
 mod format;
 #[cfg(test)]
 mod gates;
+#[cfg(test)]
+mod goals;
 #[cfg(test)]
 mod last_words;
 #[cfg(test)]

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use provost_engine::{
-    Actor, Answer, Consult, Effect, Event, Message, Now, PendingApproval, RunEvent, SessionEvent, Standing,
-    StopCheckResult, Think, ToolResult,
+    Actor, Answer, Consult, Effect, Event, JudgeReport, Message, Now, PendingApproval, RunEvent,
+    SessionEvent, SessionState, Standing, StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, HookContract,
-    HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, Limits, MicroDollars,
-    ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Purpose, Record, RunId,
-    RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp,
-    ToolCall, ToolSpec, ToolStatus, Usage,
+    HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, JudgeAnswer, Limits,
+    MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Purpose,
+    Record, RunId, RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason,
+    StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 2;
+pub(crate) const LAYOUT: u32 = 3;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -45,6 +45,7 @@ pub(crate) fn policy() -> RunPolicy {
         long: None,
     };
     RunPolicy {
+        judging: None,
         observers: Vec::new(),
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
@@ -53,6 +54,7 @@ pub(crate) fn policy() -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            goal: None,
             model: ModelPolicy {
                 window_tokens: Some(10_000),
                 price: Some(price),
@@ -337,6 +339,7 @@ impl World {
     /// With pictures.
     pub(crate) fn finish_with(&mut self, seq: Seq, status: ToolStatus, output: &str, images: Vec<Image>) {
         let result = ToolResult {
+            plan: None,
             status,
             output: output.to_owned(),
             images,
@@ -350,6 +353,7 @@ impl World {
     /// With something that the tool wants to be told at its next call.
     pub(crate) fn finish_remembering(&mut self, seq: Seq, memory: &str) {
         let result = ToolResult {
+            plan: None,
             status: ToolStatus::Ok,
             output: "ok".to_owned(),
             images: Vec::new(),
@@ -365,11 +369,32 @@ impl World {
         self.finish(seq, ToolStatus::Ok, output);
     }
 
+    /// The open question to a judge.
+    pub(crate) fn judging(&self) -> Option<Seq> {
+        self.first_open(|effect| matches!(effect, Effect::Judge(_))).map(|id| id.1)
+    }
+
+    /// The judge that is asked answers so.
+    pub(crate) fn judge(&mut self, answer: JudgeAnswer) {
+        let seq = self.judging().expect("a judge is asked");
+        let usage = Usage { input_tokens: 200, output_tokens: 20, ..Usage::default() };
+        let report =
+            JudgeReport { answer, usage, model: "judge".to_owned(), duration_ms: 3, evidence: String::new() };
+        self.session_event(SessionEvent::Judged { seq, report });
+    }
+
     pub(crate) fn hook(&mut self, verdict: StopHookVerdict, evidence: &str) {
         let Some(seq) = self.checking() else { panic!("no stop hook is asked") };
         let reports = vec![StopReport { name: "tests".to_owned(), verdict, duration_ms: 1, note: None }];
         let result = StopCheckResult { reports, evidence: evidence.to_owned() };
         self.session_event(SessionEvent::StopChecked { seq, result });
+    }
+
+    pub(crate) fn session(&self) -> &SessionState {
+        match self.actors.get(&ROOT.into()) {
+            Some(Actor::Session(state)) => state,
+            _ => panic!("there is no session"),
+        }
     }
 
     pub(crate) fn outcome(&self) -> Option<Outcome> {
@@ -478,6 +503,7 @@ fn effect_word(effect: &Effect) -> String {
             format!("think ({purpose}turn {}, cap {})", think.turn, think.output_tokens_max)
         }
         Effect::RunTool(run) => format!("run {} {}", run.tool, run.input.text()),
+        Effect::Judge(call) => format!("judge {} ({:?}, turn {})", call.judge, call.trigger, call.turn),
         Effect::CheckStop(check) => format!("check stop: {:?}", check.final_text),
         Effect::AskHooks(consult) => format!("ask hooks: {}", consult.about.moments()[0].name()),
         Effect::MakeWorktree(order) => format!("make worktree {}", order.path.display()),

@@ -204,6 +204,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
     };
     let model = ModelPolicy::new("by/hand", 1000);
     let agent = AgentPolicy {
+        goal: None,
         model,
         system_prompt: "Be brief.".to_owned(),
         tools: vec![tool],
@@ -219,6 +220,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         goal: "a goal".to_owned(),
         images: Vec::new(),
         policy: Box::new(RunPolicy {
+            judging: None,
             budget,
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),
@@ -255,6 +257,7 @@ fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
 
 pub(super) fn tool_done(seq: Seq, output: String) -> Event {
     let result = ToolResult {
+        plan: None,
         status: ToolStatus::Ok,
         output,
         images: Vec::new(),

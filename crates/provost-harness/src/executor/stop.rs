@@ -78,7 +78,7 @@ impl HarnessExecutor {
         heard.into_iter().map(|(hook, report)| verdict_of(hook, report)).collect()
     }
 
-    async fn evidence(&self, opening: &Opening) -> String {
+    pub(super) async fn evidence(&self, opening: &Opening) -> String {
         let workspace = opening.workspace.clone();
         tokio::task::spawn_blocking(move || fingerprint(&workspace)).await.unwrap_or_default()
     }

@@ -42,6 +42,7 @@ impl HarnessExecutor {
             whole,
             duration_ms: self.deps.clock.now().since_ms(started),
             memory: output.memory,
+            plan: output.plan.map(Box::new),
         }
     }
 
@@ -92,7 +93,7 @@ impl HarnessExecutor {
             _ => "Stopped: the agent was told to stop.".to_owned(),
         };
         let text = if output.text.is_empty() { note } else { format!("{}\n{note}", output.text) };
-        ToolOutput { status: late, text, images: output.images, memory: None }
+        ToolOutput { plan: None, status: late, text, images: output.images, memory: None }
     }
 
     /// The images, as far as they could be kept beside the log.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use provost_event::{
-    ActorKey, Entry, HookDecision, HooksDecided, ModelCalled, Permission, Purpose, Record, SessionId,
-    StopHookVerdict, StopVerdicts, ToolStatus,
+    ActorKey, Entry, GoalFinding, HookDecision, HooksDecided, ModelCalled, Permission, Purpose, Record,
+    SessionId, StopHookVerdict, StopVerdicts, ToolStatus,
 };
 
 use crate::ObservedKind as Kind;
@@ -14,10 +14,12 @@ use crate::ObservedKind as Kind;
 pub(super) struct Turns(HashMap<SessionId, u32>);
 
 impl Turns {
-    /// Whether a turn begins with this call. Last words belong to the turn before them.
+    /// Whether a turn begins with this call. Last words and what judges say belong to the turn before them.
     fn begins(&mut self, actor: ActorKey, called: &ModelCalled) -> bool {
         match actor {
-            ActorKey::Session(session) if called.attempt == 1 && called.purpose != Purpose::WrapUp => {
+            ActorKey::Session(session)
+                if called.attempt == 1 && !matches!(called.purpose, Purpose::WrapUp | Purpose::Judge) =>
+            {
                 self.0.insert(session, called.turn) != Some(called.turn)
             }
             ActorKey::Session(_) | ActorKey::Run(_) => false,
@@ -47,6 +49,12 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         Entry::TurnEnded(_) => &[Kind::TurnEnd],
         Entry::HooksDecided(decided) if hooks_object(decided) => &[Kind::GuardrailTrip],
         Entry::StopVerdicts(verdicts) if stop_hooks_object(verdicts) => &[Kind::GuardrailTrip],
+        Entry::GoalJudged(_) => &[Kind::LlmEnd],
+        Entry::GoalVerdict(verdict) if !matches!(verdict.finding, GoalFinding::Achieved { .. }) => {
+            &[Kind::GuardrailTrip]
+        }
+        // The judges' calls and their no are told.
+        Entry::GoalCheckStarted(_) | Entry::GoalVerdict(_) | Entry::GoalCleared(_) => &[],
         Entry::PermissionDecided(decided) if decided.permission != Permission::Allow => {
             &[Kind::GuardrailTrip]
         }

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry, HookDecision,
-    HooksDecided, MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
+    ApprovalAnswer, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry, GoalFinding,
+    HookDecision, HooksDecided, MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts,
+    Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -128,6 +129,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
                 Purpose::Turn => "",
                 Purpose::Summary => ", for a summary",
                 Purpose::WrapUp => ", for last words",
+                Purpose::Judge => ", by a judge",
             };
             format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
         }
@@ -144,6 +146,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::TurnEnded(ended) => format!("turn {}, {} tool calls", ended.turn, ended.tool_calls),
         Entry::HooksDecided(decided) => objections_of_hooks(decided),
         Entry::StopVerdicts(verdicts) => objections_of_stop_hooks(verdicts),
+        Entry::GoalJudged(judged) => aside(&judged.call),
+        Entry::GoalVerdict(verdict) => missing(&verdict.finding),
         Entry::PermissionDecided(decided) => {
             format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
         }
@@ -174,6 +178,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)
+        | Entry::GoalCheckStarted(_)
+        | Entry::GoalCleared(_)
         | Entry::YieldRequested(_)
         | Entry::ChildGoesOn(_)
         | Entry::ChildRested(_)
@@ -183,6 +189,14 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::StopRequested(_)
         | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
+    }
+}
+
+fn missing(finding: &GoalFinding) -> String {
+    match finding {
+        GoalFinding::Achieved { reasoning, .. } => format!("goal reached: {reasoning}"),
+        GoalFinding::NotAchieved { reasoning, .. } => format!("goal not reached: {reasoning}"),
+        GoalFinding::Unverified { why } => format!("goal not verified: {why}"),
     }
 }
 

@@ -155,6 +155,7 @@ impl Bench {
             Tapped { model: ScriptedModel::parse(&self.script, "script").unwrap(), tape: tape.clone() };
         let tool = Act { spec: spec(self.access), called: called.clone() };
         let policy = RunPolicy {
+            judging: None,
             observers: Vec::new(),
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
@@ -163,6 +164,7 @@ impl Bench {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: String::new(),
                 tools: vec![tool.spec.clone()],

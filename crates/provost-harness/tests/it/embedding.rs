@@ -132,6 +132,7 @@ impl Scene {
             timeout_ms: 1_000,
         };
         RunPolicy {
+            judging: None,
             observers: Vec::new(),
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
@@ -140,6 +141,7 @@ impl Scene {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: "be good".into(),
                 tools: self.tools.specs(),

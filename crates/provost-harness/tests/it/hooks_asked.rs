@@ -206,6 +206,7 @@ impl Scene {
 
     fn policy(&self) -> RunPolicy {
         RunPolicy {
+            judging: None,
             observers: Vec::new(),
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
@@ -214,6 +215,7 @@ impl Scene {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: String::new(),
                 tools: Vec::new(),

@@ -240,6 +240,7 @@ impl Play<'_> {
             Purpose::Turn => self.answer(seq, usage, own),
             Purpose::Summary => self.sum_up(seq, usage),
             Purpose::WrapUp => return Err(TestCaseError::fail("there is no limit to be reached")),
+            Purpose::Judge => return Err(TestCaseError::fail("there is no goal")),
         }
         Ok(())
     }
@@ -435,7 +436,15 @@ impl Play<'_> {
         }
         self.results.insert(run.call.clone(), output.clone());
         let images = (0..call.pictures).map(|nth| self.picture(seq, nth)).collect();
-        let result = ToolResult { status: call.status, output, images, whole: None, duration_ms: 1, memory };
+        let result = ToolResult {
+            plan: None,
+            status: call.status,
+            output,
+            images,
+            whole: None,
+            duration_ms: 1,
+            memory,
+        };
         self.desk.tell_session(SessionEvent::ToolDone { seq, result });
     }
 

@@ -118,6 +118,7 @@ impl Provider {
             Purpose::Turn => return self.job.answer(request.answers_before),
             Purpose::Summary => SUMMARY,
             Purpose::WrapUp => LAST_WORDS,
+            Purpose::Judge => "{}",
         };
         (vec![Block::Text(words.to_owned())], StopReason::EndTurn)
     }
@@ -168,7 +169,7 @@ impl Model for Provider {
                 compare(&request, &counter, &mut seen);
             }
             Purpose::Summary => seen.summaries += 1,
-            Purpose::WrapUp => seen.last_words += 1,
+            Purpose::WrapUp | Purpose::Judge => seen.last_words += 1,
         }
         let usage = self.reported(input, output);
         seen.reported += usage;

@@ -68,6 +68,7 @@ fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
 /// A run that nothing limits but its model's window, if that is known.
 pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy {
     RunPolicy {
+        judging: None,
         observers: Vec::new(),
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
@@ -76,6 +77,7 @@ pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy 
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            goal: None,
             model: ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },
             system_prompt: "You guard a harbour with many gates. Work alone and keep to the plan.".to_owned(),
             tools: toolbox().specs(),

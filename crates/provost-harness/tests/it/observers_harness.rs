@@ -61,6 +61,7 @@ fn spec() -> ToolSpec {
 
 pub(crate) fn policy() -> RunPolicy {
     RunPolicy {
+        judging: None,
         observers: vec!["somebody else".into()],
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
@@ -69,6 +70,7 @@ pub(crate) fn policy() -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            goal: None,
             model: ModelPolicy::new("script:test", 1_000),
             system_prompt: "be good".into(),
             tools: vec![spec()],

@@ -107,6 +107,7 @@ impl Scene {
 
     fn policy(&self, pace: Pace) -> RunPolicy {
         RunPolicy {
+            judging: None,
             observers: Vec::new(),
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
@@ -115,6 +116,7 @@ impl Scene {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy { images: self.sees, ..ModelPolicy::new("script:test", 1_000) },
                 system_prompt: "be good".into(),
                 tools: tools().specs(),

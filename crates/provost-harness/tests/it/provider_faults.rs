@@ -159,6 +159,7 @@ fn policy() -> RunPolicy {
     let model =
         ModelPolicy { window_tokens: Some(200_000), ..ModelPolicy::new("anthropic/claude-test", 1_000) };
     RunPolicy {
+        judging: None,
         observers: Vec::new(),
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
@@ -167,6 +168,7 @@ fn policy() -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            goal: None,
             model,
             system_prompt: "You are an agent.".to_owned(),
             tools: Vec::new(),

@@ -146,6 +146,7 @@ impl Stage {
 
     pub(crate) fn policy(&self) -> RunPolicy {
         RunPolicy {
+            judging: None,
             observers: Vec::new(),
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
@@ -154,6 +155,7 @@ impl Stage {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy {
                     window_tokens: Some(8_000),
                     images: true,

@@ -156,6 +156,7 @@ impl Place {
             ["shell", "write_file", "read_file"].map(|name| tools.get(name).unwrap().spec().clone()).to_vec();
         tools.push(spawn_tool());
         RunPolicy {
+            judging: None,
             observers: Vec::new(),
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
@@ -164,6 +165,7 @@ impl Place {
             worktrees: Some(self.trees()),
             allow_unpriced: false,
             agent: AgentPolicy {
+                goal: None,
                 model: ModelPolicy::new(MODEL, 1_000),
                 system_prompt: "Work.".to_owned(),
                 tools,

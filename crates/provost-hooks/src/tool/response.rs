@@ -73,6 +73,7 @@ mod tests {
     fn a_shells_exit_status_stands_in_the_first_line() {
         let failed = |tool: &str, output: &str| {
             error_text(&ToolFinished {
+                plan: None,
                 call: "c".into(),
                 tool: tool.to_owned(),
                 status: ToolStatus::Error,

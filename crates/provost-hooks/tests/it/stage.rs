@@ -117,6 +117,7 @@ impl Stage {
 
     fn record(&self, status: ToolStatus) -> Arc<Record> {
         let finished = ToolFinished {
+            plan: None,
             call: "call-1".into(),
             tool: self.tool.to_owned(),
             status,

@@ -93,7 +93,7 @@ pub(super) const fn place_of(request: &ModelRequest<'_>) -> Place {
 const fn position(purpose: Purpose, answers_before: u32, summaries_before: u32) -> u32 {
     match purpose {
         Purpose::Summary => summaries_before,
-        Purpose::Turn | Purpose::WrapUp => answers_before,
+        Purpose::Turn | Purpose::WrapUp | Purpose::Judge => answers_before,
     }
 }
 

@@ -72,6 +72,7 @@ fn turn(n: usize, speaker: &dyn Speaker) -> Spoken {
 
 fn policy(tools: &Toolbox) -> RunPolicy {
     let agent = AgentPolicy {
+        goal: None,
         model: ModelPolicy::new("a/model", 1_000),
         system_prompt: "You are careful.".to_owned(),
         tools: tools.specs(),
@@ -84,6 +85,7 @@ fn policy(tools: &Toolbox) -> RunPolicy {
         pace: Pace::Free,
     };
     RunPolicy {
+        judging: None,
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),

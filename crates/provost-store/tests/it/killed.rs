@@ -47,6 +47,7 @@ impl Executor for Eventful {
             Effect::RunTool(call) => {
                 let failed = random.u8(..) < 25;
                 let result = ToolResult {
+                    plan: None,
                     status: if failed { ToolStatus::Error } else { ToolStatus::Ok },
                     output: format!("{seq}: {}", "a line of it\n".repeat(random.usize(1..60))),
                     images: Vec::new(),
@@ -72,7 +73,7 @@ fn answer(purpose: Purpose, seq: Seq, random: &mut fastrand::Rng) -> Answer {
     };
     let (content, stop) = match purpose {
         Purpose::Turn => ((0..20).map(call).collect(), StopReason::ToolUse),
-        Purpose::Summary | Purpose::WrapUp => {
+        Purpose::Summary | Purpose::WrapUp | Purpose::Judge => {
             (vec![Block::Text(format!("Up to {seq} I looked."))], StopReason::EndTurn)
         }
     };

@@ -57,6 +57,7 @@ impl Executor for Instantly {
             _ => {
                 let output = OUTPUT.repeat(6);
                 let result = ToolResult {
+                    plan: None,
                     status: ToolStatus::Ok,
                     output,
                     images: Vec::new(),
@@ -157,6 +158,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
             .into(),
             2 => ToolStarted { call: call.id, tool: call.name, input: call.input, again: false }.into(),
             3 => ToolFinished {
+                plan: None,
                 call: call.id,
                 tool: call.name,
                 status: ToolStatus::Ok,

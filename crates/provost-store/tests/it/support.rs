@@ -30,6 +30,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         output_bytes_max: 1000,
     };
     let agent = AgentPolicy {
+        goal: None,
         model: ModelPolicy::new("by/hand", 1000),
         system_prompt: "Be brief.".to_owned(),
         tools: vec![look],
@@ -42,6 +43,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         pace: Pace::Free,
     };
     RunPolicy {
+        judging: None,
         budget,
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
@@ -136,6 +138,7 @@ pub(crate) fn asks_for_tools(seq: Seq, count: usize) -> Event {
 pub(crate) fn tool_done(seq: Seq, whole: Option<BlobId>) -> Event {
     let output = format!("seen {seq}");
     let result = ToolResult {
+        plan: None,
         status: ToolStatus::Ok,
         output,
         images: Vec::new(),

@@ -145,6 +145,7 @@ pub(crate) fn work(log: &mut Log) {
 
 pub(crate) fn policy() -> RunPolicy {
     let agent = AgentPolicy {
+        goal: None,
         model: ModelPolicy::new("anthropic/roofer-1", 1000),
         system_prompt: "You are a roofer.".to_owned(),
         tools: Vec::new(),
@@ -157,6 +158,7 @@ pub(crate) fn policy() -> RunPolicy {
         pace: Pace::Free,
     };
     RunPolicy {
+        judging: None,
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
@@ -210,6 +212,7 @@ pub(crate) fn tool_started(call: &str, tool: &str) -> ToolStarted {
 
 pub(crate) fn tool_finished(call: &str, tool: &str, status: ToolStatus) -> ToolFinished {
     ToolFinished {
+        plan: None,
         call: call.into(),
         tool: tool.to_owned(),
         status,

@@ -245,6 +245,7 @@ fn holder() -> (ChildSpawned, SessionStarted) {
     let goal = "hold the ladder".to_owned();
     let child = SessionId { run: run(), agent: 1 };
     let brief = Brief {
+        done_when: None,
         name: "holder".to_owned(),
         goal: goal.clone(),
         agent: Some("holder".to_owned()),

@@ -22,8 +22,7 @@ async fn a_plan_is_shown_and_remembered() {
         [1 of 3 done]
     "#]];
     expected.assert_eq(&fixture.shown(&output));
-    let memory: serde_json::Value = output.memory.unwrap().read().unwrap();
-    assert_eq!(memory, items);
+    assert_eq!(serde_json::to_value(output.plan.unwrap()).unwrap(), items);
     let empty = expect![[r#"
         Ok
         [the plan is empty]

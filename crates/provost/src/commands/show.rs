@@ -10,14 +10,14 @@ mod tree;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Budget, CompactionKind, Entry, Image, MicroDollars, Outcome, Retry, RetryCause, RunId, Seq, SessionId,
-    StopReport, ToolStatus, WrappedUp,
+    Budget, CompactionKind, Entry, Image, MicroDollars, Outcome, PlanItem, Retry, RetryCause, RunId, Seq,
+    SessionId, StopReport, ToolStatus, WrappedUp,
 };
 use provost_harness::{
     Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
 };
 use provost_store::LocalHome;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use self::agents::{Around, Openings, Slots, Which, nodes, openings};
 use self::page::{page, waiting};
@@ -90,7 +90,7 @@ struct Facts {
     goal_images: Vec<Image>,
     turns_max: u32,
     last_text: String,
-    plan: Vec<Step>,
+    plan: Vec<PlanItem>,
     stop_hooks: Vec<StopReport>,
     tool_calls: u32,
     failed_tool_calls: u32,
@@ -110,26 +110,6 @@ struct Compactions {
     emergency: u32,
 }
 
-/// A step of the agent's plan, as the tool `update_plan` remembers it.
-#[derive(Serialize, Deserialize)]
-struct Step {
-    text: String,
-    status: StepStatus,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StepStatus {
-    Pending,
-    InProgress,
-    Done,
-}
-
-#[derive(Deserialize)]
-struct Plan {
-    items: Vec<Step>,
-}
-
 impl Facts {
     async fn read(home: &LocalHome, run: RunId, state: &RunState) -> anyhow::Result<Self> {
         if state.flow().is_some() {
@@ -139,8 +119,7 @@ impl Facts {
         let mut facts = Self::default();
         if let Actor::Session(session) = read_actor(home, root.into()).await? {
             session.last_text().clone_into(&mut facts.last_text);
-            let plan = session.memories().get("update_plan").and_then(|memory| memory.read::<Plan>().ok());
-            facts.plan = plan.map(|plan| plan.items).unwrap_or_default();
+            facts.plan = session.plan().map(|plan| plan.items.clone()).unwrap_or_default();
         }
         facts.see(home, root, Self::take).await?;
         Ok(facts)

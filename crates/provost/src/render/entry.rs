@@ -14,7 +14,7 @@ use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, 
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{agents, arguments, flow, worktree};
+use super::{agents, arguments, flow, goal, worktree};
 use crate::names::Names;
 
 /// Columns of a short text in a line.
@@ -71,6 +71,10 @@ impl Sayer {
             Entry::WrappedUp(entry) => wrapped_up(entry),
             Entry::Snapshot(entry) => snapshot(entry),
             Entry::StopVerdicts(entry) => stop_verdicts(entry),
+            Entry::GoalCheckStarted(entry) => goal::check_started(entry),
+            Entry::GoalJudged(entry) => goal::judged(entry),
+            Entry::GoalVerdict(entry) => goal::verdict(entry),
+            Entry::GoalCleared(entry) => goal::cleared(entry),
             Entry::BudgetReserved(entry) => budget_reserved(entry),
             Entry::BudgetCharged(entry) => budget_charged(entry),
             Entry::BudgetExhausted(entry) => self.budget_exhausted(entry),
@@ -212,10 +216,13 @@ fn system_item(entry: &SystemItem) -> Saying {
                 Origin::Hook(hook) => {
                     format!("reminded by hook {hook}: {}", one_line(&entry.body, WIDTH_MAX))
                 }
-                Origin::Engine | Origin::StopHooks(_) => one_line(&entry.body, WIDTH_MAX),
+                Origin::Engine | Origin::StopHooks(_) | Origin::Judges => one_line(&entry.body, WIDTH_MAX),
             },
         ),
         ItemKind::LastTurn => Saying::passing(Tag::Provost, "told that this is its last turn"),
+        ItemKind::GoalNotReached => {
+            Saying::passing(Tag::Provost, "sent back to work with what the judges miss")
+        }
         ItemKind::StopBlocked => {
             Saying::passing(Tag::Provost, "sent back to work with the stop hooks' reasons")
         }
@@ -228,6 +235,7 @@ fn model_called(entry: &ModelCalled) -> Saying {
         Purpose::Turn => "",
         Purpose::Summary => ", for a summary",
         Purpose::WrapUp => ", for last words",
+        Purpose::Judge => ", by a judge",
     };
     Saying::detail(format!("turn {}, call {}{attempt}{purpose}", entry.turn, entry.call))
 }

@@ -223,6 +223,7 @@ fn text(saying: &Saying, width: usize) -> String {
         Tag::HooksObject => ("◆", plain.clone().yellow()),
         Tag::Asks => ("?", plain.clone().yellow().bold()),
         Tag::Retry => ("↻", plain.clone().yellow()),
+        Tag::Goal => ("◎", plain.clone().cyan()),
         Tag::Budget => ("■", plain.clone().yellow()),
     };
     let text = wrapped(saying.text(), "    ", width);

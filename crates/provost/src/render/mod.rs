@@ -9,6 +9,7 @@ mod context;
 mod entry;
 mod flow;
 mod gate;
+mod goal;
 mod json;
 mod live;
 mod narrow;

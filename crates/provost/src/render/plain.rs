@@ -129,5 +129,6 @@ const fn prefix(tag: Tag) -> &'static str {
         Tag::Asks => "approval",
         Tag::Retry => "retry",
         Tag::Budget => "budget",
+        Tag::Goal => "goal",
     }
 }

@@ -18,6 +18,7 @@ pub(super) enum Tag {
     Failed,
     HooksAgree,
     HooksObject,
+    Goal,
     Asks,
     Retry,
     Budget,

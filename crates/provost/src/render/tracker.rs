@@ -27,6 +27,7 @@ enum Doing {
     Writing,
     SummingUp,
     LastWords,
+    Judging,
     Tools(Vec<Running>),
     Waiting(Instant),
     AskingHooks(&'static str),
@@ -231,6 +232,7 @@ impl Doing {
             Entry::ModelCalled(entry) => match entry.purpose {
                 Purpose::Turn => self.now(Self::Thinking),
                 Purpose::Summary => self.now(Self::SummingUp),
+                Purpose::Judge => self.now(Self::Judging),
                 // This is what the stop waits for.
                 Purpose::WrapUp => *self = Self::LastWords,
             },
@@ -299,6 +301,7 @@ impl Doing {
             Self::Writing => "writing".to_owned(),
             Self::SummingUp => "summing up".to_owned(),
             Self::LastWords => "saying how far it is".to_owned(),
+            Self::Judging => "verifying the goal".to_owned(),
             Self::Tools(all) => running(&all.iter().collect::<Vec<_>>()),
             Self::Waiting(until) => {
                 format!("waiting {}", whole_seconds(ms(until.saturating_duration_since(Instant::now()))))

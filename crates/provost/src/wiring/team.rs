@@ -194,6 +194,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
 /// What all agents have alike; each names its own model, prompt and tools.
 fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
+        goal: None,
         model: ModelPolicy::new("", 0),
         system_prompt: String::new(),
         tools: Vec::new(),
@@ -210,6 +211,7 @@ fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
 /// The policy of a new run of `team` in `workspace`; worktrees of its agents are made in `worktrees`.
 pub(crate) fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Path) -> RunPolicy {
     RunPolicy {
+        judging: None,
         observers: Vec::new(),
         budget: settings.budget,
         spawn: settings.spawn,

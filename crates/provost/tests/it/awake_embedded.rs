@@ -74,6 +74,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
     };
     let tools = Toolbox::new().with(Steered { spec, panic });
     let policy = RunPolicy {
+        judging: None,
         observers: Vec::new(),
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
@@ -82,6 +83,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            goal: None,
             model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: String::new(),
             tools: tools.specs(),

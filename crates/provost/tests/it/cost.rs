@@ -23,6 +23,7 @@ struct Log {
 impl Log {
     fn new(run: &str, goal: &str, root_model: &str, at: &str) -> Self {
         let agent = AgentPolicy {
+            goal: None,
             model: ModelPolicy::new(root_model, 1_000),
             system_prompt: String::new(),
             tools: Vec::new(),
@@ -35,6 +36,7 @@ impl Log {
             pace: Pace::Free,
         };
         let policy = RunPolicy {
+            judging: None,
             budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
             agents: Vec::new(),

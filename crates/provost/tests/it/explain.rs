@@ -58,6 +58,7 @@ fn plain() -> RunPolicy {
         long: None,
     };
     let agent = AgentPolicy {
+        goal: None,
         model: ModelPolicy { price: Some(free), ..ModelPolicy::new("ours/test", 1_000) },
         system_prompt: String::new(),
         tools: ["read_file", "shell", "write_file"].map(tool).to_vec(),
@@ -70,6 +71,7 @@ fn plain() -> RunPolicy {
         pace: Pace::Free,
     };
     RunPolicy {
+        judging: None,
         budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
         agents: Vec::new(),
@@ -134,7 +136,14 @@ impl Log {
         let (session, call) = (self.session(), self.calls);
         let tokens = u64::from(output_tokens_max) + 200;
         let cost = MicroDollars(tokens);
-        self.run(BudgetReserved { session, call, tokens, cost, output_tokens_max });
+        self.run(BudgetReserved {
+            purpose: provost_event::Purpose::Turn,
+            session,
+            call,
+            tokens,
+            cost,
+            output_tokens_max,
+        });
         self.agent(ModelCalled {
             turn,
             call,
@@ -203,6 +212,7 @@ impl Log {
 
     fn finished(&mut self, call: &str, tool: &str, status: ToolStatus) {
         self.agent(ToolFinished {
+            plan: None,
             call: CallId::from(call),
             tool: tool.to_owned(),
             status,

@@ -173,6 +173,7 @@ impl RunState {
             turns_max: None,
             ask_timeout_ms: None,
             isolation: named.map(|named| named.isolation).unwrap_or_default(),
+            done_when: None,
         };
         Some((brief, policy.priority))
     }

@@ -3,7 +3,7 @@
 use provost_event::{Budget, Dimension, Exhausted, MicroDollars, Price};
 use serde::{Deserialize, Serialize};
 
-use super::{LAST_WORDS_TOKENS, worst_cost};
+use super::{LAST_WORDS_TOKENS, part, worst_cost};
 use crate::ReserveRequest;
 
 /// An answer shorter than this isn't worth a call: the budget counts as used up instead.
@@ -42,6 +42,10 @@ impl From<ExecutionTracker> for Packed {
 }
 
 impl ExecutionTracker {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     pub(super) fn set_aside(&mut self, tokens: u64, cost: MicroDollars) {
         self.tokens_set_aside = self.tokens_set_aside.saturating_add(tokens);
         self.cost_set_aside += cost;
@@ -86,6 +90,7 @@ impl ExecutionTracker {
         }
         // Last words need what this call was asked, what it answers, and room for themselves.
         let last_words = request.input_tokens.saturating_add(u64::from(LAST_WORDS_TOKENS));
+        let left = left.checked_sub(request.kept_tokens.min(part(limit, request.judges_percent)))?;
         Some(left.checked_sub(last_words)? / 2)
     }
 
@@ -98,6 +103,7 @@ impl ExecutionTracker {
             return Some(price.output_tokens_for(MicroDollars(left)));
         }
         let last_words = worst_cost(request, LAST_WORDS_TOKENS);
+        let left = left.checked_sub(request.kept_cost.0.min(part(limit.0, request.judges_percent)))?;
         let left = left.checked_sub(last_words.0)?;
         Some(price.output_tokens_for(MicroDollars(left)) / 2)
     }

@@ -143,7 +143,11 @@ impl CounterSums {
                 self.continuations.reaches(self.now.continuations);
             }
             ItemKind::CircleNotice => self.circle_notice.decided += 1,
-            ItemKind::AnswerAgain | ItemKind::StopBlocked | ItemKind::Reminder | ItemKind::LastTurn => {}
+            ItemKind::AnswerAgain
+            | ItemKind::StopBlocked
+            | ItemKind::GoalNotReached
+            | ItemKind::Reminder
+            | ItemKind::LastTurn => {}
         }
     }
 

@@ -112,6 +112,7 @@ mod tests {
 
     fn result(bytes: usize) -> ToolFinished {
         ToolFinished {
+            plan: None,
             call: "a".into(),
             tool: "shell".to_owned(),
             status: ToolStatus::Ok,

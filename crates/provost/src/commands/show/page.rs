@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use provost_engine::RunState;
-use provost_event::{HookMoment, StopHookVerdict, Timestamp};
+use provost_event::{HookMoment, PlanItem, PlanStatus, StopHookVerdict, Timestamp};
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
 use super::agents::Node;
 use super::tree::{self, Crew, Drawing};
-use super::{Compactions, Facts, Step, StepStatus};
+use super::{Compactions, Facts};
 use crate::commands::approvals::left;
 use crate::commands::ps::status;
 use crate::commands::shown;
@@ -202,13 +202,13 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
     out
 }
 
-fn plan(steps: &[Step]) -> String {
+fn plan(steps: &[PlanItem]) -> String {
     let mut out = String::from(if steps.is_empty() { "" } else { "\nplan\n" });
     for step in steps {
         let mark = match step.status {
-            StepStatus::Pending => ' ',
-            StepStatus::InProgress => '>',
-            StepStatus::Done => 'x',
+            PlanStatus::Pending => ' ',
+            PlanStatus::InProgress => '>',
+            PlanStatus::Done => 'x',
         };
         let _ = writeln!(out, "  [{mark}] {}", one_line(&step.text, REASON_WIDTH));
     }

@@ -1,0 +1,146 @@
+//! How what is said of a goal changes a session.
+
+use provost_event::{
+    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, Json, StopHookVerdict, StopVerdicts,
+    ToolFinished, ToolStatus,
+};
+
+use super::super::goal::{Check, GoalTrack};
+use super::super::{Phase, SessionState};
+
+impl SessionState {
+    pub(super) fn goal_check_started(&mut self, started: &GoalCheckStarted) {
+        let asks_hooks = self.has_stop_hooks();
+        let (head, between, phase) = (self.head, self.between_turns(), self.phase.at_rest());
+        let ended = self.counters.turns_ended;
+        let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
+        let Some(track) = &mut self.goal_track else { return };
+        let back = match started.trigger {
+            GoalTrigger::Claim => Phase::Wishing(head),
+            GoalTrigger::Interval => between,
+            // One that was given up for the limit has left its own place behind.
+            GoalTrigger::Limit => track.check.as_ref().map_or(phase, |check| check.back),
+        };
+        match started.trigger {
+            GoalTrigger::Claim => {}
+            GoalTrigger::Interval => track.turns_at_interval = ended,
+            GoalTrigger::Limit => track.at_limit = true,
+        }
+        track.generation = started.generation;
+        track.check = Some(Check::new(started.trigger, started.generation, back, policy));
+        self.phase = if asks_hooks { Phase::Wishing(head) } else { Phase::Verifying };
+    }
+
+    /// The stop hooks' words, where a goal is verified. Returns whether they count as those about a wish to stop.
+    pub(super) fn goal_stop_hooks_said(&mut self, verdicts: &StopVerdicts, is_free: bool) -> bool {
+        let Some(track) = &mut self.goal_track else { return true };
+        track.progress.stop_hooks_said(&verdicts.reports);
+        track.progress.saw_workspace(&verdicts.evidence);
+        let Some(check) = track.check.as_ref().filter(|check| !check.is_stale) else { return true };
+        let is_claim = check.trigger == GoalTrigger::Claim;
+        let halts = |verdict: &StopHookVerdict| matches!(verdict, StopHookVerdict::Halt(_));
+        let is_halted = verdicts.reports.iter().any(|report| halts(&report.verdict));
+        if is_free && !is_halted {
+            self.phase = Phase::Verifying;
+        } else {
+            let back = check.back;
+            track.check = None;
+            track.generation = track.generation.saturating_add(1);
+            if !is_claim {
+                self.phase = back;
+            }
+        }
+        is_claim
+    }
+
+    pub(super) fn goal_judged(&mut self, judged: &GoalJudged) {
+        let head = self.head;
+        let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
+        let Some(track) = &mut self.goal_track else { return };
+        let asked = track.asked.entry(judged.judge.clone()).or_default();
+        *asked = asked.saturating_add(1);
+        track.progress.saw_workspace(&judged.evidence);
+        let Some(check) = track.check.take() else { return };
+        if judged.stale {
+            self.phase = check.back;
+            return;
+        }
+        let (check, is_undecided) = check.heard(&judged.answer, policy, judged.wait_ms.is_some());
+        track.check = Some(check);
+        if is_undecided {
+            track.failures = track.failures.saturating_add(1);
+        }
+        if judged.wait_ms.is_some() {
+            track.waits = track.waits.saturating_add(1);
+        }
+        self.phase = if judged.wait_ms.is_some() { Phase::JudgeWaits(head) } else { Phase::Verifying };
+    }
+
+    pub(super) fn goal_verdict(&mut self, verdict: &GoalVerdict) {
+        let answers = self.counters.answers;
+        let Some(track) = &mut self.goal_track else { return };
+        track.generation = track.generation.saturating_add(1);
+        track.answers_at_verdict = answers;
+        match &verdict.finding {
+            GoalFinding::Achieved { .. } => (track.failures, track.waits) = (0, 0),
+            GoalFinding::NotAchieved { .. } => {
+                (track.failures, track.waits) = (0, 0);
+                track.rounds = track.rounds.saturating_add(u32::from(verdict.trigger == GoalTrigger::Claim));
+            }
+            GoalFinding::Unverified { .. } => {}
+        }
+        track.finding = Some(verdict.finding.clone());
+        if let Some(check) = track.check.take() {
+            self.phase = check.back;
+        }
+    }
+
+    pub(super) fn goal_cleared(&mut self) {
+        self.goal_check_is_void();
+        if let Some(track) = &mut self.goal_track {
+            track.is_cleared = true;
+            track.generation = track.generation.saturating_add(1);
+        }
+    }
+
+    /// The session is to stop, or the goal is no more: what the judges say comes too late.
+    pub(super) fn goal_check_is_void(&mut self) {
+        let Some(track) = &mut self.goal_track else { return };
+        if let Some(check) = track.check.as_mut().filter(|check| !check.is_stale) {
+            check.is_stale = true;
+            track.generation = track.generation.saturating_add(1);
+        }
+    }
+
+    pub(super) fn goal_rests(&mut self) {
+        let Some(track) = &mut self.goal_track else { return };
+        track.generation = track.generation.saturating_add(1);
+        if let Some(check) = track.check.take() {
+            self.phase = check.back;
+        }
+    }
+
+    pub(super) fn goal_resumed(&mut self) {
+        let Some(track) = &mut self.goal_track else { return };
+        track.generation = track.generation.saturating_add(1);
+        (track.rounds, track.failures, track.waits) = (0, 0, 0);
+        track.at_limit = false;
+        track.answers_at_verdict = 0;
+        track.progress.begin_anew();
+    }
+}
+
+impl GoalTrack {
+    pub(super) fn tool_finished(&mut self, tool: &str, input: &Json, finished: &ToolFinished) {
+        match (&finished.plan, finished.status) {
+            (Some(plan), _) => self.progress.planned(plan),
+            (None, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut) => {
+                self.progress.called(tool, input.text(), &finished.output);
+            }
+            (
+                None,
+                ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::Cancelled | ToolStatus::Unknown,
+            ) => {}
+        }
+    }
+}

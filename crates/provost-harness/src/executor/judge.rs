@@ -1,0 +1,64 @@
+//! Asking a judge whether a goal is reached.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use provost_engine::{JudgeCall, JudgeReport};
+use provost_event::{ErrorClass, JudgeAnswer, ModelPolicy, SupervisorError, Usage};
+use tokio_util::sync::CancellationToken;
+
+use super::HarnessExecutor;
+use crate::known::Opening;
+use crate::supervisor::gather;
+use crate::{GoalSupervisor, Inquiry, Judgement};
+
+impl HarnessExecutor {
+    pub(super) async fn judge(&self, call: &JudgeCall, cancel: &CancellationToken) -> JudgeReport {
+        let started = self.deps.clock.now();
+        let (judgement, evidence) = match self.known.opening(self.home(), call.session).await {
+            Ok(opening) => (self.judgement(call, &opening, cancel).await, self.evidence(&opening).await),
+            Err(error) => (failed(ErrorClass::Storage, error.to_string()), String::new()),
+        };
+        let Judgement { answer, usage, model } = judgement;
+        let duration_ms = self.deps.clock.now().since_ms(started);
+        JudgeReport { answer, usage, model, duration_ms, evidence }
+    }
+
+    async fn judgement(&self, call: &JudgeCall, opening: &Opening, cancel: &CancellationToken) -> Judgement {
+        let goal = opening.policy.goal.as_deref();
+        let index = usize::try_from(call.judge).unwrap_or(usize::MAX);
+        let Some((goal, judge)) = goal.and_then(|goal| Some((goal, goal.judges.get(index)?))) else {
+            return failed(ErrorClass::NotFound, "the policy has no such judge".to_owned());
+        };
+        let ModelPolicy { name, effort, .. } = judge;
+        let model = match self.deps.models.get(name) {
+            Ok(model) => model.clone(),
+            Err(error) => return failed(ErrorClass::NotFound, error.to_string()),
+        };
+        let evidence = match gather(self.home(), call, opening).await {
+            Ok(evidence) => evidence,
+            Err(error) => return failed(ErrorClass::Storage, error.to_string()),
+        };
+        let supervisor = GoalSupervisor::new(model, self.deps.clock.clone())
+            .with_timeout(Duration::from_millis(goal.timeout_ms))
+            .with_output(call.output_tokens_max, *effort);
+        let inquiry = Inquiry {
+            session: call.session,
+            turn: call.turn,
+            asked_before: call.asked_before,
+            condition: &goal.condition,
+            evidence: &evidence,
+            again: call.again,
+        };
+        let asked = AssertUnwindSafe(supervisor.ask(&inquiry, cancel)).catch_unwind().await;
+        asked.unwrap_or_else(|_| {
+            failed(ErrorClass::Nonsense, format!("the adapter of model `{name}` panicked"))
+        })
+    }
+}
+
+fn failed(class: ErrorClass, message: String) -> Judgement {
+    let answer = JudgeAnswer::Failed(SupervisorError::Llm { class, message });
+    Judgement { answer, usage: Usage::default(), model: String::new() }
+}
