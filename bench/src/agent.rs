@@ -78,6 +78,7 @@ pub(crate) fn harness(
 pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
     Ok(RunPolicy {
+        judging: None,
         budget: Budget::default(),
         spawn: SpawnBudget::default(),
         agents: Vec::new(),
@@ -86,6 +87,7 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
         allow_unpriced: false,
         observers: Vec::new(),
         agent: AgentPolicy {
+            goal: None,
             model: ModelPolicy::new(MODEL, 8192),
             system_prompt: system_prompt(workspace, ""),
             tools: vec![noop_spec()?],

@@ -15,6 +15,8 @@ use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, t
 pub(crate) enum Case {
     /// A run of a scripted model.
     Turn { store: Store, turns: usize },
+    /// A run of a scripted model, the log in memory, with a goal that is verified once, at its end.
+    TurnWithGoal { turns: usize },
     /// A conversation with a server.
     Http { client: http::Client, wire: WireFormat, calls: usize, port: u16 },
     /// Appends of many sessions at once.
@@ -38,9 +40,11 @@ impl Case {
     pub(crate) fn run(&self, dir: &Path) -> anyhow::Result<Sample> {
         let mut builder = match self {
             // As `provost run` does it, and the same for those it is compared with.
-            Self::Turn { .. } | Self::Http { .. } | Self::Dispatch { .. } | Self::Slots { .. } => {
-                Builder::new_current_thread()
-            }
+            Self::Turn { .. }
+            | Self::TurnWithGoal { .. }
+            | Self::Http { .. }
+            | Self::Dispatch { .. }
+            | Self::Slots { .. } => Builder::new_current_thread(),
             Self::Appends { .. }
             | Self::Fold { .. }
             | Self::Sessions { .. }
@@ -50,6 +54,7 @@ impl Case {
         builder.enable_all().build()?.block_on(async {
             match self {
                 Self::Turn { store, turns } => turn::case(*store, *turns, dir).await,
+                Self::TurnWithGoal { turns } => turn::case_with_goal(*turns, dir).await,
                 Self::Http { client, wire, calls, port } => {
                     http::case(*client, *wire, *calls, *port, dir).await
                 }

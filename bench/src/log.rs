@@ -96,6 +96,7 @@ fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEve
                 whole: None,
                 duration_ms: 1,
                 memory: None,
+                plan: None,
             },
         },
     })

@@ -5,8 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use provost_event::Outcome;
-use provost_harness::NoCallback;
+use async_trait::async_trait;
+use provost_engine::Answer;
+use provost_event::{
+    Block, GoalPolicy, ModelFailure, ModelPolicy, Outcome, Purpose, RunPolicy, StopReason, Usage,
+};
+use provost_harness::{DeltaSink, Model, ModelRequest, NoCallback};
 use provost_llm::ScriptedModel;
 use tokio_util::sync::CancellationToken;
 
@@ -45,16 +49,60 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     let samples = repeated(&Case::Turn { store: Store::Memory, turns }, options.dir(), options.runs)?;
     let cpu = samples.iter().map(Sample::cpu_us).collect::<Vec<_>>();
     table::row("CPU with the log in memory", &size, "µs/turn", &cpu, Target::None);
+    let samples = repeated(&Case::TurnWithGoal { turns }, options.dir(), options.runs)?;
+    let cpu = samples.iter().map(Sample::cpu_us).collect::<Vec<_>>();
+    table::row("CPU with a goal, the log in memory", &size, "µs/turn", &cpu, Target::None);
     Ok(())
 }
 
 /// One run of `turns` turns.
 pub(crate) async fn case(store: Store, turns: usize, dir: &Path) -> anyhow::Result<Sample> {
-    let (home, spent) = agent::home(store, dir)?;
     let model = ScriptedModel::parse(&script(turns, 0), "bench")?;
-    let harness = agent::harness(Arc::new(home), Arc::new(model), Arc::new(NoCallback))?;
+    run(store, turns, (Arc::new(model), agent::policy(dir)?), dir).await
+}
+
+/// The same with a goal: what keeping account of its progress costs, and one verification.
+pub(crate) async fn case_with_goal(turns: usize, dir: &Path) -> anyhow::Result<Sample> {
+    let model = ScriptedModel::parse(&script(turns, 0), "bench")?;
+    let mut policy = agent::policy(dir)?;
+    let judge = ModelPolicy::new(agent::MODEL, 1_024);
+    // The tool does nothing, which is no progress.
+    let goal = GoalPolicy { stuck_turns: u32::MAX, ..GoalPolicy::new("The tool was called.", judge) };
+    policy.agent.goal = Some(Box::new(goal));
+    run(Store::Memory, turns, (Arc::new(Agrees(model)), policy), dir).await
+}
+
+/// A model that, as a judge, finds every goal reached.
+struct Agrees(ScriptedModel);
+
+#[async_trait]
+impl Model for Agrees {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        deltas: &dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        if request.purpose != Purpose::Judge {
+            return self.0.answer(request, deltas, cancel).await;
+        }
+        let verdict = r#"{"achieved": true, "reasoning": "It was called.", "confidence": 1}"#;
+        let usage = Usage { input_tokens: 1_000, output_tokens: 40, ..Usage::default() };
+        let content = vec![Block::Text(verdict.to_owned())];
+        Ok(Answer { content, usage, model: agent::MODEL.to_owned(), stop: StopReason::EndTurn })
+    }
+}
+
+async fn run(
+    store: Store,
+    turns: usize,
+    (model, policy): (Arc<dyn Model>, RunPolicy),
+    dir: &Path,
+) -> anyhow::Result<Sample> {
+    let (home, spent) = agent::home(store, dir)?;
+    let harness = agent::harness(Arc::new(home), model, Arc::new(NoCallback))?;
     let start = Start::now()?;
-    let mut run = harness.start(agent::run_id(), agent::GOAL, agent::policy(dir)?).await?;
+    let mut run = harness.start(agent::run_id(), agent::GOAL, policy).await?;
     let outcome = run.run(&CancellationToken::new()).await?;
     let mut sample = start.sample(turns)?;
     ensure!(matches!(outcome, Outcome::Completed { .. }), "the run came to {outcome:?}");

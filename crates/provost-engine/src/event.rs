@@ -172,7 +172,10 @@ pub struct ReserveRequest {
     /// Hundredths of each of the run's limits that judges may take, all of them together, and that are kept for them.
     #[serde(default)]
     pub judges_percent: u8,
-    /// What for. Only an agent that can't go on has reached a limit; the others do without.
+    /// Whether the work ends where there is none; the others do without.
+    #[serde(default)]
+    pub ends_work: bool,
+    /// What for.
     #[serde(default)]
     pub purpose: Purpose,
 }
@@ -205,6 +208,9 @@ pub enum SessionEvent {
     Reserved {
         /// The call.
         call: u32,
+        /// What it is for.
+        #[serde(default)]
+        purpose: Purpose,
         /// The cap on the answer that the budget allows.
         output_tokens_max: u32,
         /// When the run's time is over, if it is limited.
@@ -214,8 +220,14 @@ pub enum SessionEvent {
     Refused {
         /// The call.
         call: u32,
+        /// What it was for.
+        #[serde(default)]
+        purpose: Purpose,
         /// The limit in the way.
         exhausted: Exhausted,
+        /// Whether that is only the judges' part of the run's.
+        #[serde(default)]
+        is_judges: bool,
     },
     /// The model answered.
     Answered {

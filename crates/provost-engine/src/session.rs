@@ -43,7 +43,7 @@ use goal::GoalTrack;
 use worktree::OwnTree;
 
 pub use call::PendingApproval;
-pub use goal::GoalStatus;
+pub use goal::{GoalStatus, JUDGE_TOKENS};
 
 /// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -339,7 +339,7 @@ impl SessionState {
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
         open.extend(self.yielding.and_then(|yielding| yielding.timer));
         open.extend(self.worktree_question());
-        if self.before_last_words == Some(Phase::Acting) {
+        if self.stands_aside_of(Phase::Acting) {
             open.extend(self.approval_timers());
         }
         match self.phase {

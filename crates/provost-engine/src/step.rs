@@ -144,6 +144,25 @@ pub struct StopCheck {
     pub final_text: String,
     /// True if stop hooks have already made the agent go on.
     pub blocked_before: bool,
+    /// Why they are asked. Amid the work, and at a limit, only an agent with a goal is looked at.
+    #[serde(default = "StopCheck::claim")]
+    pub trigger: GoalTrigger,
+}
+
+impl StopCheck {
+    const fn claim() -> GoalTrigger {
+        GoalTrigger::Claim
+    }
+
+    /// Why they are asked, in the word that hooks get.
+    #[must_use]
+    pub const fn stop_reason(&self) -> &'static str {
+        match self.trigger {
+            GoalTrigger::Claim => "end_turn",
+            GoalTrigger::Interval => "interval",
+            GoalTrigger::Limit => "limit",
+        }
+    }
 }
 
 /// A git worktree that a session needs.

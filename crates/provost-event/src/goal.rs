@@ -183,6 +183,7 @@ impl fmt::Display for SupervisorError {
         match self {
             Self::Llm { class, message } => write!(f, "{}: {message}", class.words()),
             Self::Timeout(ms) => write!(f, "no verdict within {} s", ms.div_ceil(1_000)),
+            Self::Parse(raw) if raw.trim().is_empty() => f.write_str("its answer is empty"),
             Self::Parse(raw) => write!(f, "its answer is no verdict: {raw}"),
             Self::RateLimited { retry_after_ms: Some(ms) } => {
                 write!(f, "rate limited, for another {} s", ms.div_ceil(1_000))

@@ -104,7 +104,7 @@ pub enum PauseReason {
     },
     /// Whether the goal is reached can't be found out: the judges failed this many times in a row.
     JudgeUnreachable {
-        /// How often.
+        /// How often; 0 where none could be asked.
         times: u32,
         /// How it went the last time.
         error: String,
@@ -141,10 +141,16 @@ impl fmt::Display for PauseReason {
             Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
             Self::Preempted { by: None } => f.write_str("makes way for others"),
             Self::Stuck { turns } => {
-                write!(f, "stuck: {turns} turns without a new file, result, plan item or tool call")
+                let turns = if *turns == 1 { "one turn".to_owned() } else { format!("{turns} turns") };
+                write!(f, "stuck: {turns} without a new file, result, plan item or tool call")
             }
             Self::JudgeUnreachable { times, error } => {
-                write!(f, "the judge can't be reached: {times} failures in a row, the last: {error}")
+                if *times == 0 {
+                    return write!(f, "no judge can be asked: {error}");
+                }
+                let often = if *times == 1 { "one failure" } else { "failures in a row" };
+                let times = if *times == 1 { String::new() } else { format!("{times} ") };
+                write!(f, "the judge can't be reached: {times}{often}, the last: {error}")
             }
             Self::GoalCleared { by } => write!(f, "the goal was cleared by {by}; resume goes on without it"),
             Self::StepFailed { step, reason } => {

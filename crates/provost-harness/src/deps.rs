@@ -8,7 +8,7 @@ use provost_event::RunId;
 
 use crate::{
     Blobs, Clock, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models, NoCallback,
-    NoHookPrograms, NoPower, Observers, Power, StopHookHandler, SystemClock, Toolbox,
+    NoHookPrograms, NoPower, Observers, Power, Redactor, StopHookHandler, SystemClock, Toolbox,
 };
 
 /// What a harness works with. Everything it knows beyond this is in the log.
@@ -35,6 +35,9 @@ pub struct HarnessDeps {
     pub power: Arc<dyn Power>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
+    /// Takes secrets out of what judges are shown; by default what has the shape of one. Give it the keys that the
+    /// program knows.
+    pub redactor: Arc<Redactor>,
 }
 
 impl HarnessDeps {
@@ -53,6 +56,7 @@ impl HarnessDeps {
             clock: Arc::new(SystemClock),
             power: Arc::new(NoPower),
             transcripts: None,
+            redactor: Arc::new(Redactor::default()),
         }
     }
 

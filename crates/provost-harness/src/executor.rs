@@ -21,6 +21,7 @@ mod tool;
 mod worktree;
 
 pub(crate) use log_file::LogFile;
+pub(crate) use worktree::{Git, GitError};
 
 /// Performs effects. A home calls it at least once for each; the id is the idempotency key.
 #[async_trait]

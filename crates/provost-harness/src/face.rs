@@ -1,5 +1,7 @@
 //! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
 
+mod wishes;
+
 use std::collections::hash_map;
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,8 +11,8 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, SelectAll};
 use provost_engine::{Actor, AgentStanding, Event, RunEvent, SessionEvent, Standing, check_flow};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Pace, Paused, Priority, Record, RunId, RunPolicy,
-    Seq, SessionId,
+    ActorKey, AgentPolicy, Budget, Ended, Entry, Outcome, Pace, Paused, Record, RunId, RunPolicy, Seq,
+    SessionId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -350,43 +352,6 @@ impl Harness {
     #[must_use]
     pub fn observer_reports(&self) -> Vec<ObserverReport> {
         self.observers.0.reports()
-    }
-
-    /// Asks the run to rest. It does so as soon as what is in flight has stopped; `run` then returns.
-    ///
-    /// # Errors
-    /// When that can't be recorded.
-    pub fn pause(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Pause { agent: None, by: by.to_owned() })
-    }
-
-    /// Cancels the run for good.
-    ///
-    /// # Errors
-    /// When that can't be recorded.
-    pub fn cancel(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Cancel { agent: None, by: by.to_owned() })
-    }
-
-    /// Says something to the root agent; it hears it before its next model call.
-    ///
-    /// # Errors
-    /// When that can't be recorded.
-    pub fn say(&self, text: &str, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Say { agent: 0, text: text.to_owned(), by: by.to_owned() })
-    }
-
-    /// Gives an agent another priority; the root is 0. One whose work is over stays as it is.
-    ///
-    /// # Errors
-    /// When that can't be recorded.
-    pub fn reprioritize(
-        &self,
-        agent: u32,
-        priority: Priority,
-        by: &str,
-    ) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
-        self.to_run(RunEvent::Reprioritize { agent, priority, by: by.to_owned() })
     }
 
     /// Lets a resting run go on, with new limits in place of those that `budget` and `turns_max` name. A run

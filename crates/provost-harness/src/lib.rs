@@ -62,7 +62,7 @@ pub use session_log::{Said, SessionLog, Shown, Stretch};
 pub use shell_hook::ShellStopHook;
 pub use stop_hook::{StopHookContext, StopHookHandler};
 pub use supervisor::{
-    Action, ChangedFiles, Evidence, GoalSupervisor, HookResult, Inquiry, Judgement, parse_verdict,
+    Action, ChangedFiles, Evidence, GoalSupervisor, HookResult, Inquiry, Judgement, Since, parse_verdict,
 };
 pub use tool::{Tool, ToolContext, ToolOutput, Toolbox};
 pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};

@@ -29,7 +29,8 @@ pub struct StopHookContext {
     pub iterations: u32,
     /// Tools it called.
     pub tool_calls: u32,
-    /// Why it wants to stop.
+    /// Why it is asked: `end_turn` when the agent thinks that it is done; `interval` and `limit` where the goal of one that
+    /// has not said so is verified, after so many turns or because a limit ends the work.
     pub stop_reason: &'static str,
     /// True if stop hooks have already made it go on.
     pub stop_hook_active: bool,

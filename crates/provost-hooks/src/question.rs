@@ -370,7 +370,7 @@ fn stop(check: &StopCheck) -> Value {
         "final_text": check.final_text,
         "iterations": check.turn,
         "tool_calls": check.tool_calls,
-        "stop_reason": "end_turn",
+        "stop_reason": check.stop_reason(),
     })
 }
 

@@ -6,6 +6,7 @@ mod expect;
 mod fault;
 mod format;
 mod load;
+mod verdict;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -36,8 +37,12 @@ const ROOT: u32 = 0;
 /// script goes on at the right place after a restart, a resume or a compaction, and a repeated attempt gets the same
 /// answer. Faults stand before the answer they put off; each happens once in a process and session.
 ///
+/// As a judge it gives its verdicts, in their order too. There a fault takes a place of its own: each time that a judge
+/// was asked counts.
+///
 /// Sub-agents ask the same script. One whose goal contains the text of an entry under `agents:` gets the answers there,
-/// the first that fits; the root and all others get the script's own.
+/// the first that fits; the root and all others get the script's own. A judge isn't told the goal, but what it is shown
+/// begins with it: the entry counts whose text comes first there.
 ///
 /// A script without last words has none: asked for them it answers with nothing, which takes nothing.
 pub struct ScriptedModel {
@@ -94,8 +99,9 @@ impl ScriptedModel {
         let place = Place::of(request);
         let (_, lines) = self.lines(request);
         let slots = match place.purpose {
-            Purpose::Turn | Purpose::Judge => &lines.answers,
+            Purpose::Turn => &lines.answers,
             Purpose::Summary => &lines.summaries,
+            Purpose::Judge => &lines.verdicts,
             // Each limit has its own last words, and none is asked for them twice.
             Purpose::WrapUp => {
                 return Ok(lines.last_words.as_ref().map(|slot| (slot, slot.faults.first())));
@@ -103,6 +109,9 @@ impl ScriptedModel {
         };
         let slot = usize::try_from(place.position).ok().and_then(|position| slots.get(position));
         let slot = slot.ok_or_else(|| self.exhausted(request))?;
+        if place.purpose == Purpose::Judge {
+            return Ok(Some((slot, slot.faults.first())));
+        }
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, faults) = met.entry((request.session, place.purpose)).or_default();
         if *at != place.position {
@@ -113,13 +122,18 @@ impl ScriptedModel {
         Ok(Some((slot, fault)))
     }
 
-    /// What the agent that asks has to say, and by which text of its goal, if by one.
+    /// What the agent that asks has to say, or a judge of it, and by which text of its goal, if by one.
     fn lines(&self, request: &ModelRequest<'_>) -> (Option<&str>, &Lines) {
         // The root's first message may be a summary, and that may speak of the goals of others.
-        let goal = goal_of(request).filter(|_| request.session.agent != ROOT);
-        let mut agents = self.script.agents.iter();
-        let fitting = goal.and_then(|goal| agents.find(|(text, _)| goal.contains(text.as_str())));
-        fitting.map_or((None, &self.script.own), |(text, lines)| (Some(text), lines))
+        let goal = goal_of(request).filter(|_| request.session.agent != ROOT).unwrap_or_default();
+        let agents = self.script.agents.iter();
+        let mut fitting = agents.filter_map(|agent| Some((goal.find(agent.0.as_str())?, agent)));
+        let fitting = match request.purpose {
+            // The evidence may speak of the goals of others too, but only behind the agent's own.
+            Purpose::Judge => fitting.min_by_key(|(place, _)| *place),
+            Purpose::Turn | Purpose::Summary | Purpose::WrapUp => fitting.next(),
+        };
+        fitting.map(|(_, agent)| agent).map_or((None, &self.script.own), |(text, lines)| (Some(text), lines))
     }
 
     fn exhausted(&self, request: &ModelRequest<'_>) -> ModelFailure {
@@ -127,12 +141,18 @@ impl ScriptedModel {
         let (goal, lines) = self.lines(request);
         let whose = goal.map(|goal| format!(" for `{goal}`")).unwrap_or_default();
         mismatch(match place.purpose {
-            Purpose::Turn | Purpose::Judge => {
+            Purpose::Turn => {
                 let answers = lines.answers.iter().filter(|slot| slot.answer.is_some()).count();
                 format!("{name} has {answers} answers{whose}, and {place} was asked for; add it to the file")
             }
             Purpose::Summary | Purpose::WrapUp => {
                 format!("{name} has no {place}{whose}; add it under `summaries:`")
+            }
+            Purpose::Judge => {
+                let verdicts = lines.verdicts.len();
+                format!(
+                    "{name} has {verdicts} verdicts{whose}, and {place} was asked for; add it under `verdicts:`"
+                )
             }
         })
     }
@@ -255,7 +275,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The text that holds the goal: a conversation begins with it, or with a summary that repeats it.
+/// The text that holds the goal: a conversation begins with it, or with a summary that repeats it; a judge's question has
+/// it too.
 fn goal_of<'a>(request: &ModelRequest<'a>) -> Option<&'a str> {
     match request.messages.first()?.parts.first()? {
         Part::Block(Block::Text(text)) => Some(text),

@@ -3,11 +3,12 @@
 use opentelemetry::trace::SpanKind;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use provost_event::{
-    AsideCall, AssistantMessage, BudgetCharged, MicroDollars, ModelCalled, Purpose, Record, Retry,
-    RetryCause, StopReason, Timestamp, Usage, WrappedUp,
+    AsideCall, AssistantMessage, BudgetCharged, GoalJudged, JudgeAnswer, MicroDollars, ModelCalled, Purpose,
+    Record, Retry, RetryCause, StopReason, SupervisorError, Timestamp, Usage, WrappedUp,
 };
 
 use crate::content::{Messages, Sieve};
+use crate::goal;
 use crate::ids::span_id;
 use crate::names::{self, ModelName};
 use crate::session::{Caller, Context};
@@ -22,6 +23,8 @@ pub(crate) struct Chat {
     purpose: Purpose,
     ended: Option<Timestamp>,
     error: Option<String>,
+    /// By the bill, or by a judge's answer.
+    asked: Option<ModelName>,
     answered_by: Option<String>,
     usage: Usage,
     cost: Option<MicroDollars>,
@@ -44,6 +47,7 @@ impl Chat {
             purpose: called.purpose,
             ended: None,
             error: None,
+            asked: None,
             answered_by: None,
             usage: Usage::default(),
             cost: None,
@@ -101,6 +105,37 @@ impl Chat {
         self.ended_aside(call, at, sieve);
     }
 
+    /// It gave a judge's answer, in time or not.
+    pub(crate) fn judged(&mut self, judged: &GoalJudged, at: Timestamp, sieve: &Sieve) {
+        let said = match &judged.answer {
+            JudgeAnswer::Verdict(verdict) => {
+                self.finished(StopReason::EndTurn);
+                self.span.set(names::GOAL_ACHIEVED, verdict.achieved);
+                self.span.set(names::GOAL_CONFIDENCE, verdict.confidence.fraction());
+                serde_json::to_string(verdict).ok()
+            }
+            JudgeAnswer::Failed(error) => {
+                self.failed(goal::error(error), at);
+                match error {
+                    SupervisorError::Parse(said) => Some(said.clone()),
+                    _ => None,
+                }
+            }
+        };
+        self.span.set(names::GOAL_GENERATION, i64::from(judged.generation));
+        if judged.stale {
+            self.span.set(names::GOAL_STALE, true);
+        }
+        let mut output = Messages::default();
+        let said = said.filter(|said| !said.is_empty()).and_then(|said| output.text(&said, sieve));
+        output.add("assistant", said.into_iter().collect());
+        if let Some(messages) = output.take() {
+            self.span.set(names::OUTPUT_MESSAGES, messages);
+        }
+        self.asked = self.asked.take().or_else(|| ModelName::of(&judged.judge));
+        self.ended_aside(&judged.call, at, sieve);
+    }
+
     fn ended_aside(&mut self, call: &AsideCall, at: Timestamp, sieve: &Sieve) {
         self.ended = Some(at);
         self.answered_by = (!call.model.is_empty()).then(|| sieve.label(&call.model));
@@ -128,10 +163,17 @@ impl Chat {
         self.error = Some(kind);
     }
 
-    pub(crate) fn charged(&mut self, charged: &BudgetCharged) {
+    /// Returns the model that the agent is of, if the bill tells that.
+    pub(crate) fn charged(&mut self, charged: &BudgetCharged) -> Option<ModelName> {
+        self.asked = ModelName::of(&charged.model).or_else(|| self.asked.take());
         self.usage = charged.usage;
         self.cost = charged.cost;
         self.is_charged = true;
+        self.asked.clone().filter(|_| !self.is_of_judge())
+    }
+
+    const fn is_of_judge(&self) -> bool {
+        matches!(self.purpose, Purpose::Judge)
     }
 
     fn consumed(&mut self, usage: Usage, cost: Option<MicroDollars>) {
@@ -159,8 +201,10 @@ impl Chat {
         self.ended.is_some() && self.is_charged
     }
 
-    /// Exports it; one whose end isn't known ends at `at`.
+    /// Exports it; one whose end isn't known ends at `at`. `model` is the agent's.
     pub(crate) fn export(mut self, model: Option<&ModelName>, at: Timestamp, context: &Context) {
+        let asked = self.asked.take();
+        let model = asked.as_ref().or(model.filter(|_| !self.is_of_judge()));
         let model = model.map(|model| ModelName {
             provider: context.shared.sieve.label(&model.provider),
             model: context.shared.sieve.label(&model.model),

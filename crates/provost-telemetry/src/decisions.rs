@@ -1,13 +1,14 @@
-//! What others decided about an agent: hooks, permissions, people, and the rules about its conversation. Events on
-//! its span.
+//! What others decided about an agent: hooks, permissions, people, judges, and the rules about its conversation. Events
+//! on its span.
 
 use opentelemetry::KeyValue;
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, HookDecision, HookReport,
-    Permission, PermissionDecided, StopHookVerdict, StopReport, WrappedUp,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Compacted, Entry, GoalFinding, HookDecision,
+    HookReport, Permission, PermissionDecided, StopHookVerdict, StopReport, WrappedUp,
 };
 
 use crate::content::Sieve;
+use crate::goal;
 use crate::metrics::Instruments;
 use crate::names;
 use crate::span::whole;
@@ -37,11 +38,18 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve, instruments: &Instruments) -> V
         Entry::ApprovalResolved(resolved) => vec![answered(resolved, sieve)],
         Entry::Compacted(compacted) => vec![shortened(compacted, sieve)],
         Entry::WrappedUp(wrapped) => vec![last_words(wrapped, sieve)],
+        Entry::GoalVerdict(verdict) => vec![goal::told(verdict, sieve)],
         _ => Vec::new(),
     };
     match entry {
         Entry::ApprovalRequested(_) => instruments.approval("requested"),
         Entry::ApprovalResolved(resolved) => instruments.approval(state(&resolved.answer)),
+        Entry::GoalVerdict(verdict) => {
+            instruments.verified(goal::word(&verdict.finding));
+            if matches!(verdict.finding, GoalFinding::NotAchieved { .. }) {
+                instruments.tripped("judge");
+            }
+        }
         _ => {
             let source = match entry {
                 Entry::HooksDecided(_) => "hook",

@@ -18,6 +18,7 @@
 mod chat;
 mod content;
 mod decisions;
+mod goal;
 mod handoff;
 mod health;
 mod ids;

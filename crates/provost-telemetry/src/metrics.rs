@@ -38,6 +38,7 @@ pub(crate) struct Instruments {
     cost: Counter<f64>,
     trips: Counter<u64>,
     approvals: Counter<u64>,
+    verdicts: Counter<u64>,
 }
 
 impl Instruments {
@@ -64,12 +65,19 @@ impl Instruments {
             trips: meter
                 .u64_counter("provost.guardrail.trips")
                 .with_unit("{trip}")
-                .with_description("Times that a hook, the permissions or a stop hook said no")
+                .with_description(
+                    "Times that a hook, the permissions, a stop hook or the judges of a goal said no",
+                )
                 .build(),
             approvals: meter
                 .u64_counter("provost.approvals")
                 .with_unit("{approval}")
                 .with_description("Questions whether a tool call may be made, and their answers")
+                .build(),
+            verdicts: meter
+                .u64_counter("provost.goal.verdicts")
+                .with_unit("{verdict}")
+                .with_description("What verifications of goals came to")
                 .build(),
         }
     }
@@ -96,6 +104,10 @@ impl Instruments {
 
     pub(crate) fn tripped(&self, source: &'static str) {
         self.trips.add(1, &[KeyValue::new("provost.guardrail.source", source)]);
+    }
+
+    pub(crate) fn verified(&self, finding: &'static str) {
+        self.verdicts.add(1, &[KeyValue::new(names::GOAL_FINDING, finding)]);
     }
 
     pub(crate) fn approval(&self, state: &'static str) {

@@ -13,6 +13,7 @@ use provost_event::{
 use crate::chat::Chat;
 use crate::content::{Messages, Sieve};
 use crate::decisions;
+use crate::goal::{self, Found};
 use crate::ids::{span_id, stand_in_id};
 use crate::names::{self, ModelName};
 use crate::span::{OpenSpan, Place, dollars, set_usage};
@@ -72,6 +73,7 @@ pub(crate) struct Session {
     cost: MicroDollars,
     /// What was said to the model since its last call.
     input: Messages,
+    found: Found,
 }
 
 impl Session {
@@ -88,6 +90,7 @@ impl Session {
             usage: Usage::default(),
             cost: MicroDollars::default(),
             input: Messages::default(),
+            found: Found::default(),
         }
     }
 
@@ -138,6 +141,11 @@ impl Session {
             entry => {
                 self.answered_aside(entry, at, context.sieve());
                 self.export_complete(context);
+                match entry {
+                    Entry::GoalJudged(judged) => self.found.judged(judged),
+                    Entry::GoalVerdict(verdict) => self.found.hear(verdict),
+                    _ => {}
+                }
                 let told = decisions::told(entry, context.sieve(), &context.shared.pipeline.instruments);
                 for (name, attributes) in told {
                     self.open_span(record, parent).event(name, at, attributes);
@@ -148,9 +156,8 @@ impl Session {
 
     /// What a call of it took; only now it is certain.
     pub(crate) fn charged(&mut self, charged: &BudgetCharged, context: &Context) {
-        self.model = ModelName::of(&charged.model).or_else(|| self.model.take());
         match self.chat.as_mut().filter(|chat| chat.is(charged.call)) {
-            Some(chat) => chat.charged(charged),
+            Some(chat) => self.model = chat.charged(charged).or_else(|| self.model.take()),
             None if self.bills.len() < BILLS_MAX => {
                 self.bills.insert(charged.call, charged.clone());
             }
@@ -183,6 +190,9 @@ impl Session {
     fn started(&mut self, record: &Record, started: &SessionStarted, parent: SpanId, context: &Context) {
         self.close_all(record.at, context);
         self.model = ModelName::of(&started.policy.model.name);
+        if let Some(goal) = &started.policy.goal {
+            self.found.asks(goal);
+        }
         let sieve = context.sieve();
         let goal = self.input.text(&started.goal, sieve);
         self.input.add("user", goal.into_iter().collect());
@@ -216,7 +226,7 @@ impl Session {
         let mut chat = Chat::begin(record, called, self.caller(record, parent));
         chat.sent(&mut self.input);
         if let Some(bill) = self.bills.remove(&called.call) {
-            chat.charged(&bill);
+            self.model = chat.charged(&bill).or_else(|| self.model.take());
         }
         // Those of earlier calls are for nothing any more.
         self.bills = self.bills.split_off(&called.call);
@@ -236,11 +246,13 @@ impl Session {
         let call = match entry {
             Entry::Compacted(compacted) => compacted.call.as_ref(),
             Entry::WrappedUp(wrapped) => wrapped.call.as_ref(),
+            Entry::GoalJudged(judged) => Some(&judged.call),
             _ => None,
         };
         let Some(call) = call else { return };
         match (entry, self.chat.as_mut().filter(|chat| chat.is(call.call))) {
             (Entry::WrappedUp(wrapped), Some(chat)) => chat.wrapped_up(wrapped, call, at, sieve),
+            (Entry::GoalJudged(judged), Some(chat)) => chat.judged(judged, at, sieve),
             (_, Some(chat)) => chat.summed_up(call, at, sieve),
             (_, None) => self.took(call.usage, call.cost.unwrap_or_default()),
         }
@@ -293,7 +305,12 @@ impl Session {
         if outcome.is_final() {
             self.close_tools(at, context);
         }
+        let found = matches!(outcome, Outcome::Completed { .. }).then(|| self.found.is_done()).flatten();
         if let Some(span) = &mut self.span {
+            if let Some((name, attributes)) = found {
+                span.event(name, at, attributes);
+                context.shared.pipeline.instruments.verified(goal::ACHIEVED);
+            }
             set_outcome(span, outcome, context.sieve());
         }
         self.rested = Some(at);
@@ -317,6 +334,7 @@ impl Session {
 
     fn end(&mut self, mut span: OpenSpan, at: Timestamp, context: &Context) {
         set_usage(&mut span, std::mem::take(&mut self.usage));
+        self.found.tell(&mut span);
         span.set(names::COST, dollars(std::mem::take(&mut self.cost)));
         if let Some(model) = &self.model {
             span.set(names::PROVIDER, context.sieve().label(&model.provider));

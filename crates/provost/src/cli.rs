@@ -15,7 +15,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_STATUSES: &str = "Exit status of run and resume: 0 finished, and verified where hooks are set · 1 failed · \
+const EXIT_STATUSES: &str = "Exit status of run and resume: 0 finished, and verified where hooks or a goal ask for it · 1 failed · \
 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
 
@@ -48,6 +48,9 @@ pub(crate) enum Command {
     Pause(ActArgs),
     /// Ends a run, or one of its agents and those below it, for good.
     Cancel(ActArgs),
+    /// Shows what must be confirmed before an agent counts as done, and what its judges have said; or acts on that.
+    #[command(subcommand)]
+    Goal(GoalCommand),
     /// Gives an agent of a run another priority.
     Reprioritize(ReprioritizeArgs),
     /// Says what was spent: calls, tokens and money, by model, agent, run or day.
@@ -125,6 +128,12 @@ pub(crate) struct RunArgs {
     /// Show a picture with the goal: a PNG, JPEG, GIF or WebP; give it again for more.
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
+    /// What must be true before it counts as done: a judge verifies it. Alone it is also what the agent is to reach.
+    #[arg(long = "goal", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// The model that judges, the agent's own if absent; give it again for more, of which most must agree.
+    #[arg(long = "judge", value_name = "MODEL")]
+    pub(crate) judges: Vec<String>,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
 }
@@ -341,6 +350,27 @@ pub(crate) struct ActArgs {
     pub(crate) run: String,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum GoalCommand {
+    /// Shows the goals of a run's agents: the condition, how it stands, its judges and all their verdicts.
+    Show(GoalShowArgs),
+    /// Lets an agent with a goal come to rest, also while that is being verified.
+    Pause(ActArgs),
+    /// Goes on with an agent that has a goal, in this process; it has all its rounds and failures again.
+    Resume(ResumeArgs),
+    /// Takes an agent's goal away: what is in flight stops, and the agent rests until `resume` goes on without it.
+    Clear(ActArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GoalShowArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// Print one JSON object with all of it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReprioritizeArgs {
     /// The agent: RUN.3, last.3.
@@ -378,6 +408,8 @@ pub(crate) enum CostGroup {
     Model,
     /// The agent that asked.
     Agent,
+    /// What the call was for: a turn, a summary, last words, or a judge's verdict.
+    Purpose,
     /// The run.
     Run,
     /// The day of your time zone.

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::asking::Asking;
 use crate::cli::ShownArgs;
 use crate::exit::Exit;
+use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::observers::{complaints, keep};
 use crate::questions::open_in;
@@ -151,7 +152,8 @@ impl Work {
             return Ok(());
         }
         if let Some(state) = run_state(&self.home, run).await? {
-            let summary = safe(&summary(run, &state, outcome, &open));
+            let goal = AgentGoal::read(&self.home, SessionId::root(run)).await?;
+            let summary = safe(&summary(run, &state, outcome, &open, goal.as_ref()));
             match self.progress {
                 Progress::Live => eprintln!("\n  {}", hanging(&summary, "  ")),
                 Progress::Plain | Progress::Json | Progress::Silent => eprintln!("{summary}"),

@@ -11,6 +11,7 @@
 //! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
 //! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
+//! | `goals.rs` | goals as the logs have them |
 //! | `asking.rs` | asking for consent on the terminal |
 //! | `approved.rs` | keeping in the user's settings what was agreed to for always |
 //! | `whole_file.rs` | changing small files that other processes change too |
@@ -25,6 +26,7 @@ mod cli;
 mod commands;
 mod drive;
 mod exit;
+mod goals;
 mod names;
 mod observers;
 mod questions;

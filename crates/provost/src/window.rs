@@ -1,10 +1,10 @@
-//! Whether a model's window has room for an agent. What stands before every conversation can't be left out; a window in
-//! which little more than that fits would be shortened again and again for nothing.
+//! Whether a model's window has room for what it is to do. What stands before every conversation can't be left out; a
+//! window in which little more than that fits would be shortened again and again for nothing. A judge has one request.
 
-use provost_engine::tokens_of;
+use provost_engine::{JUDGE_TOKENS, tokens_of};
 use provost_event::{ModelPolicy, ToolSpec};
 
-use crate::settings::{Problem, Settled, Source};
+use crate::settings::{EVIDENCE_TOKENS_MIN, Problem, Settled, Source};
 
 /// A request must have room for this many times what stands before every conversation, and so many tokens besides: the
 /// engine shortens to half of the room where it can.
@@ -14,6 +14,8 @@ const BESIDES: u64 = 400;
 const TOOL_TOKENS: u64 = 8;
 /// The smallest cap on answers that can be set.
 const OUTPUT_TOKENS_MIN: u64 = 256;
+/// A proposed cap on evidence is a multiple of this.
+const ROUND_TOKENS: u64 = 100;
 
 /// Where an agent's settings name its model and the cap on its answers, with their keys.
 pub(crate) struct Keys {
@@ -23,12 +25,32 @@ pub(crate) struct Keys {
     pub(crate) cap: (Source, String),
 }
 
-/// What stands before every conversation.
-pub(crate) struct Before<'a> {
-    /// The system prompt.
-    pub(crate) system_prompt: &'a str,
-    /// The tools.
-    pub(crate) tools: &'a [ToolSpec],
+/// What a window must have room for.
+pub(crate) enum Room {
+    /// A conversation, and what stands before it.
+    Conversation {
+        /// The system prompt.
+        prompt: String,
+        /// The tools.
+        tools: Vec<ToolSpec>,
+    },
+    /// The request of a judge.
+    Verdict {
+        /// Tokens of evidence.
+        evidence_tokens: u32,
+        /// What must be true.
+        condition: String,
+    },
+}
+
+/// A model with its window.
+struct Window<'a> {
+    name: &'a str,
+    tokens: u64,
+    /// The cap on its answers.
+    cap: u64,
+    keys: &'a Keys,
+    settled: &'a Settled,
 }
 
 /// What is wrong with the window of `model`, which `name` names, if something is. Where it isn't known, nothing is.
@@ -36,30 +58,71 @@ pub(crate) fn problem(
     settled: &Settled,
     name: &str,
     model: &ModelPolicy,
-    before: &Before<'_>,
+    room: &Room,
     keys: &Keys,
 ) -> Option<Problem> {
-    let window = model.window_tokens?;
-    let fixed = tokens_of(before.system_prompt).saturating_add(before.tools.iter().map(tokens_of_tool).sum());
-    let need = fixed.saturating_mul(TIMES).saturating_add(BESIDES);
-    let cap = u64::from(model.output_tokens_max);
-    // An answer never gets more than half of a window.
-    let room = window.saturating_sub(cap.min(window / 2));
-    if room >= need {
-        return None;
+    let window =
+        Window { name, tokens: model.window_tokens?, cap: u64::from(model.output_tokens_max), keys, settled };
+    match room {
+        Room::Conversation { prompt, tools } => window.for_conversation(prompt, tools),
+        Room::Verdict { evidence_tokens, condition } => {
+            window.for_verdict(u64::from(*evidence_tokens), condition)
+        }
     }
-    let taken = format!("system prompt and tools take about {fixed} tokens of each request");
-    let what = format!("{name} has a window of {window} tokens, {room} of them beside an answer; {taken}");
-    let cap_that_fits = window.saturating_sub(need);
-    if cap_that_fits >= OUTPUT_TOKENS_MIN {
-        let ((source, key), remedy) = (keys.cap.clone(), format!("e.g. output_tokens_max = {cap_that_fits}"));
-        return Some(Problem { source, key, what, remedy });
+}
+
+impl Window<'_> {
+    /// What is left of it beside an answer, which never gets more than half.
+    fn room(&self) -> u64 {
+        self.tokens.saturating_sub(self.cap.min(self.tokens / 2))
     }
-    let set = format!("models.\"{name}\".window_tokens");
-    let (source, key) = if settled.is_set(&set) { (settled.source(&set), set) } else { keys.model.clone() };
-    let least = need.saturating_add(cap.min(need));
-    let remedy = format!("it takes a window of at least {least}");
-    Some(Problem { source, key, what, remedy })
+
+    fn for_conversation(&self, prompt: &str, tools: &[ToolSpec]) -> Option<Problem> {
+        let fixed = tokens_of(prompt).saturating_add(tools.iter().map(tokens_of_tool).sum());
+        let need = fixed.saturating_mul(TIMES).saturating_add(BESIDES);
+        let (Self { name, tokens, .. }, room) = (self, self.room());
+        if room >= need {
+            return None;
+        }
+        let taken = format!("system prompt and tools take about {fixed} tokens of each request");
+        let what =
+            format!("{name} has a window of {tokens} tokens, {room} of them beside an answer; {taken}");
+        let cap_that_fits = tokens.saturating_sub(need);
+        if cap_that_fits >= OUTPUT_TOKENS_MIN {
+            let ((source, key), remedy) =
+                (self.keys.cap.clone(), format!("e.g. output_tokens_max = {cap_that_fits}"));
+            return Some(Problem { source, key, what, remedy });
+        }
+        Some(self.too_small(what, need.saturating_add(self.cap.min(need))))
+    }
+
+    fn for_verdict(&self, evidence: u64, condition: &str) -> Option<Problem> {
+        let besides = tokens_of(condition).saturating_add(JUDGE_TOKENS);
+        let (Self { name, tokens, .. }, room) = (self, self.room());
+        if room >= besides.saturating_add(evidence) {
+            return None;
+        }
+        let what = format!(
+            "{name} has a window of {tokens} tokens, {room} of them beside a verdict; {evidence} of evidence and about \
+             {besides} around it don't fit"
+        );
+        let least = u64::from(EVIDENCE_TOKENS_MIN);
+        let fits = room.saturating_sub(besides) / ROUND_TOKENS * ROUND_TOKENS;
+        if fits < least {
+            let need = besides.saturating_add(least);
+            return Some(self.too_small(what, need.saturating_add(self.cap.min(need))));
+        }
+        let key = "goal.evidence_tokens".to_owned();
+        let remedy = format!("e.g. evidence_tokens = {fits}");
+        Some(Problem { source: self.settled.source(&key), key, what, remedy })
+    }
+
+    fn too_small(&self, what: String, least: u64) -> Problem {
+        let set = format!("models.\"{}\".window_tokens", self.name);
+        let is_set = self.settled.is_set(&set);
+        let (source, key) = if is_set { (self.settled.source(&set), set) } else { self.keys.model.clone() };
+        Problem { source, key, what, remedy: format!("it takes a window of at least {least}") }
+    }
 }
 
 fn tokens_of_tool(tool: &ToolSpec) -> u64 {

@@ -1,6 +1,8 @@
 //! From settings to what the harness works with.
 
+mod afford;
 mod choose;
+mod goals;
 mod team;
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, SystemClock, Toolbox,
+    AgentHarness, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, Redactor, SystemClock,
+    Toolbox,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings};
@@ -21,7 +24,10 @@ use crate::settings::{Folders, Named, Settings, Source, setting_variables};
 use crate::trust::TrustStore;
 
 pub(crate) use choose::{Choosing, Chosen, choose_model};
-pub(crate) use team::{Team, frozen_models, misplaced, policy, tool_names, wanted};
+pub(crate) use team::{
+    Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, policy, tool_names, unaffordable,
+    wanted,
+};
 
 /// The environment, as text.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -112,6 +118,7 @@ impl Place {
             observers: around.observers,
             hook_programs: Arc::new(programs),
             power,
+            redactor: around.redactor,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             ..HarnessDeps::new(home, models, tools())
         })
@@ -121,17 +128,37 @@ impl Place {
 /// Who watches, what hooks may be told of, and what keeps the machine awake.
 pub(crate) struct Around {
     /// What shows the run.
-    pub(crate) callback: Arc<dyn HarnessCallback>,
+    callback: Arc<dyn HarnessCallback>,
     /// Who watches besides.
-    pub(crate) observers: Observers,
+    observers: Observers,
     /// What headers of hooks may name.
-    pub(crate) header_env: HashMap<String, String>,
+    header_env: HashMap<String, String>,
     /// Keeps the machine awake.
-    pub(crate) power: Option<KeepAwake>,
+    power: Option<KeepAwake>,
+    /// Knows the keys, which judges aren't shown.
+    redactor: Arc<Redactor>,
+}
+
+impl Around {
+    /// What the settings want around a run that `callback` shows.
+    pub(crate) fn new(
+        settings: &Settings,
+        variables: &Variables,
+        callback: Arc<dyn HarnessCallback>,
+        observers: Observers,
+    ) -> Self {
+        Self {
+            callback,
+            observers,
+            header_env: header_env(settings, variables),
+            power: power(settings),
+            redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
+        }
+    }
 }
 
 /// What headers of hooks may name: the environment without the keys of providers, which go to their providers only.
-pub(crate) fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, String> {
+fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, String> {
     let keys = settings.named.key_variables();
     let others = variables.iter().filter(|(name, _)| !keys.contains_key(*name));
     others.map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -62,6 +62,11 @@ impl Files {
         self.folder.join("hooks.txt")
     }
 
+    /// A line for each time that a judge was asked.
+    pub(super) fn judges(&self) -> PathBuf {
+        self.folder.join("judges.txt")
+    }
+
     /// A line for each record that somebody was shown.
     pub(super) fn shown(&self) -> PathBuf {
         self.folder.join("shown.jsonl")

@@ -4,6 +4,7 @@ mod agents;
 mod asked;
 mod budget;
 mod calls;
+mod goals;
 mod logs;
 
 use super::evidence::Evidence;
@@ -63,6 +64,7 @@ pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -
     calls::check(seen, &mut found);
     asked::check(seen, &mut found);
     budget::check(seen, &mut found);
+    goals::check(seen, &mut found);
     rests_alike(scenario, &seen.rest, undisturbed, &mut found);
     for complaint in super::files::lines(&seen.files.complaints()) {
         found.wrong(format!("the model was asked wrongly: {complaint}"));

@@ -9,7 +9,8 @@ use provost_event::{Block, CallId, ErrorClass, Json, ModelFailure, Purpose, Stop
 use provost_harness::{DeltaSink, Message, Model, ModelRequest, Part, Role};
 use tokio_util::sync::CancellationToken;
 
-use super::files::{Files, once};
+use super::fault::Fault;
+use super::files::{Files, append, once};
 use super::scenario::{GOAL, LAST_WORDS, ROOT, Say, Scenario, SubAgent, Summaries, filler};
 
 /// Bytes that this model counts as a token.
@@ -21,6 +22,7 @@ const PART_TOKENS: usize = 4;
 pub(super) struct Play {
     pub(super) scenario: &'static Scenario,
     pub(super) files: Files,
+    pub(super) fault: Arc<Fault>,
     /// What a request may have, if the policy knows.
     pub(super) window_tokens: Option<u64>,
 }
@@ -34,6 +36,10 @@ impl Model for Play {
         _cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         let input_tokens = count(request.messages);
+        if request.purpose == Purpose::Judge {
+            let (content, stop) = self.verdict(request.session.agent, request.answers_before)?;
+            return Ok(answer(content, stop, input_tokens));
+        }
         let (goal, turn) = self.part(&request);
         let complaints = complaints(request.messages, goal);
         complaints.iter().for_each(|complaint| self.files.complain(complaint));
@@ -47,13 +53,18 @@ impl Model for Play {
         let (content, stop) = match request.purpose {
             Purpose::Turn => self.turn(turn, request.session.agent, request.answers_before)?,
             Purpose::Summary => self.summary(request.summaries_before)?,
-            Purpose::Judge => (vec![Block::Text(String::new())], StopReason::EndTurn),
-            Purpose::WrapUp => (vec![Block::Text(LAST_WORDS.to_owned())], StopReason::EndTurn),
+            Purpose::WrapUp | Purpose::Judge => {
+                (vec![Block::Text(LAST_WORDS.to_owned())], StopReason::EndTurn)
+            }
         };
-        let output_tokens = content.iter().map(tokens_of_block).sum();
-        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-        Ok(Answer { content, usage, model: "the model of the matrix".to_owned(), stop })
+        Ok(answer(content, stop, input_tokens))
     }
+}
+
+fn answer(content: Vec<Block>, stop: StopReason, input_tokens: u64) -> Answer {
+    let output_tokens = content.iter().map(tokens_of_block).sum();
+    let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+    Answer { content, usage, model: "the model of the matrix".to_owned(), stop }
 }
 
 type Said = Result<(Vec<Block>, StopReason), ModelFailure>;
@@ -77,6 +88,20 @@ impl Play {
             }
             Say::EmptyOnce(_) if is_first() => Ok((Vec::new(), StopReason::EndTurn)),
             Say::FailsOnce(then) | Say::EmptyOnce(then) => Ok(said(*then, answers_before)),
+            Say::Limited => Err(limited()),
+            plain => Ok(said(plain, answers_before)),
+        }
+    }
+
+    /// What the judge says of `agent`; that it is asked can be seen afterwards, and the process may not survive it.
+    fn verdict(&self, agent: u32, answers_before: u32) -> Said {
+        let line = format!("{agent} {answers_before}");
+        let asked = self.fault.effect(|| append(&self.files.judges(), &line));
+        if let Err(error) = asked {
+            self.files.complain(&error.to_string());
+        }
+        match (self.scenario.judge)(answers_before) {
+            Say::Limited => Err(limited()),
             plain => Ok(said(plain, answers_before)),
         }
     }
@@ -112,7 +137,14 @@ fn said(say: Say, answers_before: u32) -> (Vec<Block>, StopReason) {
             (std::iter::once(Block::Text(text)).chain(calls).collect(), StopReason::ToolUse)
         }
         Say::FailsOnce(then) | Say::EmptyOnce(then) => said(*then, answers_before),
+        Say::Limited => (Vec::new(), StopReason::EndTurn),
     }
+}
+
+fn limited() -> ModelFailure {
+    let failure = ModelFailure::new(ErrorClass::RateLimited, "not so fast");
+    let usage = Usage { input_tokens: 7, ..Usage::default() };
+    ModelFailure { retry_after_ms: Some(3), usage, ..failure }
 }
 
 /// What a request comes to by this model's count.

@@ -12,6 +12,8 @@ pub(super) const ROOT: SessionId = SessionId::root(RUN);
 pub(super) const GOAL: &str = "Keep notes of everything that happens, and lose none of them.";
 pub(super) const LAST_WORDS: &str = "Some notes are kept, others are not.";
 pub(super) const MODEL: &str = "matrix";
+/// Who judges whether a goal is reached.
+pub(super) const JUDGE: &str = "judge";
 /// The stop hook, as it is called and as it writes itself down.
 pub(super) const STOP_HOOK: &str = "gatekeeper";
 
@@ -25,6 +27,8 @@ pub(super) enum Say {
     FailsOnce(Box<Say>),
     /// It says nothing the first time.
     EmptyOnce(Box<Say>),
+    /// The provider asks to come back a little later.
+    Limited,
 }
 
 /// The goal of a sub-agent, and what the model says to it after so many answers.
@@ -82,6 +86,8 @@ pub(super) struct Scenario {
     /// What it says to sub-agents, by their goals.
     pub(super) agents: &'static [SubAgent],
     pub(super) summaries: Summaries,
+    /// What the judge of goals says after so many answers about an agent.
+    pub(super) judge: fn(u32) -> Say,
     /// Tokens by the model's own count beyond which it refuses a request, whatever the policy says.
     pub(super) accepts_tokens: Option<u64>,
     /// How long it takes to answer.
@@ -102,6 +108,7 @@ pub(super) const PLAIN: Scenario = Scenario {
     turn: |_| Say::Text(String::new()),
     agents: &[],
     summaries: Summaries::Good,
+    judge: |_| Say::Text(String::new()),
     accepts_tokens: None,
     answer_ms: 0,
     policy: |_| {},

@@ -6,7 +6,7 @@ use provost_event::{Budget, MicroDollars};
 
 use super::scenario::{After, Answers, PLAIN, Points, Same, Scenario, Summaries};
 use scripts::{
-    agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, late_consent,
+    agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, goals, late_consent,
     long_notes, long_words, many, many_turns, small_window, stop_hooks, tools, troubles, wishes,
 };
 
@@ -164,6 +164,32 @@ pub(super) const ALL: &[Scenario] = &[
         answer_ms: 2,
         policy: agents::policy,
         shows: &["\"child_yields\"", "\"preempted\"", "\"slot_free\"", "\"overloaded\""],
+        ..PLAIN
+    },
+    Scenario {
+        name: "goal",
+        turn: goals::claims,
+        judge: goals::judge,
+        policy: goals::policy,
+        shows: &["\"stop_blocked\"", "\"rate_limited\"", "\"parse\"", "\"not_achieved\"", "\"achieved\""],
+        ..PLAIN
+    },
+    Scenario {
+        name: "goal-at-a-limit",
+        turn: endless,
+        judge: goals::patient_judge,
+        policy: goals::limited,
+        after: After::MoreTurns(20),
+        shows: &["\"trigger\":\"interval\"", "\"trigger\":\"limit\"", LAST],
+        ..PLAIN
+    },
+    Scenario {
+        name: "goal-of-an-agent",
+        turn: goals::delegates,
+        agents: goals::SUB_AGENTS,
+        judge: goals::judge,
+        policy: goals::judged_agent,
+        shows: &["\"done_when\"", "\"not_achieved\"", "\"achieved\""],
         ..PLAIN
     },
     Scenario {

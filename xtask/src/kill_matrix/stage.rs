@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use provost_engine::Actor;
 use provost_event::{Budget, Entry, Record, ResumeCause, Seq};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, HarnessError, Home, Models, SystemClock, read_actor,
+    AgentHarness, HarnessCallback, HarnessDeps, HarnessError, Home, Model, Models, SystemClock, read_actor,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_store::{LocalHome, SqliteStore};
@@ -17,7 +17,7 @@ use super::deadly_store::{DeadlyStore, Kept};
 use super::fault::{Fault, Point};
 use super::files::{Files, Rest, append};
 use super::model::Play;
-use super::scenario::{GOAL, MODEL, ROOT, RUN, Scenario, waits_for_consent};
+use super::scenario::{GOAL, JUDGE, MODEL, ROOT, RUN, Scenario, waits_for_consent};
 use super::tools::toolbox;
 
 /// Entries read at a time.
@@ -38,7 +38,9 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     let tools = toolbox(&files, &fault);
     let policy = scenario.run_policy(files.workspace(), tools.specs());
     let window_tokens = policy.agent.model.window_tokens;
-    let model = Play { scenario, files: files.clone(), window_tokens };
+    let model: Arc<dyn Model> =
+        Arc::new(Play { scenario, files: files.clone(), fault: Arc::clone(&fault), window_tokens });
+    let models = Models::new().with(MODEL, Arc::clone(&model)).with(JUDGE, model);
     let programs = ProgramHooks::new(ProgramHooksOptions {
         clock: Arc::new(SystemClock),
         spill: None,
@@ -48,7 +50,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     let harness = AgentHarness::new(HarnessDeps {
         hook_programs: Arc::new(programs),
         callback: Arc::new(Shown(files.clone())),
-        ..HarnessDeps::new(Arc::clone(&home), Models::new().with(MODEL, Arc::new(model)), tools)
+        ..HarnessDeps::new(Arc::clone(&home), models, tools)
     });
     let mut run = match harness.open(RUN).await {
         Err(HarnessError::UnknownRun(_)) => harness.start(RUN, GOAL, policy).await?,

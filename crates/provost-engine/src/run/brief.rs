@@ -244,6 +244,20 @@ impl RunState {
     }
 }
 
+/// `policy` of an agent that begins: where it has a goal, its system prompt says so, with the condition. An agent that
+/// it asks for has none of that, unless it has a goal of its own.
+pub(super) fn told_of_goal(mut policy: AgentPolicy) -> AgentPolicy {
+    if let Some(goal) = &policy.goal {
+        policy.system_prompt = format!(
+            "{}\n\nWhen you say that you are done, that is not believed but verified: independent judges look at the \
+             evidence (your calls and what came of them, the files that changed, the checks that ran); what you say \
+             yourself proves nothing. You are done once this is true:\n\n{}",
+            policy.system_prompt, goal.condition
+        );
+    }
+    policy
+}
+
 fn by_name(policy: &SubAgentPolicy, goal: String) -> Wanted {
     let brief = Brief {
         name: policy.name.clone(),

@@ -1,8 +1,8 @@
 //! What somebody outside, or the time, wants of a run's agents: hear, stop, rest, go on, be more or less urgent.
 
 use provost_event::{
-    BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, PauseReason, Priority, Reprioritized,
-    SessionId, StopRequested,
+    BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, Priority, Reprioritized, SessionId,
+    StopRequested,
 };
 
 use super::agent::Agent;
@@ -38,12 +38,7 @@ impl Deciding<'_> {
             return;
         }
         let session = self.state.agents.session(agent);
-        self.tell(session, SessionEvent::ClearGoal { by: by.clone() });
-        let rests = self.state.outcome.is_some()
-            || self.state.agents.get(agent).is_some_and(|one| one.rests.is_some());
-        if !rests {
-            self.stop(Some(agent), Outcome::Paused { why: PauseReason::GoalCleared { by } });
-        }
+        self.tell(session, SessionEvent::ClearGoal { by });
     }
 
     /// Has an agent and all below it stop, or the whole run.

@@ -2,11 +2,11 @@
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, EffectId, Entry, Exhausted, Image, Outcome,
-    PauseReason, Purpose, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId, SessionStarted,
-    Timestamp,
+    PauseReason, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, Timestamp,
 };
 
 use super::agents::ROOT;
+use super::brief::told_of_goal;
 use super::{Deciding, Refusal, RunState, ledger};
 use crate::snapshot;
 use crate::step::StepBuilder;
@@ -70,7 +70,7 @@ impl Deciding<'_> {
     }
 
     fn start(&mut self, goal: String, images: Vec<Image>, policy: RunPolicy) {
-        let agent = policy.agent.clone();
+        let agent = told_of_goal(policy.agent.clone());
         let has_root = policy.flow.is_none();
         self.commit(RunStarted { goal: goal.clone(), policy });
         if !has_root {
@@ -106,13 +106,14 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() {
             return;
         }
-        let (session, call) = (request.session, request.call);
+        let ReserveRequest { session, call, purpose, .. } = *request;
         if let Some(exhausted) = self.state.time_is_over(session, self.step.now()) {
-            return self.tell(session, SessionEvent::Refused { call, exhausted });
+            return self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges: false });
         }
         let deadline = self.state.deadline_of(session);
-        if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call) {
-            return self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
+        if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call, purpose) {
+            let reserved = SessionEvent::Reserved { call, purpose, output_tokens_max, deadline };
+            return self.tell(session, reserved);
         }
         match self.state.ledger.fitting_output(self.state.budget, request) {
             Ok(output_tokens_max) => {
@@ -122,22 +123,22 @@ impl Deciding<'_> {
                     tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
                     cost: ledger::worst_cost(request, output_tokens_max),
                     output_tokens_max,
-                    purpose: request.purpose,
+                    purpose,
                 });
-                self.tell(session, SessionEvent::Reserved { call, output_tokens_max, deadline });
+                self.tell(session, SessionEvent::Reserved { call, purpose, output_tokens_max, deadline });
             }
-            Err(Refusal { exhausted, by }) => {
-                if request.purpose == Purpose::Turn {
+            Err(Refusal { exhausted, by, is_judges }) => {
+                if request.ends_work && !is_judges {
                     let of = by.map(|agent| self.state.agents.session(agent));
                     self.commit(BudgetExhausted { session, of, exhausted });
                 }
-                self.tell(session, SessionEvent::Refused { call, exhausted });
+                self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges });
             }
         }
     }
 
     fn settle(&mut self, note: SettleNote) {
-        if self.state.ledger.reserved_output(note.session, note.call).is_some() {
+        if self.state.ledger.is_reserved(note.session, note.call) {
             self.commit(BudgetCharged {
                 session: note.session,
                 call: note.call,

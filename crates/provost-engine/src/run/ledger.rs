@@ -9,7 +9,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use tracker::ExecutionTracker;
+pub use tracker::{ExecutionTracker, USEFUL_OUTPUT_TOKENS};
 
 use super::AgentNumber;
 use crate::ReserveRequest;
@@ -57,8 +57,8 @@ struct Reservation {
     tokens: u64,
     cost: MicroDollars,
     output_tokens_max: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    is_judges: bool,
+    #[serde(default)]
+    purpose: Purpose,
 }
 
 /// A call that doesn't fit.
@@ -68,6 +68,8 @@ pub struct Refusal {
     pub exhausted: Exhausted,
     /// Whose: the agent's own or one's above it; `None` is the run's.
     pub by: Option<AgentNumber>,
+    /// Whether it is the judges' part of the run's limit that is used up, and not the limit.
+    pub is_judges: bool,
 }
 
 impl Ledger {
@@ -113,10 +115,10 @@ impl Ledger {
             tokens: entry.tokens,
             cost: entry.cost,
             output_tokens_max: entry.output_tokens_max,
-            is_judges: entry.purpose == Purpose::Judge,
+            purpose: entry.purpose,
         };
         self.give_back(agent, call);
-        if reservation.is_judges {
+        if reservation.purpose == Purpose::Judge {
             self.judges.set_aside(entry.tokens, entry.cost);
         }
         self.agents.entry(agent).or_default().reserved.insert(call, reservation);
@@ -150,8 +152,9 @@ impl Ledger {
     /// Returns whether it was a judge's call.
     fn give_back(&mut self, agent: AgentNumber, call: u32) -> bool {
         let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call));
-        let Some(Reservation { tokens, cost, is_judges, .. }) = reserved else { return false };
+        let Some(Reservation { tokens, cost, purpose, .. }) = reserved else { return false };
         self.each_up_from(agent, |spent| spent.give_back(tokens, cost));
+        let is_judges = purpose == Purpose::Judge;
         if is_judges {
             self.judges.give_back(tokens, cost);
         }
@@ -168,10 +171,21 @@ impl Ledger {
         change(&mut self.run);
     }
 
-    /// The output cap that is set aside for a session's call, if any is.
+    /// Whether something is set aside for a session's call.
     #[must_use]
-    pub fn reserved_output(&self, session: SessionId, call: u32) -> Option<u32> {
-        Some(self.agents.get(&session.agent)?.reserved.get(&call)?.output_tokens_max)
+    pub fn is_reserved(&self, session: SessionId, call: u32) -> bool {
+        self.reservation(session, call).is_some()
+    }
+
+    /// The output cap that is set aside for a session's call with this purpose, if any is.
+    #[must_use]
+    pub fn reserved_output(&self, session: SessionId, call: u32, purpose: Purpose) -> Option<u32> {
+        let reservation = self.reservation(session, call).filter(|reserved| reserved.purpose == purpose)?;
+        Some(reservation.output_tokens_max)
+    }
+
+    fn reservation(&self, session: SessionId, call: u32) -> Option<&Reservation> {
+        self.agents.get(&session.agent)?.reserved.get(&call)
     }
 
     /// The output cap that fits what is left of every limit: the agent's own, those of the agents above it, and the
@@ -184,15 +198,20 @@ impl Ledger {
         let mut next = Some(request.session.agent);
         while let Some((by, account)) = next.and_then(|by| Some((by, self.agents.get(&by)?))) {
             let fits = account.spent.fitting_output(account.budget, request);
-            output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: Some(by) })?);
+            output = output.min(fits.map_err(|exhausted| Refusal {
+                exhausted,
+                by: Some(by),
+                is_judges: false,
+            })?);
             next = account.parent;
         }
         if request.purpose == Purpose::Judge {
             let fits = self.judges.fitting_output(share(run_budget, request.judges_percent), request);
-            output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None })?);
+            output =
+                output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None, is_judges: true })?);
         }
         let fits = self.run.fitting_output(run_budget, request);
-        output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None })?);
+        output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None, is_judges: false })?);
         Ok(u32::try_from(output).unwrap_or(u32::MAX))
     }
 }

@@ -8,6 +8,7 @@ use provost_event::{
 
 use super::agents::ROOT;
 use super::brief::Wanted;
+use super::brief::told_of_goal;
 use super::spawn::{Acquired, SlotMove};
 use super::{AgentNumber, Deciding};
 use crate::{ChildReport, SessionEvent};
@@ -299,7 +300,7 @@ impl super::RunState {
         Some(SessionStarted {
             goal: goal.clone(),
             images: Vec::new(),
-            policy: self.policy_of(agent)?,
+            policy: told_of_goal(self.policy_of(agent)?),
             parent: one.parent.map(|parent| self.agents.session(parent)),
             depth: one.depth,
             call: one.call,

@@ -15,14 +15,14 @@ impl Deciding<'_> {
             _ if self.state.phase == Phase::New || self.state.has_ended() => {}
             SessionEvent::Start(_) => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
-            SessionEvent::Reserved { call, output_tokens_max, deadline } => {
-                if self.awaits_budget_for(call) {
+            SessionEvent::Reserved { call, purpose, output_tokens_max, deadline } => {
+                if self.awaits_budget_for(call, purpose) {
                     self.reserved(call, output_tokens_max, deadline);
                 }
             }
-            SessionEvent::Refused { call, exhausted } => {
-                if self.awaits_budget_for(call) {
-                    self.refused_budget(exhausted);
+            SessionEvent::Refused { call, purpose, exhausted, is_judges } => {
+                if self.awaits_budget_for(call, purpose) {
+                    self.refused_budget(exhausted, is_judges);
                 }
             }
             SessionEvent::Answered { seq, answer } => {
@@ -124,10 +124,10 @@ impl Deciding<'_> {
         self.reserve(Purpose::Turn);
     }
 
-    fn refused_budget(&mut self, exhausted: Exhausted) {
+    fn refused_budget(&mut self, exhausted: Exhausted, is_judges: bool) {
         match self.state.next_purpose() {
             Purpose::WrapUp => self.wrap_up_refused(exhausted),
-            Purpose::Judge => self.judge_refused(exhausted),
+            Purpose::Judge => self.judge_refused(exhausted, is_judges),
             // What can't be paid for is done without.
             Purpose::Summary if self.state.can_shorten_by_rule() => {
                 if self.shorten_by_rule() {
@@ -161,13 +161,18 @@ impl Deciding<'_> {
             kept_tokens,
             kept_cost,
             judges_percent: self.state.judges_percent(),
+            ends_work: purpose == Purpose::Turn || (purpose == Purpose::Judge && self.state.checks_claim()),
             purpose,
         };
         self.tell_run(RunEvent::Reserve(request));
     }
 
-    fn awaits_budget_for(&self, call: u32) -> bool {
+    /// What a judge would have cost pays for nothing else, and nothing else for a judge.
+    fn awaits_budget_for(&self, call: u32, purpose: Purpose) -> bool {
         let state = &self.state;
+        if state.wants_judge() != (purpose == Purpose::Judge) {
+            return false;
+        }
         call == state.counters.calls.saturating_add(1)
             && state.outcome.is_none()
             && match &state.stopping {
@@ -253,7 +258,7 @@ impl Deciding<'_> {
 
     fn proceed(&mut self, turn: u32) {
         let between = self.state.phase == Phase::Between && self.state.outcome.is_none();
-        if between && turn == self.state.next_turn() {
+        if between && turn == self.state.next_turn() && !self.looks_at_goal() {
             self.next_call();
         }
     }
@@ -302,10 +307,12 @@ impl Deciding<'_> {
 
     /// After a turn that isn't the last: the next one, or a wait for somebody to ask for it.
     pub(super) fn next_turn(&mut self) {
-        if self.looks_at_goal() {
+        // A stepped session looks when it is told to take the next turn.
+        if self.state.phase != Phase::Between && self.looks_at_goal() {
             return;
         }
-        if self.state.phase == Phase::Ready || self.state.stopping.is_some() {
+        let makes_way = self.state.phase == Phase::Between && self.state.yielding.is_some();
+        if self.state.phase == Phase::Ready || self.state.stopping.is_some() || makes_way {
             self.next_call();
         }
     }

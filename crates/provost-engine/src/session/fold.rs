@@ -337,7 +337,7 @@ impl SessionState {
         }
         match resumed.cause {
             // It goes on as if nothing had been.
-            ResumeCause::SlotFree => {}
+            ResumeCause::SlotFree => self.goal_goes_on(),
             // Those that work for it count for themselves.
             ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {

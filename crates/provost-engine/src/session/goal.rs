@@ -16,10 +16,10 @@ pub(super) use check::{Check, Standing as CheckStanding};
 pub(super) use progress::Progress;
 
 use super::{Deciding, Phase, SessionState};
-use crate::Effect;
 use crate::event::JudgeReport;
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
+use crate::{Effect, RunEvent};
 
 /// Waits before a judge is asked again: the first, each next one twice as long, and the longest.
 const WAIT_MS: u64 = 5_000;
@@ -27,7 +27,7 @@ const WAIT_MS_MAX: u64 = 60_000;
 /// A provider that asks to wait longer than this counts as failed.
 const RETRY_AFTER_MS_MAX: u64 = 600_000;
 /// Tokens of a judge's request besides condition and evidence.
-const INSTRUCTIONS_TOKENS: u64 = 1_500;
+pub const JUDGE_TOKENS: u64 = 1_500;
 
 /// How a goal stands; the fold of what the log says of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +115,11 @@ impl Deciding<'_> {
             Phase::Verifying => self.go_on_checking(),
             Phase::Wishing(seq) if self.state.live_check().is_some() => {
                 self.step.close(seq);
-                self.go_on_checking();
+                match self.state.live_check().map(|check| check.trigger) {
+                    // Timers of questions may have been set by the same entry.
+                    Some(GoalTrigger::Limit) => self.start_check(GoalTrigger::Limit),
+                    _ => self.go_on_checking(),
+                }
             }
             _ => return false,
         }
@@ -139,20 +143,18 @@ impl Deciding<'_> {
 
     /// Asks the next judge, or concludes.
     pub(super) fn ask_judge(&mut self) {
-        if self.made_way() {
-            return;
-        }
         let Some(check) = self.state.live_check() else { return };
-        let lost = check.trigger == GoalTrigger::Limit
-            && self.state.counters.interruptions >= self.state.limits().interruptions_max;
-        if lost {
-            let why = format!("it was interrupted {} times", self.state.counters.interruptions);
-            return self.conclude(GoalFinding::Unverified { why }, None);
-        }
+        let times = self.state.counters.interruptions;
+        let is_lost = check.trigger == GoalTrigger::Limit && times >= self.state.limits().interruptions_max;
         match self.state.check_standing() {
-            CheckStanding::Open(_) => self.reserve(Purpose::Judge),
             CheckStanding::Known(finding) => self.conclude(finding, None),
             CheckStanding::Undecided(error) => self.undecided(error.to_string()),
+            CheckStanding::Open(_) if is_lost => {
+                let why = format!("it was interrupted {times} times");
+                self.conclude(GoalFinding::Unverified { why }, None);
+            }
+            CheckStanding::Open(_) if self.made_way() => {}
+            CheckStanding::Open(_) => self.reserve(Purpose::Judge),
         }
     }
 
@@ -178,8 +180,15 @@ impl Deciding<'_> {
         self.open(Effect::Judge(call));
     }
 
-    /// Neither the agent's budget nor the judges' part of it has anything left.
-    pub(super) fn judge_refused(&mut self, exhausted: Exhausted) {
+    /// There is no budget for a judge; with `is_share` only the judges' part of it is used up.
+    pub(super) fn judge_refused(&mut self, exhausted: Exhausted, is_share: bool) {
+        if is_share {
+            let error =
+                format!("the judges' part of the run's budget is used up ({exhausted}): give the run more");
+            let outcome =
+                Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 0, error: error.clone() } };
+            return self.conclude(GoalFinding::Unverified { why: error }, Some(outcome));
+        }
         let why = format!("there is no budget left for a judge ({exhausted})");
         self.conclude(GoalFinding::Unverified { why }, Some(Outcome::BudgetExhausted(exhausted)));
     }
@@ -203,6 +212,7 @@ impl Deciding<'_> {
         let judge = self.state.judge_in_turn().map(|judge| judge.name.clone()).unwrap_or_default();
         let call = self.state.judge_call(report.usage, report.model);
         let JudgeReport { answer, duration_ms, evidence, .. } = report;
+        let mismatch = script_mismatch(&answer).filter(|_| is_live);
         self.commit(GoalJudged {
             generation,
             judge,
@@ -213,6 +223,10 @@ impl Deciding<'_> {
             wait_ms,
             stale: !is_live,
         });
+        if let Some(message) = mismatch {
+            // A script that is wrong stays wrong.
+            return self.rest(Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
+        }
         match wait_ms {
             _ if !is_live => self.go_on_stopping(),
             Some(wait_ms) => {
@@ -228,7 +242,9 @@ impl Deciding<'_> {
     /// The judges couldn't tell.
     fn undecided(&mut self, error: String) {
         let (times, most) = self.state.failures();
-        let outcome = (times >= most)
+        // A claim that nobody can judge stands still; while the agent works, a failure or two don't matter.
+        let is_claim = self.state.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim);
+        let outcome = (is_claim || times >= most)
             .then(|| Outcome::Paused { why: PauseReason::JudgeUnreachable { times, error: error.clone() } });
         self.conclude(GoalFinding::Unverified { why: error }, outcome);
     }
@@ -244,6 +260,10 @@ impl Deciding<'_> {
             (GoalFinding::Achieved { .. }, GoalTrigger::Claim) => self.let_go(),
             (GoalFinding::Achieved { .. }, _) if !unheard => {
                 let verdict = Verdict::find(&self.state.turn_text);
+                if matches!(self.state.phase, Phase::Wishing(_)) {
+                    // Time was over amid the claim.
+                    self.end_turn(0);
+                }
                 self.rest(Outcome::Completed { verdict });
             }
             (GoalFinding::Achieved { .. }, _) => self.go_on_unfinished(None),
@@ -253,7 +273,10 @@ impl Deciding<'_> {
             }
             (GoalFinding::Unverified { .. }, GoalTrigger::Limit) => self.go_on_unfinished(None),
             (GoalFinding::Unverified { .. }, GoalTrigger::Interval) => {
-                self.go_on_unfinished(rest.filter(|rest| matches!(rest, Outcome::Paused { .. })));
+                let unreachable =
+                    |why: &PauseReason| matches!(why, PauseReason::JudgeUnreachable { times: 1.., .. });
+                let rest = rest.filter(|rest| matches!(rest, Outcome::Paused { why } if unreachable(why)));
+                self.go_on_unfinished(rest);
             }
             (GoalFinding::Unverified { .. }, GoalTrigger::Claim) => self.go_on_unfinished(rest),
         }
@@ -316,6 +339,11 @@ impl Deciding<'_> {
             return;
         }
         self.commit(GoalCleared { by: by.clone() });
+        let agent = Some(self.state.session.agent);
+        if self.state.outcome.as_ref().is_some_and(Outcome::is_preempted) {
+            // It would go on by itself.
+            return self.tell_run(RunEvent::Pause { agent, by });
+        }
         if self.state.outcome.is_some() || self.state.closing().is_some() {
             return;
         }
@@ -323,8 +351,23 @@ impl Deciding<'_> {
             (Some(_), Phase::Judging(seq)) => self.step.abort(seq),
             (Some(outcome), Phase::Verifying | Phase::JudgeWaits(_)) => self.rest(outcome),
             (Some(_), _) => {}
-            (None, _) => self.stop(Outcome::Paused { why: PauseReason::GoalCleared { by } }),
+            (None, _) => {
+                if self.state.calls.iter().any(|call| self.state.is_delegated(&call.id)) {
+                    self.tell_run(RunEvent::Pause { agent, by: by.clone() });
+                }
+                self.stop(Outcome::Paused { why: PauseReason::GoalCleared { by } });
+            }
         }
+    }
+}
+
+/// What is wrong with a scripted judge's script, if that is it.
+fn script_mismatch(answer: &JudgeAnswer) -> Option<String> {
+    match answer {
+        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message }) => {
+            Some(message.clone())
+        }
+        JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,
     }
 }
 
@@ -405,7 +448,7 @@ impl SessionState {
     pub(super) fn judge_request_tokens(&self) -> u64 {
         let Some(policy) = self.goal_policy() else { return 0 };
         let condition = tokens_of(&policy.condition);
-        u64::from(policy.evidence_tokens_max).saturating_add(condition).saturating_add(INSTRUCTIONS_TOKENS)
+        u64::from(policy.evidence_tokens_max).saturating_add(condition).saturating_add(JUDGE_TOKENS)
     }
 
     /// The turn that a verification is about.
@@ -420,28 +463,39 @@ impl SessionState {
     /// it.
     fn wait_after(&self, answer: &JudgeAnswer, now: provost_event::Timestamp) -> Option<u64> {
         let (policy, track) = self.bound_by()?;
-        let check = track.check.as_ref()?;
+        let check = track.check.as_ref().filter(|_| script_mismatch(answer).is_none())?;
         let own = (WAIT_MS << track.waits.min(8)).min(WAIT_MS_MAX);
-        let wait = match answer {
+        // A wait that the run's time doesn't cover is none.
+        let fits = |wait: &u64| self.deadline.is_none_or(|deadline| now.plus_ms(*wait) < deadline);
+        let asked_for = match answer {
             JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms }) if !check.waited => {
-                Some(retry_after_ms.unwrap_or(own)).filter(|wait| *wait <= RETRY_AFTER_MS_MAX)
+                Some(retry_after_ms.unwrap_or(own)).filter(|wait| *wait <= RETRY_AFTER_MS_MAX).filter(fits)
             }
             _ => None,
         };
-        let wait = wait.or_else(|| {
-            let (_, is_undecided) = check.clone().heard(answer, policy, false);
+        asked_for.or_else(|| {
+            let (_, is_undecided) = check.clone().heard(answer, policy, None);
             let is_asked_again = is_undecided
                 && check.trigger == GoalTrigger::Claim
                 && track.failures.saturating_add(1) < policy.failures_max;
-            is_asked_again.then_some(own)
-        })?;
-        // A wait that the run's time doesn't cover is none.
-        self.deadline.is_none_or(|deadline| now.plus_ms(wait) < deadline).then_some(wait)
+            is_asked_again.then_some(own).filter(fits)
+        })
+    }
+
+    /// Whether a claim is verified.
+    pub(super) fn checks_claim(&self) -> bool {
+        self.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim)
     }
 
     /// Whether the next model call is a judge's.
     pub(super) fn wants_judge(&self) -> bool {
         matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.live_check().is_some()
+    }
+
+    /// Whether the session goes back to `phase` after last words, or after a last look at the goal.
+    pub(super) fn stands_aside_of(&self, phase: Phase) -> bool {
+        let check = self.goal_track.as_ref().and_then(|track| track.check.as_ref());
+        self.before_last_words == Some(phase) || check.is_some_and(|check| check.back == phase)
     }
 
     /// The open effect of what is done at a limit before the session rests: last words, or a last look at the goal.

@@ -37,6 +37,7 @@ impl Deciding<'_> {
             tool_calls: self.state.counters.tool_calls,
             final_text: self.state.turn_text.clone(),
             blocked_before: self.state.counters.stop_blocks > 0,
+            trigger: self.state.live_check().map_or(GoalTrigger::Claim, |check| check.trigger),
         };
         self.open(Effect::CheckStop(check));
     }

@@ -4,14 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use expect_test::expect_file;
-use provost_engine::{Actor, Effect, RunEvent, SessionEvent, WorktreeResult};
+use provost_engine::{Actor, Effect, RunEvent, SessionEvent, ToolResult, WorktreeResult};
 use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, Entry, ErrorClass,
-    HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Isolation, Outcome,
-    Priority, Purpose, Record, StopHookVerdict, StopReason, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    GoalPolicy, HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Isolation,
+    Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, StopHookVerdict, StopReason,
+    SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 
 use crate::flow;
+use crate::goals::{failed, judge, no, nonsense, timeout, yes};
+use crate::goals_tree::{judged_policy, say_of};
 use crate::tree_world::{self, Tree};
 use crate::world::{ROOT, RUN, World, guarded, policy, report, without_hooks};
 
@@ -182,6 +185,71 @@ fn tree_run() -> Tree {
     tree
 }
 
+/// Goals: what judges can say and fail at, in all that follows from it; and an agent that another gave one.
+fn goal_run() -> Tree {
+    let mut policy = judged_policy(2, |goal| goal.rounds_max = 1);
+    let mut goal = GoalPolicy::new("the tests pass", judge("a"));
+    goal.judges.push(judge("b"));
+    goal.verify_every = Some(3);
+    policy.agent.goal = Some(Box::new(goal));
+    policy.agent.tools.truncate(4);
+    policy.agents.clear();
+    policy.agent.limits.turns_max = 4;
+    let mut tree = Tree::start(policy);
+    tree.call(0, &[("read", "{}"), ("spawn_agent", r#"{"goal":"test it","done_when":"a test exists"}"#)]);
+    let seq = tree.open.keys().find(|id| id.0 == ROOT.into()).expect("a tool runs").1;
+    let items = [PlanStatus::Done, PlanStatus::InProgress, PlanStatus::Pending];
+    let items = items.map(|status| PlanItem { text: format!("{status:?}"), status }).to_vec();
+    let noted = tree_world::result(ToolStatus::Ok, "noted");
+    let result = ToolResult { plan: Some(Box::new(Plan { items })), ..noted };
+    tree.event(0, SessionEvent::ToolDone { seq, result });
+    tree.say(1, "tested");
+    say_of(&mut tree, 1, no());
+    verify_in_vain(&mut tree);
+    verify_amid_stops(&mut tree);
+    assert!(matches!(tree.outcome(), Some(Outcome::Completed { .. })), "{:?}", tree.outcome());
+    tree
+}
+
+/// A claim, an interval and a limit, with all that judges may say.
+fn verify_in_vain(tree: &mut Tree) {
+    let message = "connection refused".to_owned();
+    let unreachable = SupervisorError::Llm { class: ErrorClass::Transport, message };
+    tree.say(0, "done");
+    say_of(tree, 0, failed(SupervisorError::RateLimited { retry_after_ms: Some(2_000) }));
+    tree.tick();
+    say_of(tree, 0, failed(SupervisorError::RateLimited { retry_after_ms: None }));
+    say_of(tree, 0, failed(unreachable));
+    tree.tick();
+    say_of(tree, 0, no());
+    say_of(tree, 0, yes(60));
+    let read = |tree: &mut Tree, input: &str| {
+        tree.call(0, &[("read", input)]);
+        tree.finish(0, ToolStatus::Ok, "read");
+    };
+    read(tree, "{\"n\":1}");
+    say_of(tree, 0, nonsense());
+    say_of(tree, 0, nonsense());
+    say_of(tree, 0, timeout());
+    read(tree, "{\"n\":2}");
+    tree.say(0, "That is how far I came.");
+    tree.run_event(RunEvent::Say { agent: 0, text: "and the docs".into(), by: "a person".into() });
+    say_of(tree, 0, yes(85));
+}
+
+/// A pause and a clear while a judge is asked.
+fn verify_amid_stops(tree: &mut Tree) {
+    let (by, budget) = ("a person".to_owned(), Budget::default());
+    tree.run_event(RunEvent::Resume { agent: None, by: by.clone(), budget, turns_max: Some(10) });
+    tree.say(0, "now it is done");
+    tree.pause(None);
+    say_of(tree, 0, yes(90));
+    tree.resume(None);
+    tree.run_event(RunEvent::ClearGoal { agent: 0, by });
+    say_of(tree, 0, no());
+    tree.resume(None);
+}
+
 fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../provost-event/formats")
 }
@@ -198,6 +266,8 @@ fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v3/long-run.jsonl"].assert_eq(&lines_of(&long_run()));
     let tree = lines(tree_run().logs.values().flatten());
     expect_file!["../../../provost-event/formats/v3/tree-run.jsonl"].assert_eq(&tree);
+    let goal = lines(goal_run().logs.values().flatten());
+    expect_file!["../../../provost-event/formats/v3/goal-run.jsonl"].assert_eq(&goal);
     let flow = lines(&flow::eventful());
     expect_file!["../../../provost-event/formats/v3/flow-run.jsonl"].assert_eq(&flow);
 }
@@ -225,7 +295,9 @@ fn stored_logs_of_every_version_replay_to_their_end() {
 fn the_stored_logs_show_every_kind_of_entry() {
     let (worlds, tree, flow) = ([eventful_run(), gated_run()], tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
-    let records = records.chain(tree.logs.values().flatten()).chain(&flow);
+    let goal = goal_run();
+    let records =
+        records.chain(tree.logs.values().flatten()).chain(&flow).chain(goal.logs.values().flatten());
     let shown = records.map(|record| record.entry.kind()).collect::<HashSet<_>>();
     let missing = Entry::KINDS.iter().filter(|kind| !shown.contains(**kind)).collect::<Vec<_>>();
     assert!(missing.is_empty(), "{missing:?}");

@@ -139,7 +139,7 @@ fn failure(kind: u8) -> ModelFailure {
     ModelFailure::new(class, "m")
 }
 
-fn said(moment: HookMoment, kind: u8) -> Vec<HookReport> {
+pub(crate) fn said(moment: HookMoment, kind: u8) -> Vec<HookReport> {
     let reason = || "r".to_owned();
     let decision = match kind % 16 {
         1 => HookDecision::Deny(reason()),
@@ -155,7 +155,7 @@ fn said(moment: HookMoment, kind: u8) -> Vec<HookReport> {
     vec![HookReport { reminders, ..report(moment, decision) }]
 }
 
-fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
+pub(crate) fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
     let scope = match kind % 3 {
         0 => ApprovalScope::Once,
         1 => ApprovalScope::Run,
@@ -165,7 +165,7 @@ fn approval(kind: u8, pattern: &str) -> ApprovalAnswer {
 }
 
 /// Every moment whose bit is set has a hook.
-fn guarded(mut policy: RunPolicy, bits: u32) -> RunPolicy {
+pub(crate) fn guarded(mut policy: RunPolicy, bits: u32) -> RunPolicy {
     let moments = HookMoment::ALL.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
     policy.agent.hooks = moments.map(|(_, moment)| guard(*moment)).collect();
     policy

@@ -55,6 +55,29 @@ struct Request {
     output: u32,
     keeps_back: bool,
     price: Option<Price>,
+    /// Only judges' calls count for the judges' part.
+    purpose: Purpose,
+    /// The judges' part of each limit, in hundredths.
+    percent: u8,
+    /// What a call that keeps something back leaves for a judge besides.
+    kept_tokens: u64,
+    kept_cost: MicroDollars,
+}
+
+impl Request {
+    /// Judges are asked at the end: they leave nothing for later.
+    fn keeps_back(&self) -> bool {
+        self.keeps_back && !self.is_judges()
+    }
+
+    fn is_judges(&self) -> bool {
+        self.purpose == Purpose::Judge
+    }
+
+    /// So much of `limit` judges may take.
+    fn part(&self, limit: u64) -> u64 {
+        limit * u64::from(self.percent) / 100
+    }
 }
 
 /// What a provider reports, in percent of what was asked for.
@@ -96,13 +119,17 @@ fn budget(tokens: u8, money: u8) -> Budget {
 impl Op {
     /// Random bytes as what happens; a strategy that knows it takes far longer to make it.
     fn of(bytes: u64) -> Self {
-        let [kind, place, a, b, c, ..] = bytes.to_le_bytes();
+        let [kind, place, a, b, c, d, e, ..] = bytes.to_le_bytes();
         let place = usize::from(place);
         let request = Request {
             input: u64::from(a) * 3,
             output: one_of([0, 1, 100, USEFUL, 257, 600, 2_000], b),
             keeps_back: c.is_multiple_of(2),
             price: one_of(PRICES, c / 2),
+            purpose: one_of([Purpose::Turn, Purpose::Judge, Purpose::Summary, Purpose::WrapUp], d),
+            percent: one_of([0, 1, 20, 50, 100], d / 4),
+            kept_tokens: one_of([0, 100, 3_000], e),
+            kept_cost: MicroDollars(one_of([0, 250, 9_000], e / 3)),
         };
         let took = Took { percent: one_of([0, 10, 50, 99, 100, 100, 400], a), turn: u32::from(b % 8) };
         match kind % 32 {
@@ -140,6 +167,7 @@ struct Charge {
     turn: u32,
     tokens: u64,
     cost: MicroDollars,
+    is_judges: bool,
 }
 
 /// Lists of what there is and what happened.
@@ -176,19 +204,24 @@ impl Naive {
     }
 
     fn spent(&self, whom: Option<u32>) -> ExecutionTracker {
+        let mut sum = self.taken(|agent, _| self.counts(agent, whom));
+        let agents = self.agents.iter().filter(|agent| self.counts(agent.number, whom));
+        sum.turns = agents.map(|agent| self.own_turns(agent.number)).sum();
+        sum
+    }
+
+    /// What the calls that `counts` says have taken, by their agent and whether they are judges'.
+    fn taken(&self, counts: impl Fn(u32, bool) -> bool) -> ExecutionTracker {
         let mut sum = ExecutionTracker::default();
-        for charge in self.charges.iter().filter(|charge| self.counts(charge.agent, whom)) {
+        for charge in self.charges.iter().filter(|charge| counts(charge.agent, charge.is_judges)) {
             sum.tokens += charge.tokens;
             sum.cost += charge.cost;
         }
-        for (tokens, cost) in
-            self.calls.iter().filter(|call| self.counts(call.agent, whom)).filter_map(|call| call.set_aside)
-        {
+        let calls = self.calls.iter().filter(|call| counts(call.agent, call.request.is_judges()));
+        for (tokens, cost) in calls.filter_map(|call| call.set_aside) {
             sum.tokens_set_aside += tokens;
             sum.cost_set_aside += cost;
         }
-        let agents = self.agents.iter().filter(|agent| self.counts(agent.number, whom));
-        sum.turns = agents.map(|agent| self.own_turns(agent.number)).sum();
         sum
     }
 
@@ -200,33 +233,44 @@ impl Naive {
 
     /// The limit that a call with so long an answer would break, if any.
     fn breaks(&self, agent: u32, request: Request, output: u32) -> Option<Refusal> {
-        for (by, budget) in self.limits(agent) {
-            if budget == Budget::default() {
-                continue;
-            }
-            let spent = self.spent(by);
-            let times = if request.keeps_back { 2 } else { 1 };
-            let words = if request.keeps_back { u64::from(LAST_WORDS_TOKENS) } else { 0 };
-            let tokens = times * (request.input + u64::from(output)) + words;
-            if let Some(limit) = budget.tokens
-                && spent.tokens + spent.tokens_set_aside + tokens > limit
-            {
-                let exhausted = Exhausted { dimension: Dimension::Tokens, used: spent.tokens, limit };
-                return Some(Refusal { exhausted, by });
-            }
-            if let (Some(limit), Some(price)) = (budget.money, request.price) {
-                let last_words = if request.keeps_back { worst(price, request.input, words) } else { 0 };
-                let answers = worst_output(price, request.input, times * u64::from(output));
-                let money = worst(price, request.input, 0) + last_words + answers;
-                if spent.cost.0 + spent.cost_set_aside.0 + money > limit.0 {
-                    let limit = limit.0;
-                    let exhausted = Exhausted { dimension: Dimension::Money, used: spent.cost.0, limit };
-                    return Some(Refusal { exhausted, by });
-                }
-            }
-        }
-        None
+        let mut limits = self.limits(agent);
+        let run = limits.pop();
+        let all = limits.into_iter().map(|(by, budget)| (by, budget, self.spent(by), false));
+        // The judges' part is the run's, and looked at just before it.
+        let share = request.is_judges().then(|| {
+            let money = self.run_budget.money.map(|limit| MicroDollars(request.part(limit.0)));
+            let tokens = self.run_budget.tokens.map(|limit| request.part(limit));
+            let share = Budget { tokens, money, wall_time_ms: None };
+            (None, share, self.taken(|_, is_judges| is_judges), true)
+        });
+        let run = run.map(|(by, budget)| (by, budget, self.spent(by), false));
+        let mut all = all.chain(share).chain(run);
+        all.find_map(|(by, budget, spent, is_judges)| {
+            let exhausted = breaks_one(budget, spent, request, output)?;
+            Some(Refusal { exhausted, by, is_judges })
+        })
     }
+}
+
+/// The limit of one budget that a call with so long an answer would break.
+fn breaks_one(budget: Budget, spent: ExecutionTracker, request: Request, output: u32) -> Option<Exhausted> {
+    let (times, words) = if request.keeps_back() { (2, u64::from(LAST_WORDS_TOKENS)) } else { (1, 0) };
+    let kept = |kept: u64, limit: u64| if request.keeps_back() { kept.min(request.part(limit)) } else { 0 };
+    let tokens = times * (request.input + u64::from(output)) + words;
+    if let Some(limit) = budget.tokens
+        && spent.tokens + spent.tokens_set_aside + tokens + kept(request.kept_tokens, limit) > limit
+    {
+        return Some(Exhausted { dimension: Dimension::Tokens, used: spent.tokens, limit });
+    }
+    if let (Some(MicroDollars(limit)), Some(price)) = (budget.money, request.price) {
+        let last_words = if request.keeps_back() { worst(price, request.input, words) } else { 0 };
+        let answers = worst_output(price, request.input, times * u64::from(output));
+        let money = worst(price, request.input, 0) + last_words + answers;
+        if spent.cost.0 + spent.cost_set_aside.0 + money + kept(request.kept_cost.0, limit) > limit {
+            return Some(Exhausted { dimension: Dimension::Money, used: spent.cost.0, limit });
+        }
+    }
+    None
 }
 
 /// Micro-dollars, if all input is written to the cache where that is dearer.
@@ -295,7 +339,16 @@ impl Both {
                 }
             }
             Op::SettleUnknown { agent, took } => {
-                let request = Request { input: 70, output: 30, keeps_back: false, price: PRICES[1] };
+                let request = Request {
+                    input: 70,
+                    output: 30,
+                    keeps_back: false,
+                    price: PRICES[1],
+                    purpose: Purpose::Judge,
+                    percent: 100,
+                    kept_tokens: 0,
+                    kept_cost: MicroDollars(0),
+                };
                 let (agent, number) = (self.agent(agent), u32::MAX);
                 self.settle(&Call { agent, number, set_aside: None, request, output: 30 }, took);
             }
@@ -324,16 +377,17 @@ impl Both {
 
     fn reserve(&mut self, agent: u32, number: u32, request: Request) -> Result<(), TestCaseError> {
         let asked = ReserveRequest {
-            judges_percent: 0,
-            kept_cost: provost_event::MicroDollars::default(),
-            kept_tokens: 0,
+            ends_work: false,
+            judges_percent: request.percent,
+            kept_cost: request.kept_cost,
+            kept_tokens: request.kept_tokens,
             session: session(agent),
             call: number,
             input_tokens: request.input,
             output_tokens_max: request.output,
             price: request.price,
-            keeps_back: request.keeps_back,
-            purpose: Purpose::Turn,
+            keeps_back: request.keeps_back(),
+            purpose: request.purpose,
         };
         let told = self.ledger.fitting_output(self.naive.run_budget, &asked);
         let Ok(output) = told else {
@@ -360,7 +414,7 @@ impl Both {
         let cost = MicroDollars(cost);
         self.hear_of(agent);
         self.ledger.reserve(&BudgetReserved {
-            purpose: provost_event::Purpose::Turn,
+            purpose: request.purpose,
             session: session(agent),
             call: number,
             tokens,
@@ -370,7 +424,11 @@ impl Both {
         self.naive.calls.retain(|call| (call.agent, call.number) != (agent, number));
         let set_aside = Some((tokens, cost));
         self.naive.calls.push(Call { agent, number, set_aside, request, output });
-        prop_assert_eq!(self.ledger.reserved_output(session(agent), number), Some(output));
+        prop_assert_eq!(self.ledger.reserved_output(session(agent), number, request.purpose), Some(output));
+        let others = [Purpose::Turn, Purpose::Judge].into_iter().filter(|other| *other != request.purpose);
+        for other in others {
+            prop_assert_eq!(self.ledger.reserved_output(session(agent), number, other), None);
+        }
         for (by, budget) in self.naive.limits(agent) {
             let spent = by.map_or(Some(self.ledger.run()), |agent| self.ledger.spent(agent));
             let spent = spent.expect("it is known");
@@ -403,11 +461,11 @@ impl Both {
         });
         let tokens = usage.total();
         let cost = cost.unwrap_or_default();
-        self.naive.charges.push(Charge { agent, turn: took.turn, tokens, cost });
         let same = |known: &&mut Call| (known.agent, known.number) == (agent, number);
-        if let Some(known) = self.naive.calls.iter_mut().find(same) {
-            known.set_aside = None;
-        }
+        let known = self.naive.calls.iter_mut().find(same);
+        let was_set_aside = known.and_then(|known| known.set_aside.take()).is_some();
+        let is_judges = call.request.is_judges() && was_set_aside;
+        self.naive.charges.push(Charge { agent, turn: took.turn, tokens, cost, is_judges });
     }
 
     fn check(&self, agent: u32) -> Result<(), TestCaseError> {
@@ -479,4 +537,59 @@ fn no_call_is_granted_that_a_budget_above_it_could_not_pay_for() {
         both.check_all()
     });
     told.unwrap_or_else(|problem| panic!("{problem}"));
+}
+
+fn request(purpose: Purpose, percent: u8, kept_tokens: u64) -> ReserveRequest {
+    ReserveRequest {
+        session: session(0),
+        call: 1,
+        input_tokens: 1_000,
+        output_tokens_max: 1_000,
+        price: None,
+        keeps_back: purpose == Purpose::Turn,
+        kept_tokens,
+        kept_cost: MicroDollars::default(),
+        judges_percent: percent,
+        ends_work: true,
+        purpose,
+    }
+}
+
+fn tokens(limit: u64) -> Budget {
+    Budget { tokens: Some(limit), ..Budget::default() }
+}
+
+#[test]
+fn judges_have_a_part_of_the_run_s_limit_and_none_of_an_agent_s() {
+    let mut ledger = Ledger::default();
+    // 20 % of 9,000 are 1,800: 800 besides the request.
+    let judge = request(Purpose::Judge, 20, 0);
+    assert_eq!(ledger.fitting_output(tokens(9_000), &judge), Ok(800));
+    let refused = ledger.fitting_output(tokens(6_000), &judge).expect_err("256 tokens are the least");
+    let exhausted = Exhausted { dimension: Dimension::Tokens, used: 0, limit: 1_200 };
+    assert_eq!(refused, Refusal { exhausted, by: None, is_judges: true });
+    // An agent's own limit binds its judges whole.
+    ledger.admit(0, None, tokens(1_900));
+    assert_eq!(ledger.fitting_output(Budget::default(), &judge), Ok(900));
+    // Without a limit of the run there is nothing to have a part of.
+    ledger.admit(0, None, Budget::default());
+    assert_eq!(ledger.fitting_output(Budget::default(), &judge), Ok(1_000));
+}
+
+#[test]
+fn other_calls_keep_back_what_a_judge_needs_and_no_more_than_the_judges_part() {
+    let ledger = Ledger::default();
+    let fits =
+        |limit, percent, kept| ledger.fitting_output(tokens(limit), &request(Purpose::Turn, percent, kept));
+    // The request twice, 512 for last words, and twice the answer.
+    assert_eq!(fits(4_512, 100, 0), Ok(1_000));
+    assert_eq!(fits(4_511, 100, 0), Ok(999));
+    assert_eq!(fits(5_512, 100, 1_000), Ok(1_000));
+    assert_eq!(fits(5_511, 100, 1_000), Ok(999));
+    // A tenth of 5,000 is all that judges may have of it.
+    assert_eq!(fits(5_000, 10, 1_000), Ok(994));
+    assert_eq!(fits(5_000, 0, 1_000), Ok(1_000));
+    // Last words keep nothing back.
+    let words = request(Purpose::WrapUp, 100, 1_000);
+    assert_eq!(ledger.fitting_output(tokens(2_000), &words), Ok(1_000));
 }

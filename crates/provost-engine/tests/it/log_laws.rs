@@ -6,6 +6,8 @@ use provost_event::{
     AgentPolicy, AsideCall, Block, CallId, Compacted, CompactionKind, Entry, ModelCalled, Purpose, Record,
 };
 
+use crate::goal_laws::GoalLaws;
+
 /// What the entries up to now say that the laws look at.
 #[derive(Debug, Default)]
 pub(crate) struct LogLaws {
@@ -21,6 +23,8 @@ pub(crate) struct LogLaws {
     purposes: HashMap<u32, Purpose>,
     /// Nothing has been said and no model called since the last emergency compaction.
     is_just_shortened: bool,
+    /// Those about its goal.
+    pub(crate) goal: GoalLaws,
 }
 
 impl LogLaws {
@@ -60,6 +64,8 @@ impl LogLaws {
                 self.results_are_complete("an end");
                 self.has_ended = true;
             }
+            // Who makes way begins no call any more, and results may come in another order than without it.
+            Entry::YieldRequested(_) => self.amid_calls = true,
             Entry::Paused(_) if self.asked.len() != self.finished.len() => {
                 assert!(self.amid_calls, "a rest before all calls have a result");
             }

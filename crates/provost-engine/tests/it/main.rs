@@ -7,7 +7,29 @@ mod format;
 #[cfg(test)]
 mod gates;
 #[cfg(test)]
+mod goal_laws;
+#[cfg(test)]
 mod goals;
+#[cfg(test)]
+mod goals_budget;
+#[cfg(test)]
+mod goals_failures;
+#[cfg(test)]
+mod goals_interval;
+#[cfg(test)]
+mod goals_judges;
+#[cfg(test)]
+mod goals_late;
+#[cfg(test)]
+mod goals_limit;
+#[cfg(test)]
+mod goals_progress;
+#[cfg(test)]
+mod goals_recover;
+#[cfg(test)]
+mod goals_stop;
+#[cfg(test)]
+mod goals_tree;
 #[cfg(test)]
 mod last_words;
 #[cfg(test)]

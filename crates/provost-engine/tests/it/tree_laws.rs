@@ -8,16 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use proptest::prelude::*;
-use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent};
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use provost_engine::{Answer, Effect, Event, JudgeReport, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, MicroDollars, ModelFailure, Outcome,
-    PauseReason, Priority, Record, RunPolicy, Seq, SessionId, ToolStatus, Unanswered, Usage,
+    ActorKey, ApprovalAnswer, ApprovalScope, Budget, Entry, ErrorClass, GoalPolicy, MicroDollars,
+    ModelFailure, Outcome, PauseReason, Priority, Record, RunPolicy, Seq, SessionId, ToolStatus, Unanswered,
+    Usage,
 };
 
+use crate::goal_laws::goal_policy;
 use crate::laws::cases;
 use crate::tree_world::{Tree, key, policy, result};
-use crate::world::RUN;
+use crate::world::{RUN, short};
 
 pub(crate) use logs::{RunLaws, SessionLaws};
 use script::{Node, Script};
@@ -38,6 +40,7 @@ enum Op {
     Resume(Option<u8>, bool),
     Reprioritize(u8, u8),
     Say(u8),
+    Clear(u8),
     Resolve(u8, u8),
     Snapshot(u8),
     Stray(u8, u8),
@@ -58,6 +61,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (some(), any::<bool>()).prop_map(|(agent, more)| Op::Resume(agent, more)),
         4 => (any::<u8>(), any::<u8>()).prop_map(|(agent, priority)| Op::Reprioritize(agent, priority)),
         1 => any::<u8>().prop_map(Op::Say),
+        1 => any::<u8>().prop_map(Op::Clear),
         3 => (any::<u8>(), any::<u8>()).prop_map(|(which, kind)| Op::Resolve(which, kind)),
         2 => any::<u8>().prop_map(Op::Snapshot),
         2 => (any::<u8>(), any::<u8>()).prop_map(|(agent, seq)| Op::Stray(agent, seq)),
@@ -78,7 +82,12 @@ impl Op {
             | Self::Reprioritize(..)
             | Self::Snapshot(_)
             | Self::Stray(..) => true,
-            Self::Fail(..) | Self::Pause(_) | Self::Cancel(_) | Self::Say(_) | Self::Resolve(..) => false,
+            Self::Fail(..)
+            | Self::Pause(_)
+            | Self::Cancel(_)
+            | Self::Say(_)
+            | Self::Clear(_)
+            | Self::Resolve(..) => false,
         }
     }
 }
@@ -99,6 +108,8 @@ struct Case {
     turns_max: u32,
     asks: bool,
     pauses: bool,
+    /// What must be confirmed, and of whom: the root, the named agents, those that others say it of.
+    goal: Option<(GoalPolicy, u8)>,
 }
 
 prop_compose! {
@@ -117,6 +128,7 @@ prop_compose! {
         ask_timeout_ms in proptest::option::weighted(0.1, 1_000..100_000_u64),
         turns_max in prop_oneof![1 => 1..4_u32, 4 => Just(20)],
         (asks, pauses) in (proptest::bool::weighted(0.2), any::<bool>()),
+        goal in proptest::option::weighted(0.6, (goal_policy(), any::<u8>())),
     ) -> Case {
         Case {
             nodes,
@@ -132,6 +144,7 @@ prop_compose! {
             turns_max,
             asks,
             pauses,
+            goal,
         }
     }
 }
@@ -140,6 +153,7 @@ impl Case {
     fn policy(&self) -> RunPolicy {
         let mut policy = policy(self.max_agents);
         (policy.spawn.max_depth, policy.spawn.allow_preempt) = (self.max_depth, self.allow_preempt);
+        self.give_goals(&mut policy);
         if self.is_calm {
             policy.agent.limits.interruptions_max = u32::MAX;
             policy.agents.iter_mut().for_each(|agent| agent.agent.limits.interruptions_max = u32::MAX);
@@ -170,13 +184,42 @@ impl Case {
         policy
     }
 
+    fn give_goals(&self, policy: &mut RunPolicy) {
+        let Some((goal, whose)) = &self.goal else { return };
+        let mut goal = goal.clone();
+        // What can't be paid for never comes to an end.
+        goal.budget_percent = goal.budget_percent.max(10);
+        if self.is_calm {
+            (goal.rounds_max, goal.failures_max, goal.stuck_turns) = (u32::MAX, u32::MAX, u32::MAX);
+        }
+        let goal = Some(Box::new(goal));
+        let has = |place: usize| whose >> place & 1 == 1;
+        let named = policy.agents.iter_mut().enumerate().filter(|(place, _)| has(*place));
+        named.for_each(|(_, agent)| agent.agent.goal.clone_from(&goal));
+        policy.agent.goal = goal.clone().filter(|_| has(5));
+        policy.judging = goal.filter(|_| self.is_judged());
+    }
+
+    fn is_judged(&self) -> bool {
+        self.goal.as_ref().is_some_and(|(_, whose)| *whose >= 64)
+    }
+
     fn check(&self, seen: &mut Seen) {
-        let mut driver = Driver {
+        let mut driver = self.driver();
+        self.play(&mut driver);
+        seen.look_at(&driver);
+    }
+
+    fn driver(&self) -> Driver {
+        Driver {
             tree: Tree::start(self.policy()),
-            script: Script::new(&self.nodes),
+            script: Script::new(&self.nodes, self.is_judged()),
             sent: Vec::new(),
             done: BTreeSet::new(),
-        };
+        }
+    }
+
+    fn play(&self, driver: &mut Driver) {
         for op in self.ops.iter().filter(|op| !self.is_calm || op.is_harmless()) {
             driver.apply(op);
         }
@@ -185,7 +228,19 @@ impl Case {
         if self.is_calm {
             driver.check_calm();
         }
-        seen.look_at(&driver);
+    }
+
+    /// The logs up to where a law is broken: a line for each entry that is about agents or their goals.
+    fn story(&self) -> String {
+        let mut driver = self.driver();
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.play(&mut driver)));
+        let sessions = (0..driver.agents()).map(|agent| {
+            let log = driver.tree.log(key(agent)).iter();
+            let kinds = log.map(|record| short(&record.entry)).collect::<Vec<_>>();
+            format!("\nagent {agent}:\n{}", kinds.join("\n"))
+        });
+        let sessions = sessions.collect::<String>();
+        format!("{}{sessions}", driver.tree.news())
     }
 }
 
@@ -239,6 +294,14 @@ impl Driver {
             Effect::RunTool(run) => {
                 let output = script::output(&run.tool, run.input.text());
                 SessionEvent::ToolDone { seq, result: result(ToolStatus::Ok, &output) }
+            }
+            Effect::Judge(call) => {
+                let answer = if stops { script::aborted() } else { script::judgement(call, salt) };
+                let output_tokens = u64::from(call.output_tokens_max.min(30));
+                let usage = Usage { input_tokens: 20, output_tokens, ..Usage::default() };
+                let (model, evidence) = ("judge".to_owned(), String::new());
+                let report = JudgeReport { answer, usage, model, duration_ms: 1, evidence };
+                SessionEvent::Judged { seq, report }
             }
             other => panic!("nobody asked for {other:?}"),
         };
@@ -304,6 +367,10 @@ impl Driver {
                 let (text, by) = ("go on".to_owned(), "s".to_owned());
                 self.tree.run_event(RunEvent::Say { agent: one(*agent), text, by });
             }
+            Op::Clear(agent) => {
+                let by = "l".to_owned();
+                self.tree.run_event(RunEvent::ClearGoal { agent: one(*agent), by });
+            }
             Op::Resolve(which, kind) => self.resolve(usize::from(*which), *kind),
             Op::Snapshot(0..50) => self.tree.take_snapshot(RUN.into()),
             Op::Snapshot(agent) => self.tree.take_snapshot(key(one(*agent))),
@@ -334,6 +401,14 @@ impl Driver {
         self.tree.event(agent, SessionEvent::ModelFailed { seq, failure });
         self.tree.event(agent, SessionEvent::ToolDone { seq, result: result(ToolStatus::Ok, "stray") });
         self.tree.event(agent, SessionEvent::TimerFired { seq });
+        let report = JudgeReport {
+            answer: script::aborted(),
+            usage: Usage::default(),
+            model: String::new(),
+            duration_ms: 1,
+            evidence: "other".to_owned(),
+        };
+        self.tree.event(agent, SessionEvent::Judged { seq, report });
         assert_eq!(self.tree.log(key(agent)).len(), before, "a stray event counted");
     }
 
@@ -440,6 +515,11 @@ impl Seen {
                 other => self.count(other.kind(), 1),
             }
         }
+        for agent in 0..driver.agents() {
+            if let Some(laws) = driver.tree.sessions.get(&key(agent)) {
+                laws.goal.counts.iter().for_each(|(what, times)| self.count(what.clone(), *times));
+            }
+        }
         let texts =
             (0..driver.agents()).filter(|agent| driver.script.expected(&driver.tree, *agent).is_some());
         self.count("texts as in a calm run", u32::try_from(texts.count()).unwrap_or(0));
@@ -479,8 +559,10 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
             Ok(())
         },
     );
-    if let Err(failure) = tried {
-        panic!("{failure}");
+    match tried {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("{why}\nin {case:?}\n{}", case.story()),
+        Err(TestError::Abort(why)) => panic!("{why}"),
     }
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("in {count} cases: {seen:#?}");
@@ -510,6 +592,16 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
         "run completed",
         "snapshot",
         "texts as in a calm run",
+        "judge asked",
+        "judge's call lost",
+        "stale",
+        "Achieved at Claim",
+        "NotAchieved at Claim",
+        "NotAchieved at Interval",
+        "Unverified at Claim",
+        "check at Limit",
+        "child rests: JudgeUnreachable",
+        "child rests: GoalCleared",
     ] {
         let times = seen.0.get(what).copied().unwrap_or_default();
         assert!(count < 2_000 || times * 500 >= count, "{what}: {times} times in {count} cases");

@@ -116,6 +116,7 @@ impl Tree {
             queue.extend(self.decide(to, event));
         }
         touched.iter().for_each(|key| self.check_fold(*key));
+        self.sessions.values().for_each(|laws| laws.goal.at_quiet());
         let (sessions, actors) = (&self.sessions, &self.actors);
         if let Some(Actor::Run(run)) = actors.get(&RUN.into()) {
             self.laws.at_quiet(run, |agent| rests_for_child(sessions, agent));
@@ -168,6 +169,9 @@ impl Tree {
         let seen = usize::try_from(folded.head().0).expect("a short log");
         for record in &log[seen..] {
             folded.replay(record).expect("the log replays");
+            if let (Actor::Session(session), Some(laws)) = (&*folded, self.sessions.get_mut(&key)) {
+                laws.goal.see(record, session.goal());
+            }
             if let Entry::Snapshot(_) = record.entry {
                 let restored = Actor::restore(&log[0], record).expect("a snapshot that can be read");
                 self.restored.insert(key, restored);

@@ -9,13 +9,14 @@ use provost_engine::{
     SessionEvent, SessionState, Standing, StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, HookContract,
-    HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, JudgeAnswer, Limits,
-    MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price, Purpose,
-    Record, RunId, RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason,
+    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, GoalFinding,
+    HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, JudgeAnswer,
+    Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price,
+    Purpose, Record, RunId, RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason,
     StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 
+use crate::goal_laws::GoalLaws;
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
@@ -133,6 +134,9 @@ pub(crate) struct World {
     /// What the next answers report; by default a little, whatever was asked.
     pub(crate) usage: Usage,
     pub(crate) snapshots: usize,
+    /// Messages between the actors wait until they are delivered.
+    pub(crate) holds: bool,
+    pub(crate) held: VecDeque<Message>,
 }
 
 impl World {
@@ -157,6 +161,8 @@ impl World {
             request_tokens: 0,
             usage: Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() },
             snapshots: 0,
+            holds: false,
+            held: VecDeque::new(),
         };
         let goal = "the goal".to_owned();
         world.run_event(RunEvent::Start { goal, images, policy: Box::new(policy) });
@@ -199,9 +205,18 @@ impl World {
                 let doubled = self.open.insert((to, request.seq), request.effect);
                 assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
             }
-            queue.extend(step.messages);
+            // The run of one agent knows nothing of other agents that it could make way for.
+            let messages = step.messages.into_iter().filter(|message| !is_furlough(message));
+            if self.holds { self.held.extend(messages) } else { queue.extend(messages) }
         }
         self.check_laws();
+    }
+
+    /// The message between the actors that has waited longest arrives. Returns whether there was one.
+    pub(crate) fn deliver(&mut self) -> bool {
+        let Some(Message { to, event }) = self.held.pop_front() else { return false };
+        self.post(to, event);
+        true
     }
 
     pub(crate) fn advance(&mut self, ms: u64) {
@@ -463,6 +478,9 @@ impl World {
                 if matches!(key, ActorKey::Session(_)) {
                     self.laws.see(record, self.request_tokens);
                 }
+                if let Actor::Session(session) = &*folded {
+                    self.laws.goal.see(record, session.goal());
+                }
             }
             let state = self.actors.get(key).expect("an actor");
             assert_eq!(folded, state, "the fold of the log is the state");
@@ -470,7 +488,12 @@ impl World {
                 assert_eq!(restored, state, "the fold from the snapshot on is the state");
             }
         }
+        self.laws.goal.at_quiet();
         self.check_open();
+    }
+
+    pub(crate) fn goal_laws(&self) -> &GoalLaws {
+        &self.laws.goal
     }
 
     /// What is open is what the state waits for, and a live session waits for something.
@@ -478,19 +501,30 @@ impl World {
         let Some(Actor::Session(state)) = self.actors.get(&ROOT.into()) else { return };
         let open = self.open.keys().filter(|id| id.0 == ROOT.into()).map(|id| id.1).collect::<HashSet<_>>();
         let waited = state.open_effects().into_iter().collect::<HashSet<_>>();
-        assert_eq!(open, waited, "open effects");
+        if self.held.is_empty() {
+            assert_eq!(open, waited, "open effects");
+        } else {
+            // A timer that has fired stands for the budget that was asked for then.
+            assert!(open.is_subset(&waited), "open effects {open:?}, and it waits for {waited:?}");
+        }
         let is_prompt = |seq: &Seq| match self.open.get(&(ROOT.into(), *seq)) {
             Some(Effect::AskHooks(consult)) => matches!(consult.about, HookSubject::Prompt { .. }),
             _ => false,
         };
         match state.standing() {
-            Standing::Live => assert!(!open.is_empty(), "alive and waiting for nothing"),
+            Standing::Live => {
+                assert!(!open.is_empty() || !self.held.is_empty(), "alive and waiting for nothing");
+            }
             Standing::BetweenTurns { .. } => {
                 assert!(open.iter().all(is_prompt), "between turns with open effects");
             }
             Standing::New | Standing::Rests(_) => assert!(open.is_empty(), "at rest with open effects"),
         }
     }
+}
+
+fn is_furlough(message: &Message) -> bool {
+    matches!(&message.event, Event::Run(RunEvent::SessionRests { outcome, .. }) if outcome.is_preempted())
 }
 
 fn effect_word(effect: &Effect) -> String {
@@ -512,7 +546,7 @@ fn effect_word(effect: &Effect) -> String {
     }
 }
 
-fn short(entry: &Entry) -> String {
+pub(crate) fn short(entry: &Entry) -> String {
     match entry {
         Entry::ModelCalled(e) => {
             let purpose = match e.purpose {
@@ -530,6 +564,28 @@ fn short(entry: &Entry) -> String {
         }
         Entry::SystemItem(e) => format!("system_item {:?}", e.item),
         Entry::StopVerdicts(e) => format!("stop_verdicts {:?}", e.reports[0].verdict),
+        Entry::GoalCheckStarted(e) => {
+            format!("goal_check_started {:?} turn {} generation {}", e.trigger, e.turn, e.generation)
+        }
+        Entry::GoalJudged(e) => {
+            let said = match &e.answer {
+                JudgeAnswer::Verdict(said) if said.achieved => format!("achieved {}", said.confidence),
+                JudgeAnswer::Verdict(said) => format!("not achieved {}", said.confidence),
+                JudgeAnswer::Failed(error) => error.to_string(),
+            };
+            let wait = e.wait_ms.map(|ms| format!(", asked again in {ms} ms")).unwrap_or_default();
+            let stale = if e.stale { " (stale)" } else { "" };
+            format!("goal_judged {} generation {}: {said}{wait}{stale}", e.judge, e.generation)
+        }
+        Entry::GoalVerdict(e) => {
+            let finding = match &e.finding {
+                GoalFinding::Achieved { confidence, .. } => format!("achieved {confidence}"),
+                GoalFinding::NotAchieved { reasoning, .. } => format!("not achieved, {reasoning}"),
+                GoalFinding::Unverified { why } => format!("unverified, {why}"),
+            };
+            format!("goal_verdict {:?} turn {} generation {}: {finding}", e.trigger, e.turn, e.generation)
+        }
+        Entry::GoalCleared(e) => format!("goal_cleared by {}", e.by),
         Entry::WrappedUp(e) => match &e.problem {
             Some(problem) => format!("wrapped_up: nothing, {problem}"),
             None => format!("wrapped_up: {}", e.text),

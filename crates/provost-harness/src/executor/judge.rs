@@ -10,19 +10,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
 use crate::known::Opening;
-use crate::supervisor::gather;
+use crate::supervisor::{Sources, gather};
 use crate::{GoalSupervisor, Inquiry, Judgement};
 
 impl HarnessExecutor {
+    /// Asks a judge; whatever goes wrong is its answer.
     pub(super) async fn judge(&self, call: &JudgeCall, cancel: &CancellationToken) -> JudgeReport {
         let started = self.deps.clock.now();
-        let (judgement, evidence) = match self.known.opening(self.home(), call.session).await {
-            Ok(opening) => (self.judgement(call, &opening, cancel).await, self.evidence(&opening).await),
-            Err(error) => (failed(ErrorClass::Storage, error.to_string()), String::new()),
-        };
+        let asked = AssertUnwindSafe(self.judged(call, cancel)).catch_unwind().await;
+        let (judgement, evidence) = asked.unwrap_or_else(|_| {
+            (failed(ErrorClass::Storage, "what gathers the evidence panicked".to_owned()), String::new())
+        });
         let Judgement { answer, usage, model } = judgement;
         let duration_ms = self.deps.clock.now().since_ms(started);
         JudgeReport { answer, usage, model, duration_ms, evidence }
+    }
+
+    /// The judgement, and the workspace's fingerprint. Nobody reads that of one who was told to stop.
+    async fn judged(&self, call: &JudgeCall, cancel: &CancellationToken) -> (Judgement, String) {
+        let opening = match self.known.opening(self.home(), call.session).await {
+            Ok(opening) => opening,
+            Err(error) => return (failed(ErrorClass::Storage, error.to_string()), String::new()),
+        };
+        let judgement = self.judgement(call, &opening, cancel).await;
+        let evidence = if cancel.is_cancelled() { String::new() } else { self.evidence(&opening).await };
+        (judgement, evidence)
     }
 
     async fn judgement(&self, call: &JudgeCall, opening: &Opening, cancel: &CancellationToken) -> Judgement {
@@ -36,7 +48,14 @@ impl HarnessExecutor {
             Ok(model) => model.clone(),
             Err(error) => return failed(ErrorClass::NotFound, error.to_string()),
         };
-        let evidence = match gather(self.home(), call, opening).await {
+        let redactor = &*self.deps.redactor;
+        let sources = Sources { home: self.home(), opening, redactor };
+        let gathered = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return failed(ErrorClass::Aborted, "it was told to stop".to_owned()),
+            gathered = gather(sources, call, cancel) => gathered,
+        };
+        let evidence = match gathered {
             Ok(evidence) => evidence,
             Err(error) => return failed(ErrorClass::Storage, error.to_string()),
         };
@@ -47,7 +66,7 @@ impl HarnessExecutor {
             session: call.session,
             turn: call.turn,
             asked_before: call.asked_before,
-            condition: &goal.condition,
+            condition: &redactor.redact(&goal.condition),
             evidence: &evidence,
             again: call.again,
         };

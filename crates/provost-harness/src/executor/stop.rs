@@ -146,7 +146,7 @@ fn stop_context(check: &StopCheck, opening: &Opening, transcript_path: Option<Pa
         last_assistant_message: check.final_text.clone(),
         iterations: check.turn,
         tool_calls: check.tool_calls,
-        stop_reason: "end_turn",
+        stop_reason: check.stop_reason(),
         stop_hook_active: check.blocked_before,
     }
 }

@@ -7,6 +7,8 @@ mod list;
 mod make;
 mod sweep;
 
+pub(crate) use git::{Git, GitError};
+
 use provost_engine::{WorktreeCheck, WorktreeOrder, WorktreeResult};
 use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;

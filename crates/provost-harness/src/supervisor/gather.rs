@@ -1,20 +1,287 @@
-//! Gathering the evidence.
+//! Gathering the evidence: back through the log, a stretch at a time, until there is as much as a judge is shown. It
+//! costs no more for a long log than for a clean one.
 
-use provost_engine::JudgeCall;
+use std::sync::Arc;
 
-use super::Evidence;
+use provost_engine::{Actor, JudgeCall, tokens_of};
+use provost_event::{
+    AssistantMessage, Block, Entry, Plan, Record, Seq, SessionId, StopReport, ToolCall, ToolFinished,
+    ToolStatus,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::clean::{Clean, least};
+use super::files::{self, Began};
+use super::{Action, Evidence};
 use crate::known::Opening;
-use crate::{Home, HomeError};
+use crate::{Home, HomeError, Redactor};
 
-/// The evidence for one question.
+/// Entries read at a time.
+const STRETCH_ENTRIES: u64 = 128;
+/// Entries looked at, at most, however little there is in them.
+const LOOKED_AT_MAX: u64 = 10_000;
+/// Entries looked at only for what the agent said last or for its plan, where there is no snapshot.
+const LOOKED_AT_FURTHER_MAX: u64 = 2_000;
+/// Entries at the log's beginning among which are the task and the making of the worktree.
+const BEGINNING_ENTRIES: usize = 16;
+/// Tokens that a call counts as, besides its words.
+const CALL_TOKENS: u64 = 24;
+
+/// Where evidence comes from, and what must not be in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) home: &'a dyn Home,
+    pub(crate) opening: &'a Opening,
+    pub(crate) redactor: &'a Redactor,
+}
+
+/// The evidence for one question, without secrets. What can't be told of the workspace isn't in it.
 ///
 /// # Errors
 /// When the log can't be read.
+///
+/// # Cancellation
+/// When `cancel` fires, nothing is asked of git any more. Dropping the future is safe.
 pub(crate) async fn gather(
-    home: &dyn Home,
+    sources: Sources<'_>,
     call: &JudgeCall,
-    opening: &Opening,
+    cancel: &CancellationToken,
 ) -> Result<Evidence, HomeError> {
-    let _ = (home, call, opening);
-    Ok(Evidence::default())
+    let Sources { home, opening, redactor } = sources;
+    let clean = Clean::new(redactor);
+    let tokens_max = opening.policy.goal.as_deref().map_or(0, |goal| goal.evidence_tokens_max);
+    let (task, began) = beginning(home, call.session).await?;
+    let mut found = Found::new(clean, call, tokens_max);
+    found.look(home, call.session).await?;
+    let files = files::changed(&opening.workspace, began, &found.written, cancel).await;
+    Ok(Evidence {
+        trigger: call.trigger,
+        tokens_max,
+        task: clean.text(&task),
+        earlier_turns: found.earlier_turns(),
+        told: found.told,
+        summary: String::new(),
+        actions: found.actions,
+        stop_hooks: found.stop_hooks.unwrap_or_default(),
+        files: clean.files(files),
+        open_steps: found.plan.map(|plan| clean.open_steps(plan)).unwrap_or_default(),
+        claim: found.claim,
+    })
+}
+
+/// The task, and how the workspace was then.
+async fn beginning(home: &dyn Home, session: SessionId) -> Result<(String, Began), HomeError> {
+    let records = home.read(session.into(), Seq::START, BEGINNING_ENTRIES).await?;
+    let (mut task, mut began) = (String::new(), Began::default());
+    for record in &records {
+        match &record.entry {
+            Entry::SessionStarted(started) => {
+                task.clone_from(&started.goal);
+                began.at = record.at;
+            }
+            Entry::WorktreeMade(made) => began.commit = Some(made.commit.clone()),
+            _ => {}
+        }
+    }
+    Ok((task, began))
+}
+
+/// What was found on the way back.
+struct Found<'a> {
+    clean: Clean<'a>,
+    generation: u32,
+    /// The next entry to look at stands before this one.
+    until: Seq,
+    looked_at: u64,
+    tokens_left: u64,
+    /// Results whose calls come later on the way back.
+    results: Vec<Arc<Record>>,
+    /// The stop hooks were asked before this verification.
+    is_before_check: bool,
+    actions: Vec<Action>,
+    /// The turn of the oldest of them.
+    oldest_turn: u32,
+    told: Vec<String>,
+    stop_hooks: Option<Vec<StopReport>>,
+    plan: Option<Plan>,
+    claim: String,
+    /// Paths that were written to, each once.
+    written: Vec<String>,
+}
+
+impl<'a> Found<'a> {
+    fn new(clean: Clean<'a>, call: &JudgeCall, tokens_max: u32) -> Self {
+        Self {
+            clean,
+            generation: call.generation,
+            until: call.through.next(),
+            looked_at: 0,
+            tokens_left: tokens_max.into(),
+            results: Vec::new(),
+            is_before_check: false,
+            actions: Vec::new(),
+            oldest_turn: 0,
+            told: Vec::new(),
+            stop_hooks: None,
+            plan: None,
+            claim: String::new(),
+            written: Vec::new(),
+        }
+    }
+
+    async fn look(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
+        while self.until.0 > 1 && self.looked_at < LOOKED_AT_MAX && !self.is_full() {
+            self.look_at_stretch(home, session).await?;
+        }
+        if self.until.0 > 1 && !self.knows_words() {
+            self.look_further(home, session).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks only for what the agent said last and for its plan: down to the newest snapshot, which has the plan.
+    async fn look_further(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
+        let snapshot = home.newest_snapshot(session.into()).await?;
+        let floor = match &snapshot {
+            Some(snapshot) => snapshot.seq,
+            None => Seq(self.until.0.saturating_sub(LOOKED_AT_FURTHER_MAX).max(1)),
+        };
+        while self.until > floor && !self.knows_words() {
+            self.look_at_stretch(home, session).await?;
+        }
+        if let (None, Some(snapshot)) = (&self.plan, snapshot) {
+            let first = home.read(session.into(), Seq::START, 1).await?;
+            let actor = first.first().and_then(|first| Actor::restore(first, &snapshot));
+            if let Some(Actor::Session(state)) = actor {
+                self.plan = state.plan().cloned();
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_stretch(&mut self, home: &dyn Home, session: SessionId) -> Result<(), HomeError> {
+        let from = Seq(self.until.0.saturating_sub(STRETCH_ENTRIES).max(1));
+        let records = stretch(home, session, from, self.until).await?;
+        records.iter().rev().for_each(|record| self.take(record));
+        self.looked_at += self.until.0.saturating_sub(from.0);
+        self.until = from;
+        Ok(())
+    }
+
+    const fn is_full(&self) -> bool {
+        self.tokens_left == 0 && self.results.is_empty()
+    }
+
+    const fn knows_words(&self) -> bool {
+        self.plan.is_some() && !self.claim.is_empty()
+    }
+
+    fn take(&mut self, record: &Arc<Record>) {
+        match &record.entry {
+            Entry::ToolFinished(finished) => {
+                if self.plan.is_none() {
+                    self.plan = finished.plan.as_deref().cloned();
+                }
+                if self.tokens_left > 0 || !self.results.is_empty() {
+                    self.results.push(record.clone());
+                }
+            }
+            Entry::AssistantMessage(answer) => self.take_answer(answer),
+            Entry::WrappedUp(wrapped) => self.take_claim(&wrapped.text),
+            Entry::UserMessage(message) if self.tokens_left > 0 => {
+                let told = self.clean.text(&words(&message.content));
+                self.pay(&[&told]);
+                self.told.push(told);
+            }
+            Entry::StopVerdicts(verdicts) if !self.is_before_check && self.stop_hooks.is_none() => {
+                self.stop_hooks =
+                    Some(verdicts.reports.iter().map(|report| self.clean.report(report)).collect());
+            }
+            Entry::GoalCheckStarted(started) if started.generation == self.generation => {
+                self.is_before_check = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes in an answer with all results of its calls, so that none of a turn is left out whose others are there.
+    fn take_answer(&mut self, answer: &AssistantMessage) {
+        self.take_claim(&words(&answer.content));
+        for record in std::mem::take(&mut self.results) {
+            let Entry::ToolFinished(finished) = &record.entry else { continue };
+            self.oldest_turn = answer.turn;
+            self.take_call(finished, call_of(answer, finished));
+        }
+    }
+
+    fn take_call(&mut self, finished: &ToolFinished, call: Option<&ToolCall>) {
+        let arguments =
+            call.map_or("", |call| call.malformed.as_deref().unwrap_or_else(|| call.input.text()));
+        if finished.status == ToolStatus::Ok
+            && let Some(path) = call.and_then(files::written)
+            && !self.written.contains(&path)
+        {
+            self.written.push(path);
+        }
+        let action = Action {
+            tool: self.clean.text(&finished.tool),
+            arguments: self.clean.arguments(arguments),
+            status: finished.status,
+            result: self.clean.text(finished.output.trim_end_matches('\n')),
+        };
+        self.pay(&[&action.tool, &action.arguments, &action.result]);
+        self.actions.push(action);
+    }
+
+    fn take_claim(&mut self, words: &str) {
+        if self.claim.is_empty() {
+            self.claim = self.clean.text(words.trim());
+        }
+    }
+
+    /// Turns before the oldest action whose calls weren't looked at.
+    const fn earlier_turns(&self) -> u32 {
+        let is_all = self.until.0 <= 1 && self.tokens_left > 0;
+        if is_all { 0 } else { self.oldest_turn.saturating_sub(1) }
+    }
+
+    /// Counts what a judge may be shown of these at the least.
+    fn pay(&mut self, texts: &[&str]) {
+        let tokens = texts.iter().map(|text| tokens_of(least(text))).sum::<u64>();
+        self.tokens_left = self.tokens_left.saturating_sub(tokens.saturating_add(CALL_TOKENS));
+    }
+}
+
+/// The call that has this result. Names of calls may come again in another answer.
+fn call_of<'a>(answer: &'a AssistantMessage, finished: &ToolFinished) -> Option<&'a ToolCall> {
+    answer.content.iter().find_map(|block| match block {
+        Block::ToolCall(call) if call.id == finished.call => Some(call),
+        _ => None,
+    })
+}
+
+fn words(content: &[Block]) -> String {
+    let texts = content.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The entries from `from` to before `until`. A home may give fewer at a time than it is asked for.
+async fn stretch(
+    home: &dyn Home,
+    session: SessionId,
+    from: Seq,
+    until: Seq,
+) -> Result<Vec<Arc<Record>>, HomeError> {
+    let (mut records, mut next) = (Vec::new(), from);
+    while next < until {
+        let missing = usize::try_from(until.0.saturating_sub(next.0)).unwrap_or(usize::MAX);
+        let more = home.read(session.into(), Seq(next.0.saturating_sub(1)), missing).await?;
+        let Some(last) = more.last() else { break };
+        next = last.seq.next();
+        records.extend(more);
+    }
+    Ok(records)
 }

@@ -1,28 +1,206 @@
-//! Reading a verdict out of a model's answer.
+//! Reading a verdict out of a model's answer. In doubt there is none: whoever asks can ask once more, but a run that
+//! counts as completed by a misread word is not done.
+
+use std::fmt;
 
 use provost_event::{Confidence, SupervisorError, SupervisorVerdict};
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
+/// Bytes of an answer that are read; a longer one is no verdict.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Characters of an answer that is no verdict which are kept.
 const RAW_CHARS_MAX: usize = 500;
+/// Characters of the reasoning that are kept.
+const REASONING_CHARS_MAX: usize = 4_000;
+/// Suggestions that are kept, and the characters of each.
+const SUGGESTIONS_MAX: usize = 20;
+const SUGGESTION_CHARS_MAX: usize = 500;
+/// The field that decides.
+const DECIDING_FIELD: &str = "achieved";
 
+/// A verdict as a judge writes it. A doubled field is an error.
 #[derive(Deserialize)]
-struct Raw {
+struct Written {
     achieved: bool,
     reasoning: String,
     #[serde(default)]
     confidence: f64,
     #[serde(default)]
-    suggestions: Vec<String>,
+    suggestions: Option<Vec<String>>,
 }
 
-/// The verdict in `answer`.
+/// A verdict in an object of its own, under one of the names that models give it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wrapped {
+    #[serde(
+        alias = "supervisor_verdict",
+        alias = "SupervisorVerdict",
+        alias = "result",
+        alias = "answer",
+        alias = "response",
+        alias = "output"
+    )]
+    verdict: Written,
+}
+
+/// The verdict in a judge's whole answer.
+///
+/// Everything from the first brace to the last must be one JSON object (RFC 8259, nested at most 127 deep):
+/// - `achieved`: a boolean, required. Text and numbers that mean the same are none.
+/// - `reasoning`: a string with at least one letter or digit, required; the first 4,000 characters are kept.
+/// - `confidence`: a number, kept within 0 and 1; 0 if missing. Anything else, `null` and `"high"` included, is no verdict:
+///   what it is worth would be this program's guess.
+/// - `suggestions`: a list of strings; none if missing or `null`. The first 20 that aren't blank are kept, of each the first
+///   500 characters.
+///
+/// Other fields are ignored, as long as they hold no second `achieved` at any depth. The object may be the only field of
+/// another one, named `verdict`, `supervisor_verdict`, `SupervisorVerdict`, `result`, `answer`, `response` or `output`.
+///
+/// Around it there may be words, such as thoughts before it or a fence, but no other brace and nothing that reads like the
+/// field (`achieved:`): a judge that quotes what an agent planted, and then gives its own verdict, however broken, has given
+/// two, and none counts. A verdict that says achieved must also be the last thing said, apart from the end of its fence, so
+/// that a quotation that is then spoken about isn't taken for one.
+///
+/// It takes time and memory in proportion to the answer, of which at most 64 KiB are read.
 ///
 /// # Errors
-/// [`SupervisorError::Parse`] with the beginning of what was said.
+/// [`SupervisorError::Parse`] with the beginning of what was said, at most 500 characters and a mark; empty if nothing was.
 pub fn parse_verdict(answer: &str) -> Result<SupervisorVerdict, SupervisorError> {
-    let raw: Raw = serde_json::from_str(answer.trim())
-        .map_err(|_| SupervisorError::Parse(answer.chars().take(RAW_CHARS_MAX).collect()))?;
-    let Raw { achieved, reasoning, confidence, suggestions } = raw;
-    Ok(SupervisorVerdict { achieved, reasoning, confidence: Confidence::of(confidence), suggestions })
+    read(answer).ok_or_else(|| no_verdict(answer))
+}
+
+/// What there is to say of an answer that is no verdict.
+pub(super) fn no_verdict(answer: &str) -> SupervisorError {
+    SupervisorError::Parse(beginning(answer.trim(), RAW_CHARS_MAX))
+}
+
+/// The first `chars_max` characters of `text`, and a mark if that isn't all.
+pub(super) fn beginning(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+fn read(answer: &str) -> Option<SupervisorVerdict> {
+    let (before, object, after) = taken_apart(answer)?;
+    let written = written(object)?;
+    if written.achieved && !ends_a_fence(after) {
+        return None;
+    }
+    let are_plain = is_plain(before) && is_plain(after);
+    let is_reasoned = written.reasoning.contains(char::is_alphanumeric);
+    (are_plain && is_reasoned).then(|| verdict(written))
+}
+
+/// The answer before its first brace, from there to its last, and after that.
+fn taken_apart(answer: &str) -> Option<(&str, &str, &str)> {
+    if answer.len() > ANSWER_BYTES_MAX {
+        return None;
+    }
+    let (start, end) = (answer.find('{')?, answer.rfind('}')?);
+    Some((answer.get(..start)?, answer.get(start..=end)?, answer.get(end.checked_add(1)?..)?))
+}
+
+fn written(object: &str) -> Option<Written> {
+    let Deciding(1) = serde_json::from_str(object).ok()? else { return None };
+    let bare = serde_json::from_str::<Written>(object);
+    bare.or_else(|_| serde_json::from_str::<Wrapped>(object).map(|wrapped| wrapped.verdict)).ok()
+}
+
+fn verdict(written: Written) -> SupervisorVerdict {
+    let Written { achieved, reasoning, confidence, suggestions } = written;
+    let suggestions = suggestions.unwrap_or_default();
+    let suggestions = suggestions.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+    SupervisorVerdict {
+        achieved,
+        reasoning: beginning(reasoning.trim(), REASONING_CHARS_MAX),
+        confidence: Confidence::of(confidence),
+        suggestions: suggestions
+            .take(SUGGESTIONS_MAX)
+            .map(|line| beginning(line, SUGGESTION_CHARS_MAX))
+            .collect(),
+    }
+}
+
+/// Whether nothing is said but, at most, the end of a fenced block.
+fn ends_a_fence(after: &str) -> bool {
+    let after = after.trim();
+    let is_fence = |mark| after.len() >= 3 && after.chars().all(|c| c == mark);
+    after.is_empty() || is_fence('`') || is_fence('~')
+}
+
+/// Whether what stands around a verdict holds nothing of another one.
+fn is_plain(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    let mut pieces = words.split(DECIDING_FIELD);
+    pieces.next();
+    let is_assigned = |piece: &str| {
+        let piece = piece.trim_start_matches(|c: char| c.is_whitespace() || "\"'`*_".contains(c));
+        piece.starts_with([':', '：', '='])
+    };
+    !words.contains(['{', '}']) && !pieces.any(is_assigned)
+}
+
+/// How many fields of a JSON value, at any depth, have the name that decides, in whatever case.
+struct Deciding(u32);
+
+impl<'de> Deserialize<'de> for Deciding {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Count)
+    }
+}
+
+struct Count;
+
+impl<'de> Visitor<'de> for Count {
+    type Value = Deciding;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Deciding, A::Error> {
+        let mut count = 0_u32;
+        while let Some(name) = map.next_key::<String>()? {
+            let Deciding(within) = map.next_value()?;
+            let decides = name.trim().eq_ignore_ascii_case(DECIDING_FIELD);
+            count = count.saturating_add(within).saturating_add(u32::from(decides));
+        }
+        Ok(Deciding(count))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Deciding, A::Error> {
+        let mut count = 0_u32;
+        while let Some(Deciding(within)) = list.next_element()? {
+            count = count.saturating_add(within);
+        }
+        Ok(Deciding(count))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Deciding, E> {
+        Ok(Deciding(0))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Deciding, E> {
+        Ok(Deciding(0))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Deciding, E> {
+        Ok(Deciding(0))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Deciding, E> {
+        Ok(Deciding(0))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Deciding, E> {
+        Ok(Deciding(0))
+    }
+
+    fn visit_unit<E>(self) -> Result<Deciding, E> {
+        Ok(Deciding(0))
+    }
 }

@@ -579,6 +579,7 @@ fn wish_to_stop() -> Effect {
         tool_calls: 0,
         final_text: "done".into(),
         blocked_before: false,
+        trigger: provost_event::GoalTrigger::Claim,
     })
 }
 

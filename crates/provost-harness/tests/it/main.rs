@@ -17,9 +17,29 @@ mod control_stage;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod evidence;
+#[cfg(test)]
+mod evidence_stage;
+#[cfg(test)]
+mod goals;
+#[cfg(test)]
+mod goals_agents;
+#[cfg(test)]
+mod goals_late;
+#[cfg(test)]
+mod goals_observed;
+#[cfg(test)]
+mod goals_provider;
+#[cfg(test)]
+mod goals_stage;
+#[cfg(test)]
 mod hooks;
 #[cfg(test)]
 mod hooks_asked;
+#[cfg(test)]
+mod injection;
+#[cfg(test)]
+mod injection_texts;
 #[cfg(test)]
 mod last_words;
 #[cfg(test)]
@@ -64,6 +84,8 @@ mod recall_stage;
 #[cfg(target_os = "linux")]
 mod shell_stop_hook;
 #[cfg(test)]
+mod supervisor;
+#[cfg(test)]
 mod tree;
 #[cfg(test)]
 mod tree_laws;
@@ -73,5 +95,9 @@ mod tree_preempted;
 mod tree_script;
 #[cfg(test)]
 mod tree_stage;
+#[cfg(test)]
+mod verdict_law;
+#[cfg(test)]
+mod verdicts;
 #[cfg(test)]
 mod worktree;

@@ -15,9 +15,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-const OK: &str = "200 OK\r\ncontent-type: text/event-stream";
+pub(crate) const OK: &str = "200 OK\r\ncontent-type: text/event-stream";
 
-fn events(events: &[&str]) -> String {
+pub(crate) fn events(events: &[&str]) -> String {
     let line = |event: &&str| {
         let kind: serde_json::Value = serde_json::from_str(event).expect("JSON");
         format!("event: {}\ndata: {event}\n\n", kind["type"].as_str().expect("a type"))
@@ -25,10 +25,10 @@ fn events(events: &[&str]) -> String {
     events.iter().map(line).collect()
 }
 
-const START: &str = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-test","content":[],"stop_reason":null,"usage":{"input_tokens":20,"output_tokens":1}}}"#;
-const STOP: &str = r#"{"type":"message_stop"}"#;
+pub(crate) const START: &str = r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-test","content":[],"stop_reason":null,"usage":{"input_tokens":20,"output_tokens":1}}}"#;
+pub(crate) const STOP: &str = r#"{"type":"message_stop"}"#;
 
-fn done(reason: &str) -> String {
+pub(crate) fn done(reason: &str) -> String {
     format!(
         r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}},"usage":{{"output_tokens":9}}}}"#
     )
@@ -47,12 +47,12 @@ fn good() -> (String, String) {
     (OK.to_owned(), body)
 }
 
-fn failure(status: &str, kind: &str, message: &str) -> (String, String) {
+pub(crate) fn failure(status: &str, kind: &str, message: &str) -> (String, String) {
     let body = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#);
     (status.to_owned(), body)
 }
 
-async fn serve(listener: TcpListener, answers: Arc<Mutex<VecDeque<(String, String)>>>) {
+pub(crate) async fn serve(listener: TcpListener, answers: Arc<Mutex<VecDeque<(String, String)>>>) {
     while let Ok((mut stream, _)) = listener.accept().await {
         read_request(&mut stream).await;
         let next = answers.lock().expect("the answers").pop_front();
@@ -64,7 +64,7 @@ async fn serve(listener: TcpListener, answers: Arc<Mutex<VecDeque<(String, Strin
     }
 }
 
-async fn read_request(stream: &mut TcpStream) {
+pub(crate) async fn read_request(stream: &mut TcpStream) {
     let mut request = Vec::new();
     let mut chunk = [0; 4096];
     loop {

@@ -144,6 +144,7 @@ impl Stage {
                 tool_calls: 5,
                 final_text: "All done.".to_owned(),
                 blocked_before: true,
+                trigger: provost_event::GoalTrigger::Claim,
             };
             (HookQuestionSubject::Stop(check), Vec::new())
         } else {

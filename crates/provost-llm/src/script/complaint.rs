@@ -97,17 +97,15 @@ impl From<&YamlError> for Complaint {
                 };
                 Self::new(at, format!("something else stands where {expected} belongs"), REFERENCE)
             }
+            YamlError::InvalidScalar { ty: "floating point", .. } => {
+                Self::new(at, "that isn't the number that belongs here", "write a number such as 0.9")
+            }
             YamlError::InvalidScalar { .. } => {
                 Self::new(at, "that isn't the number that belongs here", "write a whole number from 0")
             }
             YamlError::InvalidBooleanStrict { .. } => {
                 Self::new(at, "that is neither true nor false", "write `true` or `false`")
             }
-            YamlError::Eof { .. } => Self::new(
-                Location::UNKNOWN,
-                "the script is empty",
-                "write a list of answers under `answers:`",
-            ),
             YamlError::MultipleDocuments { .. } => {
                 Self::new(at, "a second script begins here", "remove it, or put it in a file of its own")
             }

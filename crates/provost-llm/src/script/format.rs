@@ -18,9 +18,10 @@ pub(super) struct RawScript {
     pub(super) output_tokens_max: Option<Spanned<u32>>,
     pub(super) delay_ms: Option<Spanned<u64>>,
     pub(super) chunk_delay_ms: Option<Spanned<u64>>,
-    pub(super) answers: Vec<Spanned<RawEntry>>,
+    pub(super) answers: Option<Vec<Spanned<RawEntry>>>,
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
     pub(super) last_words: Option<Spanned<RawEntry>>,
+    pub(super) verdicts: Option<Vec<Spanned<RawVerdict>>>,
     pub(super) agents: Option<Vec<Spanned<RawAgent>>>,
 }
 
@@ -29,9 +30,10 @@ pub(super) struct RawScript {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawAgent {
     pub(super) goal: Spanned<String>,
-    pub(super) answers: Vec<Spanned<RawEntry>>,
+    pub(super) answers: Option<Vec<Spanned<RawEntry>>>,
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
     pub(super) last_words: Option<Spanned<RawEntry>>,
+    pub(super) verdicts: Option<Vec<Spanned<RawVerdict>>>,
 }
 
 /// An answer or a fault.
@@ -47,6 +49,32 @@ pub(super) struct RawEntry {
     pub(super) delay_ms: Option<Spanned<u64>>,
     pub(super) chunk_delay_ms: Option<Spanned<u64>>,
     pub(super) stop: Option<Spanned<StopReason>>,
+}
+
+/// What a judge says, or a fault.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawVerdict {
+    pub(super) expect: Option<RawExpect>,
+    pub(super) fault: Option<Spanned<RawFault>>,
+    pub(super) text: Option<OneOrMany<String>>,
+    pub(super) thinking: Option<OneOrMany<String>>,
+    pub(super) achieved: Option<bool>,
+    pub(super) confidence: Option<Spanned<f64>>,
+    pub(super) reasoning: Option<String>,
+    pub(super) suggestions: Option<OneOrMany<String>>,
+    pub(super) usage: Option<RawUsage>,
+    pub(super) delay_ms: Option<Spanned<u64>>,
+    pub(super) chunk_delay_ms: Option<Spanned<u64>>,
+    pub(super) stop: Option<Spanned<StopReason>>,
+}
+
+/// The part of it that makes a verdict.
+pub(super) struct RawSaid {
+    pub(super) achieved: Option<bool>,
+    pub(super) confidence: Option<Spanned<f64>>,
+    pub(super) reasoning: Option<String>,
+    pub(super) suggestions: Option<OneOrMany<String>>,
 }
 
 #[derive(Deserialize)]

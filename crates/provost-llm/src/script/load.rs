@@ -10,8 +10,10 @@ use serde_saphyr::{Location, Spanned};
 use super::complaint::{Complaint, SCRIPT_BYTES_MAX, ScriptError};
 use super::expect::{Expect, ExpectResult};
 use super::fault::fault;
-use super::format::{OneOrMany, RawAgent, RawCall, RawEntry, RawExpect, RawResult, RawScript, RawUsage};
-use super::stop_of;
+use super::format::{
+    OneOrMany, RawAgent, RawCall, RawEntry, RawExpect, RawResult, RawScript, RawUsage, RawVerdict,
+};
+use super::{stop_of, verdict};
 
 const DELAY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 const WINDOW_TOKENS: u64 = 200_000;
@@ -40,6 +42,8 @@ pub(super) struct Lines {
     pub(super) summaries: Vec<Slot>,
     /// Without, the model has nothing to say at a limit.
     pub(super) last_words: Option<Slot>,
+    /// What it says as a judge; a fault has a place of its own.
+    pub(super) verdicts: Vec<Slot>,
 }
 
 /// The place of one answer: the faults before it, then itself; the last may have faults only.
@@ -96,9 +100,9 @@ pub(super) fn parse(text: &str, name: &str) -> Result<Script, ScriptError> {
 fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
     let (window_tokens, output_tokens_max) = sizes(&raw)?;
     let pace = Pace { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
-    let RawScript { model, answers, summaries, last_words, agents: raw_agents, .. } = raw;
-    let own = lines(RawLines { answers, summaries, last_words }, pace)?.ok_or_else(|| {
-        let remedy = "write a list of answers under `answers:`";
+    let RawScript { model, answers, summaries, last_words, verdicts, agents: raw_agents, .. } = raw;
+    let own = lines(RawLines { answers, summaries, last_words, verdicts }, pace)?.ok_or_else(|| {
+        let remedy = "write a list of answers under `answers:`, or a judge's under `verdicts:`";
         Complaint::new(Location::UNKNOWN, "the script has no answers", remedy)
     })?;
     Ok(Script {
@@ -112,21 +116,26 @@ fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
 }
 
 struct RawLines {
-    answers: Vec<Spanned<RawEntry>>,
+    answers: Option<Vec<Spanned<RawEntry>>>,
     summaries: Option<Vec<Spanned<RawEntry>>>,
     last_words: Option<Spanned<RawEntry>>,
+    verdicts: Option<Vec<Spanned<RawVerdict>>>,
 }
 
-/// What an agent says; `None` without answers.
+/// What an agent says, and what is said of it; `None` without answers and verdicts.
 fn lines(raw: RawLines, pace: Pace) -> Result<Option<Lines>, Complaint> {
-    let answers = slots(raw.answers, pace, |_| true)?;
+    let answers = slots(raw.answers.unwrap_or_default(), pace, |_| true)?;
     // A summary that can't be asked for again is done without: the next one is the next time's.
     let is_asked_again =
         |fault: &Fault| fault.failure.as_ref().is_some_and(|failure| failure.class.may_retry());
     let summaries = slots(raw.summaries.unwrap_or_default(), pace, is_asked_again)?;
     // There is no second attempt at last words.
     let last_words = slots(raw.last_words.into_iter().collect(), pace, |_| false)?.pop();
-    Ok((!answers.is_empty()).then_some(Lines { answers, summaries, last_words }))
+    let verdicts = raw.verdicts.unwrap_or_default().into_iter().map(verdict::entry);
+    // Each time that a judge is asked counts, also when it fails.
+    let verdicts = slots(verdicts.collect::<Result<_, _>>()?, pace, |_| false)?;
+    let says_nothing = answers.is_empty() && verdicts.is_empty();
+    Ok((!says_nothing).then_some(Lines { answers, summaries, last_words, verdicts }))
 }
 
 /// The lines of sub-agents, each with the text that is in the goal of whom they are for.
@@ -138,6 +147,7 @@ fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)
             answers,
             summaries,
             last_words,
+            verdicts,
         } = agent;
         if goal.trim().is_empty() {
             let remedy = "write a text that is in the goals of the agents it is for";
@@ -147,8 +157,8 @@ fn agents(raw: Vec<Spanned<RawAgent>>, pace: Pace) -> Result<Vec<(String, Lines)
             let problem = format!("nobody gets here: `{earlier}` above is in every goal that has `{goal}`");
             return Err(Complaint::new(goal_at, problem, "put the longer one first"));
         }
-        let lines = lines(RawLines { answers, summaries, last_words }, pace)?;
-        let remedy = "write a list of answers under its `answers:`";
+        let lines = lines(RawLines { answers, summaries, last_words, verdicts }, pace)?;
+        let remedy = "write a list of answers under its `answers:`, or a judge's under its `verdicts:`";
         let lines = lines.ok_or_else(|| Complaint::new(at, "the agent has no answers", remedy))?;
         agents.push((goal, lines));
     }

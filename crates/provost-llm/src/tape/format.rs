@@ -79,6 +79,12 @@ pub(super) struct Call {
 pub(super) type Place = (u32, Purpose, u32);
 
 impl Call {
+    /// Whether a session goes on with it; after any other the call is made again. A judge that fails has been asked, and
+    /// the next time is another one.
+    pub(super) fn is_final(&self) -> bool {
+        self.purpose == Purpose::Judge || self.outcome.is_final()
+    }
+
     pub(super) const fn place(&self) -> Place {
         (self.session, self.purpose, position(self.purpose, self.answers_before, self.summaries_before))
     }
@@ -106,17 +112,22 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// What came of a call, without secrets; `None` for one that was cancelled.
-    pub(super) fn of(outcome: &Result<Answer, ModelFailure>, redactor: &Redactor) -> Option<Self> {
+    /// What came of a call for `purpose`, without secrets; `None` for one that was cancelled and is nothing to its
+    /// session. A judge that was cancelled, as it took too long, has been asked.
+    pub(super) fn of(
+        outcome: &Result<Answer, ModelFailure>,
+        purpose: Purpose,
+        redactor: &Redactor,
+    ) -> Option<Self> {
         match outcome {
             Ok(answer) => Some(Self::Answer(clean_answer(answer, redactor))),
-            Err(failure) if failure.class == ErrorClass::Aborted => None,
+            Err(failure) if failure.class == ErrorClass::Aborted && purpose != Purpose::Judge => None,
             Err(failure) => Some(Self::Failure(clean_failure(failure, redactor))),
         }
     }
 
-    /// Whether a session goes on with it: an answer that says something. After any other the call is made again.
-    pub(super) fn is_final(&self) -> bool {
+    /// Whether it is an answer that says something.
+    fn is_final(&self) -> bool {
         let Self::Answer(answer) = self else { return false };
         let says_something = answer.content.iter().any(|block| match block {
             Block::Text(text) => !text.trim().is_empty(),

@@ -19,7 +19,8 @@ use super::format::{Call, Header, Outcome, VERSION};
 /// The file is one run's: it is made at the run's first call, readable by its owner only, and grows by a line with
 /// each call that comes to its end, failed ones included, before its answer is handed on. A run that is gone on
 /// with goes on with its file. What the model was asked isn't kept; secrets in what it answered are kept as
-/// `[secret]`, and handed on as they are. A call that is cancelled isn't kept.
+/// `[secret]`, and handed on as they are. A call that is cancelled isn't kept, but for a judge's, which is cancelled
+/// when it takes too long.
 ///
 /// That the file can be written is checked before the model is asked. Should an answer not get into it all the
 /// same (the disk is full), the answer counts, and the next call fails unless it gets in then.
@@ -93,7 +94,7 @@ impl Model for RecordingModel {
             ready = self.append(request.session.run, Vec::new()) => ready?,
         }
         let outcome = self.inner.answer(request, deltas, cancel).await;
-        if let Some(kept) = Outcome::of(&outcome, &self.redactor)
+        if let Some(kept) = Outcome::of(&outcome, request.purpose, &self.redactor)
             && let Err(failure) = self.keep(&request, kept).await
         {
             // It is paid for: it counts, and the next call fails before it is paid.

@@ -21,9 +21,10 @@ use super::format::{Call, FILE_BYTES_MAX, Header, LINE_BYTES_MAX, NoHeader, Outc
 /// key nor network.
 ///
 /// Which answer is next follows from the session's number and from [`ModelRequest::answers_before`], for a summary from
-/// [`ModelRequest::summaries_before`], so that a replay can be gone on with in another process. Failures and empty answers come as they came, each once in a
-/// process; the answer that a session went on with comes as often as it is asked for. An answer that was recorded
-/// and yet asked for again never got into the log, and is left out.
+/// [`ModelRequest::summaries_before`], so that a replay can be gone on with in another process. Failures and empty
+/// answers come as they came, each once in a process; the answer that a session went on with, and whatever a judge came
+/// to, comes as often as it is asked for. An answer that was recorded and yet asked for again never got into the log,
+/// and is left out.
 ///
 /// The conversation must have as many messages as it had; in other words and outputs it may differ.
 pub struct ReplayModel {
@@ -96,7 +97,7 @@ impl ReplayModel {
         if *at != position {
             (*at, *count) = (position, 0);
         }
-        let again = || calls.last().filter(|call| call.outcome.is_final());
+        let again = || calls.last().filter(|call| call.is_final());
         let call = calls.get(*count).or_else(again).ok_or_else(|| self.missing(request, calls.len()))?;
         if call.messages != request.messages.len() {
             return Err(self.of_other_length(request, call));
@@ -161,7 +162,7 @@ impl fmt::Debug for ReplayModel {
 /// Of several calls at one place, an answer to go on with that isn't the last was lost before it was committed.
 fn leave_out_lost(calls: &mut Vec<Call>) {
     let last = calls.pop();
-    calls.retain(|call| !call.outcome.is_final());
+    calls.retain(|call| !call.is_final());
     calls.extend(last);
 }
 

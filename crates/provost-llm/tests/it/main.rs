@@ -29,6 +29,8 @@ mod matrix_connection;
 #[cfg(test)]
 mod matrix_faults;
 #[cfg(test)]
+mod matrix_judge;
+#[cfg(test)]
 mod matrix_limits;
 #[cfg(test)]
 mod matrix_refusals;
@@ -67,6 +69,8 @@ mod script_errors;
 #[cfg(test)]
 mod script_expectations;
 #[cfg(test)]
+mod script_verdicts;
+#[cfg(test)]
 mod scripted;
 #[cfg(test)]
 mod server;
@@ -78,5 +82,7 @@ mod support;
 mod tape;
 #[cfg(test)]
 mod tape_errors;
+#[cfg(test)]
+mod tape_judges;
 #[cfg(test)]
 mod tape_support;

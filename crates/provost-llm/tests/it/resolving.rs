@@ -191,6 +191,8 @@ fn a_script_that_isnt_there_or_bad_names_the_file() {
     check_error(
         "script:bad.yaml",
         |settings| fs::write(settings.base_dir.join("bad.yaml"), "answers: []").unwrap(),
-        expect!["DIR/bad.yaml:1:1: the script has no answers; write a list of answers under `answers:`"],
+        expect![
+            "DIR/bad.yaml:1:1: the script has no answers; write a list of answers under `answers:`, or a judge's under `verdicts:`"
+        ],
     );
 }

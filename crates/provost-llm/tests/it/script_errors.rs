@@ -29,13 +29,13 @@ fn wrong_keys() {
             "model: a\n",
         ],
         expect![[r#"
-            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `last_words`, `agents`
+            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `last_words`, `verdicts`, `agents`
             demo.yaml:3:5: there is no key `tols` here; did you mean `tools`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
             demo.yaml:3:15: there is no key `containing` here; write one of `turn`, `messages`, `contains`, `not_contains`, `system`, `offers`, `tool_result`
             demo.yaml:3:30: there is no key `name` here; write one of `tool`, `is_error`, `contains`, `not_contains`
             demo.yaml:3:14: there is no key `in` here; write one of `input`, `output`, `cache_read`, `cache_write`
             demo.yaml:3:5: the key `text` is there twice; remove one of them
-            demo.yaml:1:1: the key `answers` is missing; add it
+            demo.yaml:1:1: the script has no answers; write a list of answers under `answers:`, or a judge's under `verdicts:`
         "#]],
     );
 }
@@ -95,7 +95,7 @@ fn answers_that_make_no_sense() {
             "answers:\n  - text: a\n    stop: finished\n",
         ],
         expect![[r#"
-            demo.yaml:1:1: the script has no answers; write a list of answers under `answers:`
+            demo.yaml:1:1: the script has no answers; write a list of answers under `answers:`, or a judge's under `verdicts:`
             demo.yaml:3:5: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
             demo.yaml:2:5: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
             demo.yaml:2:5: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
@@ -178,17 +178,63 @@ fn wrong_agents() {
     check(
         &scripts.each_ref().map(String::as_str),
         expect![[r#"
-        demo.yaml:3:5: the key `goal` is missing; add it
-        demo.yaml:3:5: the key `answers` is missing; add it
-        demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`
-        demo.yaml:3:11: an empty goal fits every agent; write a text that is in the goals of the agents it is for
-        demo.yaml:4:5: there is no key `answer` here; did you mean `answers`? The names are `goal`, `answers`, `summaries`, `last_words`
-        demo.yaml:5:9: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
-        demo.yaml:5:19: there is no key `texts` here; did you mean `text`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
-        demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `last_words`
-        demo.yaml:5:11: nobody gets here: `read` above is in every goal that has `read it`; put the longer one first
-        demo.yaml:3:5: something else stands where a mapping belongs; docs/script.md describes the format
-    "#]],
+            demo.yaml:3:5: the key `goal` is missing; add it
+            demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
+            demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
+            demo.yaml:3:11: an empty goal fits every agent; write a text that is in the goals of the agents it is for
+            demo.yaml:4:5: there is no key `answer` here; did you mean `answers`? The names are `goal`, `answers`, `summaries`, `last_words`, `verdicts`
+            demo.yaml:5:9: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
+            demo.yaml:5:19: there is no key `texts` here; did you mean `text`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
+            demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `last_words`, `verdicts`
+            demo.yaml:5:11: nobody gets here: `read` above is in every goal that has `read it`; put the longer one first
+            demo.yaml:3:5: something else stands where a mapping belongs; docs/script.md describes the format
+        "#]],
+    );
+}
+
+#[test]
+fn wrong_verdicts() {
+    check(
+        &[
+            "verdicts: []\n",
+            "answers: [{text: a}]\nverdicts: text\n",
+            "verdicts:\n  - achieve: true\n",
+            "verdicts:\n  - text: a\n    tools: [shell]\n",
+            "verdicts:\n  - achieved: yes\n    reasoning: a\n",
+            "verdicts:\n  - achieved: true\n",
+            "verdicts:\n  - { achieved: true, reasoning: ' ' }\n",
+            "verdicts:\n  - reasoning: a\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, confidence: 1.01 }\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, confidence: -0.1 }\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, confidence: .nan }\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, confidence: high }\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, text: b }\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, fault: cut }\n",
+            "verdicts:\n  - { achieved: true, reasoning: a, stop: tool_use }\n",
+            "verdicts:\n  - expect: { turn: 2 }\n",
+            "verdicts:\n  - text: ''\n",
+            "answers: [{text: a}]\nagents:\n  - goal: a\n    verdicts: []\n",
+        ],
+        expect![[r#"
+            demo.yaml:1:1: the script has no answers; write a list of answers under `answers:`, or a judge's under `verdicts:`
+            demo.yaml:2:11: something else stands where a list belongs; docs/script.md describes the format
+            demo.yaml:2:5: there is no key `achieve` here; did you mean `achieved`? The names are `expect`, `fault`, `text`, `thinking`, `achieved`, `confidence`, `reasoning`, `suggestions`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
+            demo.yaml:3:5: there is no key `tools` here; write one of `expect`, `fault`, `text`, `thinking`, `achieved`, `confidence`, `reasoning`, `suggestions`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
+            demo.yaml:2:15: that is neither true nor false; write `true` or `false`
+            demo.yaml:2:5: the verdict has no reasons; add `reasoning`; what is no verdict is written as `text`
+            demo.yaml:2:5: the verdict has no reasons; add `reasoning`; what is no verdict is written as `text`
+            demo.yaml:2:5: the verdict doesn't say what it is; add `achieved: true` or `achieved: false`; what is no verdict is written as `text`
+            demo.yaml:2:49: that is no confidence; write a number from 0 to 1, or the whole answer as `text`
+            demo.yaml:2:49: that is no confidence; write a number from 0 to 1, or the whole answer as `text`
+            demo.yaml:2:49: that is no confidence; write a number from 0 to 1, or the whole answer as `text`
+            demo.yaml:2:49: that isn't the number that belongs here; write a number such as 0.9
+            demo.yaml:2:5: an entry is either a text or a verdict; leave `text` out, or write the whole answer as `text`
+            demo.yaml:2:44: an entry is either a fault or an answer; put the answer in an entry of its own behind it, and what belongs to the fault under `fault:`
+            demo.yaml:2:43: that isn't how this answer stops; leave `stop` out: it follows from whether there are `tools`
+            demo.yaml:2:5: the judge says nothing; give it `achieved` and `reasoning`, or `text`, or write `fault: empty`
+            demo.yaml:2:5: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
+            demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
+        "#]],
     );
 }
 
@@ -203,8 +249,8 @@ fn wrong_yaml() {
             "answers: [{text: a}]\n---\nanswers: [{text: b}]\n",
         ],
         expect![[r#"
-            demo.yaml:1:1: the script is empty; write a list of answers under `answers:`
-            demo.yaml:1:1: the script is empty; write a list of answers under `answers:`
+            demo.yaml:1:1: the script has no answers; write a list of answers under `answers:`, or a judge's under `verdicts:`
+            demo.yaml:1:1: the script has no answers; write a list of answers under `answers:`, or a judge's under `verdicts:`
             demo.yaml:2:2: tabs disallowed within this context (block indentation); docs/script.md describes the format
             demo.yaml:3:1: invalid indentation in multiline quoted scalar; docs/script.md describes the format
             demo.yaml:3:1: a second script begins here; remove it, or put it in a file of its own
@@ -222,7 +268,7 @@ fn wrong_files() {
     };
     assert!(error().ends_with("demo.yaml; check its path"), "{}", error());
     fs::write(&path, vec![b'#'; 4 * 1024 * 1024]).unwrap();
-    assert!(error().contains("demo.yaml:1:1: the script is empty"), "{}", error());
+    assert!(error().contains("demo.yaml:1:1: the script has no answers"), "{}", error());
     fs::write(&path, vec![b'#'; 4 * 1024 * 1024 + 1]).unwrap();
     assert!(error().ends_with("demo.yaml is larger than 4194304 bytes; split it"), "{}", error());
     fs::write(&path, b"answers: \xff").unwrap();

@@ -55,6 +55,17 @@ impl Conversation {
         conversation
     }
 
+    /// What a judge is asked that was asked so often before.
+    pub(crate) fn to_judge(question: &str, asked_before: u32) -> Self {
+        Self {
+            purpose: Purpose::Judge,
+            answers_before: asked_before,
+            tools: Vec::new().into(),
+            tool_choice: ToolChoice::None,
+            ..Self::new(question)
+        }
+    }
+
     pub(crate) fn request(&self) -> ModelRequest<'_> {
         ModelRequest {
             session: self.session,

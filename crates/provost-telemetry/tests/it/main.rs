@@ -7,6 +7,8 @@ mod content;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod goals;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod shown;

@@ -31,6 +31,21 @@ async fn a_plan_is_shown_and_remembered() {
 }
 
 #[tokio::test]
+async fn only_a_plan_that_makes_sense_takes_the_place_of_the_one_before() {
+    let fixture = Fixture::new();
+    let plan = async |items: serde_json::Value| {
+        let output = fixture.call("update_plan", json!({ "items": items })).await;
+        output.plan.map(|plan| serde_json::to_value(plan.items).unwrap())
+    };
+    let two = json!([{"text": "look", "status": "done"}, {"text": "build", "status": "pending"}]);
+    assert_eq!(plan(two.clone()).await, Some(two));
+    assert_eq!(plan(json!([])).await, Some(json!([])));
+    assert_eq!(plan(json!([{"text": " ", "status": "done"}])).await, None);
+    assert_eq!(plan(json!([{"text": "look", "status": "doing"}])).await, None);
+    assert_eq!(fixture.call("list_dir", json!({})).await.plan, None);
+}
+
+#[tokio::test]
 async fn plans_that_make_no_sense_are_rejected() {
     let fixture = Fixture::new();
     let two =

@@ -2,6 +2,7 @@
 //! whoever works on it.
 
 mod agent;
+mod clear;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
 use self::agent::{Desk, Wish};
+pub(super) use self::clear::clear_goal;
 use super::target::{Target, those_there};
 use super::{home, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};

@@ -17,7 +17,9 @@ use crate::settings::{
     named_keys, runs, schema,
 };
 use crate::trust::{Standing, standing};
-use crate::wiring::{Choosing, Place, Variables, misplaced, variables, wanted};
+use crate::wiring::{
+    Choosing, Place, Variables, doubts, misplaced, note_once, unaffordable, variables, wanted,
+};
 
 const VALUE_WIDTH: usize = 60;
 
@@ -68,6 +70,9 @@ fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
     parts.extend(tokens.map(|tokens| format!("{} tokens", amount(tokens))));
     parts.extend(money.map(|money| money.to_string()));
     parts.extend(wall_time_ms.map(duration));
+    let condition = agent.condition.as_ref();
+    parts.extend(condition.map(|condition| format!("done when {}", one_line(condition, VALUE_WIDTH))));
+    parts.extend(agent.judge.as_ref().map(|judge| format!("judged by {judge}")));
     let waited = agent.ask_timeout_ms.map(duration);
     parts.extend(waited.map(|time| format!("waited for {time}")));
     if !is_offered {
@@ -89,6 +94,7 @@ fn agent_as_json(agent: &Agent, is_offered: bool) -> Value {
         "ask_timeout_ms": agent.ask_timeout_ms,
         "isolation": agent.isolation,
         "stop_hooks": agent.stop_hooks,
+        "goal": agent.condition.as_ref().map(|condition| json!({ "condition": condition, "judge": agent.judge })),
         "offered": is_offered,
         "source": agent.source.to_string(),
     })
@@ -155,10 +161,13 @@ impl Found {
                 Some(missing) if self.warnings.contains(&missing) => {}
                 Some(missing) => self.warnings.push(missing),
                 None => {
-                    self.problems.extend(choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0))
+                    let wrong = choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0);
+                    wrong.for_each(|problem| note_once(&mut self.problems, problem));
                 }
             }
         }
+        self.problems.extend(unaffordable(&mut choosing, settled, agents, folder));
+        self.notes.extend(doubts(settled, agents, folder));
     }
 
     /// What isn't trusted yet is no fault of the settings either.

@@ -109,6 +109,7 @@ impl Reading<'_> {
 
     async fn log(&mut self, run: &RunSummary) -> Result<(), HomeError> {
         let mut after = Seq::START;
+        let mut purposes = HashMap::new();
         loop {
             let records = self.home.read(run.run.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { return Ok(()) };
@@ -117,10 +118,14 @@ impl Reading<'_> {
                 if let Entry::ChildSpawned(_) = &record.entry {
                     self.names.entry(run.run).or_default().learn(record);
                 }
+                if let Entry::BudgetReserved(reserved) = &record.entry {
+                    purposes.insert((reserved.session, reserved.call), reserved.purpose);
+                }
                 let Entry::BudgetCharged(charged) = &record.entry else { continue };
+                let purpose = purposes.remove(&(charged.session, charged.call)).unwrap_or_default();
                 let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
                 if is_meant && self.since.is_none_or(|since| record.at >= since) {
-                    self.sums.add(&Paid { charged, at: record.at, root_model: &run.model });
+                    self.sums.add(&Paid { charged, at: record.at, purpose, root_model: &run.model });
                 }
             }
         }

@@ -8,6 +8,7 @@ mod block;
 mod budget;
 mod calls;
 mod counters;
+mod goal;
 mod hooks;
 mod limits;
 mod observers;

@@ -5,7 +5,7 @@ use std::path::Path;
 use provost_event::{RunPolicy, StopHookPolicy};
 use provost_harness::Goal;
 
-use super::run::Ready;
+use super::run::{Ready, tell};
 use super::{current_dir, print, shown};
 use crate::cli::{FlowCheckArgs, FlowRunArgs};
 use crate::exit::{Exit, Refusal};
@@ -15,7 +15,7 @@ use crate::trust::{Standing, require_by, standing};
 use crate::wiring::{Place, Team, policy, variables};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
-    let mut ready = Ready::new(&args.work)?;
+    let mut ready = Ready::new(&args.work, Vec::new())?;
     let file = FlowFile::read(&args.file)?;
     ready.settled = ready.settled.with_flow(&file, &args.file);
     let flow = file.policy(&ready.settled.settings)?;
@@ -25,6 +25,8 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     let team = Team::choose(settled, &settled.settings.agents, folder, &ready.variables)?;
     let mut policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
     policy.agent.stop_hooks = Vec::<StopHookPolicy>::new();
+    policy.agent.goal = None;
+    tell(&goal_of_nobody(settled).into_iter().collect::<Vec<_>>());
     let goal = Goal { text: file.name, images: Vec::new() };
     ready.start(goal, RunPolicy { flow: Some(flow), ..policy }, team.models).await
 }
@@ -48,6 +50,7 @@ pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     Team::choose(&settled, &settled.settings.agents, &folder, &variables)?;
     let standing = standing(&Place::new(&settled.settings, &folders).trust(), &settled.project)?;
     print(&safe(&page(&file, &settled, &standing, &args.file)))?;
+    tell(&goal_of_nobody(&settled).into_iter().collect::<Vec<_>>());
     Ok(Exit::Done)
 }
 
@@ -66,6 +69,15 @@ fn page(file: &FlowFile, settled: &Settled, standing: &Standing, path: &Path) ->
         page.push_str(&format!("\nit needs your trust first; `{command}` asks you:\n{listed}"));
     }
     page
+}
+
+/// Nobody works towards the goal of the settings, where they have one.
+fn goal_of_nobody(settled: &Settled) -> Option<String> {
+    settled.settings.goal.condition.as_ref()?;
+    let source = settled.source("goal.condition");
+    Some(format!(
+        "{source}: goal.condition: a flow has no goal of its own, so that this one isn't verified; those of [[agents]] are"
+    ))
 }
 
 /// What lets a flow's commands run.

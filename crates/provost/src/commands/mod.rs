@@ -10,6 +10,7 @@ mod explain;
 mod find;
 mod flow;
 mod follow;
+mod goal;
 mod init;
 mod logs;
 mod man;
@@ -54,6 +55,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Say(args) => block_on(act::say(args)),
         Command::Pause(args) => block_on(act::pause(args)),
         Command::Cancel(args) => block_on(act::cancel(args)),
+        Command::Goal(command) => block_on(goal::goal(command)),
         Command::Reprioritize(args) => block_on(act::reprioritize(args)),
         Command::Show(args) => block_on(show::show(args)),
         Command::Explain(args) => block_on(explain::explain(args)),

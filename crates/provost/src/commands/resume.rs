@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_engine::RunState;
-use provost_event::{ActorKey, Budget, Dimension, Exhausted, Outcome, RunId, SessionId};
+use provost_engine::{Actor, RunState};
+use provost_event::{ActorKey, Budget, Dimension, Exhausted, GoalState, Outcome, RunId, SessionId};
 use provost_harness::{Models, read_actor};
 
 use super::current_dir;
@@ -20,7 +20,7 @@ use crate::render::{Progress, amount, duration};
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Variables, frozen_models, header_env, power, variables};
+use crate::wiring::{Around, Judges, Place, Variables, frozen_models, models_of, variables};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -37,17 +37,15 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let run = find(&home, &args.run).await?;
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     may_go_on(run, &state, &more)?;
-    let models = models(&state, &more, settings, &variables)?;
+    let root = read_actor(&*home, ActorKey::from(SessionId::root(run))).await?;
+    let models = models(&state, judges(&root), &more, (settings, &variables))?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
-    let root = ActorKey::from(SessionId::root(run));
-    let heads = HashMap::from([(run.into(), state.head()), (root, read_actor(&*home, root).await?.head())]);
+    let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
     let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), asks, heads));
-    let power = power(settings);
-    let header_env = header_env(settings, &variables);
-    let around = Around { callback: watcher.clone(), observers, header_env, power };
+    let around = Around::new(settings, &variables, watcher.clone(), observers);
     let opened = place.harness(home.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     if state.outcome().is_some() {
@@ -153,16 +151,24 @@ fn shown(dimension: Dimension, used: u64) -> String {
 /// The models that the run was started with, reached with today's addresses and keys.
 fn models(
     state: &RunState,
+    judges: Judges,
     more: &More,
-    settings: &Settings,
-    variables: &Variables,
+    (settings, variables): (&Settings, &Variables),
 ) -> anyhow::Result<Models> {
     let policy = state.policy().context("the run's log doesn't begin with its policy")?;
-    let sub_agents = policy.agents.iter().map(|sub_agent| &sub_agent.agent.model);
-    let unpriced = [&policy.agent.model].into_iter().chain(sub_agents).find(|model| model.price.is_none());
+    let unpriced = models_of(policy).find(|model| model.price.is_none());
     if let Some(model) = unpriced.filter(|_| more.budget.money.is_some() && !policy.allow_unpriced) {
         let what = format!("--usd can't bind: the price of {} isn't known", model.name);
         return Err(Refusal::new(what, "limit tokens instead, with --tokens").into());
     }
-    Ok(frozen_models(policy, settings, variables)?)
+    Ok(frozen_models(policy, judges, settings, variables)?)
+}
+
+/// A goal of a run that can go on is aborted only by being cleared.
+fn judges(root: &Actor) -> Judges {
+    let goal = match root {
+        Actor::Session(session) => session.goal(),
+        Actor::Run(_) => None,
+    };
+    if goal.is_some_and(|goal| goal.state == GoalState::Aborted) { Judges::Spared } else { Judges::Needed }
 }

@@ -19,20 +19,38 @@ use crate::settings::{Folders, Request, Scope, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Team, Variables, header_env, policy, power, variables};
+use crate::wiring::{Around, Place, Team, Variables, doubts, policy, variables};
+
+/// A flag and what stands behind it.
+type Flag = (&'static str, String);
 
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let goal = Goal { text: goal(&args)?, images: images(&args.images)? };
-    let ready = Ready::new(&args.work)?;
+    let ready = Ready::new(&args.work, of_goal(&args))?;
     require(&ready.place.trust(), &ready.settled.project)?;
     let Ready { settled, folder, .. } = &ready;
     let team = Team::choose(settled, settled.settings.offered_agents(), folder, &ready.variables)?;
     can_see(&team.model, &goal)?;
+    if team.goal.is_some() {
+        tell(&doubts(settled, &[], folder));
+    }
     let policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
     ready.start(goal, policy, team.models).await
+}
+
+/// Says what is worth to know before a run begins.
+pub(super) fn tell(notes: &[String]) {
+    notes.iter().for_each(|note| eprintln!("note: {}", safe(note)));
+}
+
+/// The flags that say what must be confirmed, and by whom.
+fn of_goal(args: &RunArgs) -> Vec<Flag> {
+    let condition = args.condition.clone().map(|condition| ("--goal", condition));
+    let judges = (!args.judges.is_empty()).then(|| ("--judge", args.judges.join(",")));
+    condition.into_iter().chain(judges).collect()
 }
 
 /// What a run is started with, but for what it is to reach.
@@ -46,13 +64,13 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// The settings that count for these arguments.
+    /// The settings that count for these arguments, and for flags besides.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(super) fn new(args: &WorkArgs) -> anyhow::Result<Self> {
+    pub(super) fn new(args: &WorkArgs, besides: Vec<Flag>) -> anyhow::Result<Self> {
         let (folder, variables) = (folder(args.dir.as_deref())?, variables());
-        let (settled, folders) = settings(args, &folder, &variables)?;
+        let (settled, folders) = settings(args, besides, &folder, &variables)?;
         let place = Place::new(&settled.settings, &folders);
         Ok(Self { settled, folder, variables, place, folders, shown: args.shown })
     }
@@ -70,9 +88,7 @@ impl Ready {
         let progress = Progress::choose(shown);
         let asks = who_asks(progress);
         let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
-        let power = power(&settled.settings);
-        let header_env = header_env(&settled.settings, &variables);
-        let around = Around { callback: watcher.clone(), observers, header_env, power };
+        let around = Around::new(&settled.settings, &variables, watcher.clone(), observers);
         let harness = place.harness(home.clone(), models, around);
         let id = RunId::from_entropy(fastrand::u64(..));
         let harness = harness.start(id, goal, policy).await;
@@ -88,6 +104,7 @@ fn goal(args: &RunArgs) -> anyhow::Result<String> {
     let goal = match (&args.goal, &args.file) {
         (_, Some(file)) => read_file(file)?,
         (Some(goal), None) if goal != STDIN => goal.clone(),
+        (None, None) if args.condition.is_some() => args.condition.clone().unwrap_or_default(),
         (None, None) if std::io::stdin().is_terminal() => {
             return Err(Refusal::new("there is no goal", "e.g. provost run \"Make the tests pass\"").into());
         }
@@ -162,8 +179,14 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     })?)
 }
 
-fn settings(args: &WorkArgs, folder: &Path, variables: &Variables) -> anyhow::Result<(Settled, Folders)> {
+fn settings(
+    args: &WorkArgs,
+    besides: Vec<Flag>,
+    folder: &Path,
+    variables: &Variables,
+) -> anyhow::Result<(Settled, Folders)> {
     let mut flags = args.budget.given();
+    flags.extend(besides);
     flags.extend(args.model.clone().map(|model| ("--model", model)));
     flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
     flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));

@@ -25,10 +25,12 @@ use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
 use super::ps::Line;
 use super::target::Target;
-use super::{approvals, home, print};
+use super::{approvals, goal, home, print};
 use crate::cli::ShowArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
+use crate::goals::AgentGoal;
+use crate::names::Names;
 use crate::questions::{Question, of_summary};
 use crate::render::terminal_width;
 
@@ -52,17 +54,22 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let openings = openings(&home, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
     if args.json {
-        let whole = Whole { facts: Some(&facts), ..Whole::of((&summary, &open), &state, &crew) };
+        let with_goals = crew.agents.iter().filter(|agent| agent.goal_state.is_some());
+        let goals = AgentGoal::of(&home, with_goals.map(|agent| agent.session)).await?;
+        let names = Names::of(&state);
+        let goals = goals.iter().map(|goal| goal::Line::of(goal, &names)).collect();
+        let whole = Whole { facts: Some(&facts), goals, ..Whole::of((&summary, &open), &state, &crew) };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
-        let seen = page::Seen { summary: &summary, state: &state, crew: &crew, drawing };
+        let goal = AgentGoal::read(&home, SessionId::root(run)).await?;
+        let seen = page::Seen { summary: &summary, state: &state, crew: &crew, drawing, goal: goal.as_ref() };
         print(&page(&seen, &facts))?;
         print(&waiting(&summary, &open, &crew.agents))?;
     }
     Ok(Exit::Done)
 }
 
-async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunSummary> {
+pub(super) async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunSummary> {
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
     summary.with_context(|| format!("there is no run {run}"))
@@ -211,6 +218,9 @@ struct Whole<'a> {
     /// The steps of its flow; absent where it has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<steps::Line<'a>>,
+    /// What judges verify, of all agents that have a goal; absent where none has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    goals: Vec<goal::Line<'a>>,
     #[serde(flatten)]
     facts: Option<&'a Facts>,
 }
@@ -231,6 +241,7 @@ impl<'a> Whole<'a> {
             slots: Slots::of(state),
             agents: crew.agents.iter().map(agents::Line::of).collect(),
             steps: crew.steps.iter().map(steps::Line::of).collect(),
+            goals: Vec::new(),
             facts: None,
         }
     }

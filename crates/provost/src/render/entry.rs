@@ -220,9 +220,7 @@ fn system_item(entry: &SystemItem) -> Saying {
             },
         ),
         ItemKind::LastTurn => Saying::passing(Tag::Provost, "told that this is its last turn"),
-        ItemKind::GoalNotReached => {
-            Saying::passing(Tag::Provost, "sent back to work with what the judges miss")
-        }
+        ItemKind::GoalNotReached => Saying::passing(Tag::Provost, "told what the judges miss"),
         ItemKind::StopBlocked => {
             Saying::passing(Tag::Provost, "sent back to work with the stop hooks' reasons")
         }
@@ -231,13 +229,18 @@ fn system_item(entry: &SystemItem) -> Saying {
 
 fn model_called(entry: &ModelCalled) -> Saying {
     let attempt = if entry.attempt > 1 { format!(", attempt {}", entry.attempt) } else { String::new() };
-    let purpose = match entry.purpose {
+    let purpose = purpose_in_words(entry.purpose);
+    Saying::detail(format!("turn {}, call {}{attempt}{purpose}", entry.turn, entry.call))
+}
+
+/// Behind a model call: what it is for, unless that is a turn.
+const fn purpose_in_words(purpose: Purpose) -> &'static str {
+    match purpose {
         Purpose::Turn => "",
         Purpose::Summary => ", for a summary",
         Purpose::WrapUp => ", for last words",
-        Purpose::Judge => ", by a judge",
-    };
-    Saying::detail(format!("turn {}, call {}{attempt}{purpose}", entry.turn, entry.call))
+        Purpose::Judge => ", to a judge",
+    }
 }
 
 fn assistant_message(entry: &AssistantMessage) -> Saying {
@@ -334,12 +337,8 @@ fn reason(report: &StopReport) -> Vec<String> {
 }
 
 fn budget_reserved(entry: &BudgetReserved) -> Saying {
-    Saying::detail(format!(
-        "{} tokens, at most {}, for call {}",
-        amount(entry.tokens),
-        entry.cost,
-        entry.call
-    ))
+    let (tokens, cost, purpose) = (amount(entry.tokens), entry.cost, purpose_in_words(entry.purpose));
+    Saying::detail(format!("{tokens} tokens, at most {cost}, for call {}{purpose}", entry.call))
 }
 
 fn budget_charged(entry: &BudgetCharged) -> Saying {

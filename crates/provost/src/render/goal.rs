@@ -1,11 +1,18 @@
 //! What is said of a goal: that it is verified, what each judge found, and what that comes to.
 
 use provost_event::{
-    Confidence, GoalCheckStarted, GoalCleared, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer,
+    ErrorClass, GoalCheckStarted, GoalCleared, GoalFinding, GoalJudged, GoalState, GoalTrigger, GoalVerdict,
+    JudgeAnswer, Outcome, SupervisorError,
 };
 
 use super::saying::{Saying, Tag};
-use super::words::duration;
+use super::words::{duration, one_line};
+use crate::goals::AgentGoal;
+
+/// Columns of what went wrong with a judge, and of why a goal isn't reached where that is a line.
+const WIDTH_MAX: usize = 100;
+/// Lines shown of the judges' reasons and suggestions.
+const LINES_MAX: usize = 12;
 
 pub(super) fn check_started(entry: &GoalCheckStarted) -> Saying {
     let why = match entry.trigger {
@@ -13,38 +20,116 @@ pub(super) fn check_started(entry: &GoalCheckStarted) -> Saying {
         GoalTrigger::Interval => "so many turns have gone by",
         GoalTrigger::Limit => "a limit ends the work",
     };
-    Saying::passing(Tag::Goal, format!("verifying: {why}"))
+    Saying::passing(Tag::Goal, format!("verifying the goal: {why}"))
 }
 
 pub(super) fn judged(entry: &GoalJudged) -> Saying {
-    let took = duration(entry.duration_ms);
-    let late = if entry.stale { ", too late to count" } else { "" };
+    let (judge, took) = (one_line(&entry.judge, WIDTH_MAX), duration(entry.duration_ms));
     let said = match &entry.answer {
         JudgeAnswer::Verdict(verdict) => {
-            let word = if verdict.achieved { "achieved" } else { "not achieved" };
-            format!("{word}, confidence {}", verdict.confidence)
+            let word = if verdict.achieved { "reached" } else { "not reached" };
+            format!("{word}, confidence {} ({took})", verdict.confidence)
         }
-        JudgeAnswer::Failed(error) => format!("no verdict: {error}"),
+        JudgeAnswer::Failed(error) => format!("{} ({took})", failure_in_words(error)),
     };
-    let wait = entry.wait_ms.map(|ms| format!("; asked again in {}", duration(ms))).unwrap_or_default();
-    Saying::passing(Tag::Goal, format!("{} ({took}{late}): {said}{wait}", entry.judge))
-}
-
-pub(super) fn verdict(entry: &GoalVerdict) -> Saying {
-    match &entry.finding {
-        GoalFinding::Achieved { confidence, reasoning } => {
-            Saying::kept(Tag::Goal, format!("reached (confidence {confidence})")).with([reasoning.clone()])
-        }
-        GoalFinding::NotAchieved { reasoning, suggestions, confidence } => {
-            let sure = confidence.map(|sure: Confidence| format!(" (confidence {sure})")).unwrap_or_default();
-            let lines = suggestions.iter().map(|line| format!("- {line}"));
-            Saying::kept(Tag::Goal, format!("not reached{sure}"))
-                .with(std::iter::once(reasoning.clone()).chain(lines))
-        }
-        GoalFinding::Unverified { why } => Saying::kept(Tag::Goal, format!("not verified: {why}")),
+    if entry.stale && matches!(entry.answer, JudgeAnswer::Failed(_)) {
+        return Saying::passing(Tag::Goal, format!("{judge}: {said}"));
+    }
+    if entry.stale {
+        return Saying::passing(Tag::Goal, format!("{judge}: {said}; too late, it counts for nothing"));
+    }
+    let wait = entry.wait_ms.map(|ms| format!("; a judge is asked again in {}", duration(ms)));
+    let words = format!("{judge}: {said}{}", wait.unwrap_or_default());
+    match &entry.answer {
+        JudgeAnswer::Verdict(_) => Saying::passing(Tag::Goal, words),
+        JudgeAnswer::Failed(_) if entry.wait_ms.is_some() => Saying::kept(Tag::Retry, words),
+        JudgeAnswer::Failed(_) => Saying::kept(Tag::Goal, words),
     }
 }
 
+pub(super) fn verdict(entry: &GoalVerdict) -> Saying {
+    let words = format!("the goal {}", finding_in_words(&entry.finding));
+    Saying::kept(Tag::Goal, words).with(reasons(&entry.finding))
+}
+
 pub(super) fn cleared(entry: &GoalCleared) -> Saying {
-    Saying::kept(Tag::Goal, format!("cleared by {}", entry.by))
+    Saying::kept(Tag::Goal, format!("the goal was cleared by {}", one_line(&entry.by, WIDTH_MAX)))
+}
+
+/// Why a judge gave no verdict.
+pub(crate) fn failure_in_words(error: &SupervisorError) -> String {
+    match error {
+        SupervisorError::Llm { class: ErrorClass::Aborted, .. } => {
+            "stopped before it gave a verdict".to_owned()
+        }
+        other => format!("no verdict: {}", one_line(&other.to_string(), WIDTH_MAX)),
+    }
+}
+
+/// What was found, behind `the goal`: `is reached (confidence 0.95)`.
+pub(crate) fn finding_in_words(finding: &GoalFinding) -> String {
+    match finding {
+        GoalFinding::Achieved { confidence, .. } => format!("is reached (confidence {confidence})"),
+        GoalFinding::NotAchieved { confidence: Some(sure), .. } => {
+            format!("isn't reached (confidence {sure})")
+        }
+        // That the judges aren't sure enough, their reasons say.
+        GoalFinding::NotAchieved { confidence: None, .. } => "isn't reached".to_owned(),
+        GoalFinding::Unverified { why } => {
+            format!("couldn't be verified: {}", one_line(why, WIDTH_MAX))
+        }
+    }
+}
+
+/// Why, and what is left to do, a line each; no more of them than somebody reads.
+pub(crate) fn reasons(finding: &GoalFinding) -> Vec<String> {
+    let (reasoning, suggestions) = match finding {
+        GoalFinding::Achieved { reasoning, .. } => (reasoning, [].as_slice()),
+        GoalFinding::NotAchieved { reasoning, suggestions, .. } => (reasoning, suggestions.as_slice()),
+        GoalFinding::Unverified { .. } => return Vec::new(),
+    };
+    let reasoning = reasoning.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
+    let suggestions = suggestions.iter().map(|line| format!("- {}", one_line(line, usize::MAX)));
+    let mut lines = reasoning.chain(suggestions).collect::<Vec<_>>();
+    if let Some(more) = lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+        lines.truncate(LINES_MAX);
+        lines.push(format!("… {}", super::words::plural(more as u64, "more line")));
+    }
+    lines
+}
+
+/// Why it was verified, in a word.
+pub(crate) const fn trigger_in_words(trigger: GoalTrigger) -> &'static str {
+    match trigger {
+        GoalTrigger::Claim => "claim",
+        GoalTrigger::Interval => "in between",
+        GoalTrigger::Limit => "at the limit",
+    }
+}
+
+/// How the goal of a run's first agent stands at `outcome`, where that doesn't say so itself.
+pub(crate) fn goal_at_end(outcome: &Outcome, goal: &AgentGoal) -> Option<String> {
+    match outcome {
+        Outcome::Completed { .. } if goal.status.state == GoalState::Achieved => {
+            Some(format!("verified: the goal {}", goal.finding().map(finding_in_words)?))
+        }
+        Outcome::Completed { .. } => {
+            goal.cleared_by.as_ref().map(|by| format!("the goal was cleared by {by}; nobody verified it"))
+        }
+        Outcome::BudgetExhausted(_) if goal.is_cleared() => None,
+        Outcome::BudgetExhausted(_) => Some(at_limit(goal.finding())),
+        Outcome::Blocked { .. }
+        | Outcome::Paused { .. }
+        | Outcome::Aborted { .. }
+        | Outcome::Cancelled { .. }
+        | Outcome::Failed { .. } => None,
+    }
+}
+
+fn at_limit(finding: Option<&GoalFinding>) -> String {
+    let Some(finding) = finding else {
+        return "the goal wasn't verified: nobody has judged what was done last".to_owned();
+    };
+    let why = reasons(finding).into_iter().next().map(|why| format!(": {}", one_line(&why, WIDTH_MAX)));
+    format!("the goal {}{}", finding_in_words(finding), why.unwrap_or_default())
 }

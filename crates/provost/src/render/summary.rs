@@ -5,12 +5,21 @@ use provost_event::{Dimension, Exhausted, Outcome, RunId};
 
 use super::arguments;
 use super::context::outcome_in_words;
+use super::goal::goal_at_end;
 use super::question::visible;
 use super::words::{duration, plural, tokens};
+use crate::goals::AgentGoal;
 use crate::questions::Question;
 
-/// The outcome, what it took, and how to go on if that is possible; before that, what is `open` is to be answered.
-pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome, open: &[Question]) -> String {
+/// The outcome, what it took, whether the `goal` was reached, and how to go on if that is possible; before that, what is
+/// `open` is to be answered.
+pub(crate) fn summary(
+    run: RunId,
+    state: &RunState,
+    outcome: &Outcome,
+    open: &[Question],
+    goal: Option<&AgentGoal>,
+) -> String {
     let ledger = state.ledger();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let mut parts = vec![outcome_in_words(outcome), plural(ledger.turns().into(), "turn")];
@@ -18,6 +27,7 @@ pub(crate) fn summary(run: RunId, state: &RunState, outcome: &Outcome, open: &[Q
     parts.push(if priced { ledger.cost.to_string() } else { "price unknown".to_owned() });
     parts.push(duration(state.active_ms()));
     let mut lines = vec![parts.join(" · ")];
+    lines.extend(goal.and_then(|goal| goal_at_end(outcome, goal)));
     for question in open {
         let (name, call) = (question.name(), arguments::call(&question.tool, &question.input));
         let who = question.who.as_deref().map(|who| format!("{} ", visible(who))).unwrap_or_default();

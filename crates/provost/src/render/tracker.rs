@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use provost_engine::{AgentStanding, RunState, StepStanding, StepTracker};
 use provost_event::{
-    ActorKey, Block, CallId, Delta, DeltaKind, Entry, MicroDollars, Purpose, Record, RunPolicy, Seq, StepEnd,
-    StepEnded,
+    ActorKey, Block, CallId, Delta, DeltaKind, Entry, GoalJudged, GoalTrigger, GoalVerdict, MicroDollars,
+    Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded,
 };
 
 use super::arguments;
@@ -28,6 +28,8 @@ enum Doing {
     SummingUp,
     LastWords,
     Judging,
+    /// A judge is asked again then.
+    WaitingForJudge(Instant),
     Tools(Vec<Running>),
     Waiting(Instant),
     AskingHooks(&'static str),
@@ -166,7 +168,7 @@ impl Tracker {
     /// Takes in that an answer has begun.
     pub(super) fn hear(&mut self, delta: &Delta) {
         let doing = self.doing.entry(delta.session.agent).or_default();
-        if matches!(doing, Doing::SummingUp | Doing::LastWords) {
+        if matches!(doing, Doing::SummingUp | Doing::LastWords | Doing::Judging) {
             return;
         }
         doing.now(match delta.kind {
@@ -232,8 +234,8 @@ impl Doing {
             Entry::ModelCalled(entry) => match entry.purpose {
                 Purpose::Turn => self.now(Self::Thinking),
                 Purpose::Summary => self.now(Self::SummingUp),
-                Purpose::Judge => self.now(Self::Judging),
-                // This is what the stop waits for.
+                // These are what a stop waits for.
+                Purpose::Judge => *self = Self::Judging,
                 Purpose::WrapUp => *self = Self::LastWords,
             },
             Entry::AssistantMessage(entry) => {
@@ -257,6 +259,19 @@ impl Doing {
             Entry::Resumed(_) => *self = Self::Starting,
             Entry::Compacted(_) => self.gated(Self::Starting),
             Entry::StopVerdicts(_) => self.now(Self::Starting),
+            Entry::GoalCheckStarted(started) if has_hooks => {
+                let asking = Self::AskingHooks("asking the stop hooks");
+                match started.trigger {
+                    // This is what the stop waits for.
+                    GoalTrigger::Limit => *self = asking,
+                    GoalTrigger::Claim | GoalTrigger::Interval => self.now(asking),
+                }
+            }
+            Entry::GoalJudged(GoalJudged { wait_ms: Some(ms), .. }) => {
+                self.now(Self::WaitingForJudge(Instant::now() + Duration::from_millis(*ms)));
+            }
+            Entry::GoalVerdict(GoalVerdict { trigger: GoalTrigger::Limit, .. }) => *self = Self::Stopping,
+            Entry::GoalVerdict(_) => self.now(Self::Starting),
             Entry::HooksAsked(entry) => self.gated(Self::AskingHooks(waits_for(&entry.about))),
             Entry::ApprovalRequested(_) => self.gated(Self::AskingSomebody),
             Entry::HooksDecided(_) | Entry::ApprovalResolved(_) => self.gated(Self::Starting),
@@ -303,9 +318,8 @@ impl Doing {
             Self::LastWords => "saying how far it is".to_owned(),
             Self::Judging => "verifying the goal".to_owned(),
             Self::Tools(all) => running(&all.iter().collect::<Vec<_>>()),
-            Self::Waiting(until) => {
-                format!("waiting {}", whole_seconds(ms(until.saturating_duration_since(Instant::now()))))
-            }
+            Self::Waiting(until) => format!("waiting {}", left(*until)),
+            Self::WaitingForJudge(until) => format!("waiting {} for a judge", left(*until)),
             Self::AskingHooks(words) => (*words).to_owned(),
             Self::AskingSomebody => "waiting for approval".to_owned(),
             Self::Stopping => "stopping".to_owned(),
@@ -318,6 +332,10 @@ fn running(all: &[&Running]) -> String {
     let others = if all.len() > 1 { format!(" and {} more", all.len() - 1) } else { String::new() };
     let took = whole_seconds(ms(first.since.elapsed()));
     format!("running {}{others} ({took})", one_line(&first.words, DOING_MAX))
+}
+
+fn left(until: Instant) -> String {
+    whole_seconds(ms(until.saturating_duration_since(Instant::now())))
 }
 
 fn ms(time: Duration) -> u64 {

@@ -52,6 +52,10 @@ pub(crate) struct Agent {
     pub(crate) isolation: Isolation,
     /// The names of those who must agree before it may stop.
     pub(crate) stop_hooks: Vec<String>,
+    /// What must be confirmed before it counts as done.
+    pub(crate) condition: Option<String>,
+    /// The model that judges that as it was written, where it isn't the run's judges.
+    pub(crate) judge: Option<String>,
     permissions: Narrower,
     /// Where it begins.
     pub(crate) source: Source,
@@ -113,6 +117,8 @@ impl Item for Agent {
             ask_timeout_ms: None,
             isolation: Isolation::default(),
             stop_hooks: Vec::new(),
+            condition: None,
+            judge: None,
             permissions: Narrower::default(),
             source,
             places: BTreeMap::new(),
@@ -257,6 +263,20 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
         example: r#"["lint-check"]"#,
         words: "The names of [[stop_hooks]] that must agree before it may stop.",
         ..field("", "stop_hooks")
+    },
+    Setting {
+        kind: Kind::Words(|agent, words| agent.condition = Some(words)),
+        otherwise: Otherwise::Unset("none"),
+        example: r#""every claim names a file and a line that says so""#,
+        words: "What must be confirmed before it is done, as goal.condition is for the run's agent.",
+        ..field("goal", "condition")
+    },
+    Setting {
+        kind: Kind::Line(|agent, model| agent.judge = Some(model)),
+        otherwise: Otherwise::Unset("as goal.judge and goal.judges, else its own model"),
+        example: r#""openai/gpt-5-mini""#,
+        words: "The model that judges that. Everything else is as [goal] has it.",
+        ..field("goal", "judge")
     },
     Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |agent, n| agent.budget.tokens = Some(n) },

@@ -7,13 +7,15 @@ use super::hook::Hook;
 use super::item::Item;
 use super::named::{self, MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
-use super::{Agent, Loading, Settings, agent, imported};
+use super::{Agent, Loading, Settings, agent, goal, imported};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
+    let of_goal = goal::check(loading);
     let found = [
         circles(loading),
         slow_hooks(loading),
+        of_goal,
         same_names(loading),
         nowhere(loading),
         impossible_models(loading),

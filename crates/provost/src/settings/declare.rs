@@ -33,6 +33,8 @@ pub(crate) enum Kind<T> {
     Line(fn(&mut T, String)),
     /// Any text.
     Text(fn(&mut T, String)),
+    /// A text that says something.
+    Words(fn(&mut T, String)),
     /// A whole number within bounds, both included.
     Count {
         /// The least.
@@ -42,6 +44,8 @@ pub(crate) enum Kind<T> {
         /// Where it goes.
         put: fn(&mut T, u64),
     },
+    /// A number from 0 to 1, both included.
+    Fraction(fn(&mut T, f64)),
     /// Dollars, more than none.
     Money(fn(&mut T, MicroDollars)),
     /// A time such as `2h 30m`, in milliseconds.
@@ -67,6 +71,13 @@ pub(crate) enum Kind<T> {
     Checked(fn(&mut T, String) -> Result<(), String>),
     /// A list of texts. Each goes where it belongs by itself, or is refused by itself.
     List(fn(&mut T, String) -> Result<(), String>),
+    /// A list of names, at least one and at most so many. It is taken as a whole: that of a stronger layer replaces it.
+    Names {
+        /// The most.
+        max: u64,
+        /// Where they go.
+        put: fn(&mut T, Vec<String>),
+    },
     /// A table of texts, whose names are the user's choice.
     Texts(fn(&mut T, String, String)),
 }

@@ -12,7 +12,7 @@ use super::file::File;
 use super::hook::HOOK;
 use super::named::{MODEL, PROVIDER};
 use super::stop_hook::STOP_HOOK;
-use super::table::SETTINGS;
+use super::table::settings;
 use super::{Folders, Loading, imported};
 use crate::observers::{observers, telemetry};
 use crate::wiring::{Place, Team, Variables, policy, power, providers};
@@ -29,11 +29,15 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OTLP_HEADERS"];
     let variables = names.map(|name| (name.to_owned(), "a=b".to_owned())).into_iter().collect::<Variables>();
     // Making a client for a model takes its time; only these have to do with it.
-    let is_of_model = ["[agent]", "[budget]", "[[agents]]"].iter().any(|section| toml.contains(section));
+    let is_of_model =
+        ["[agent]", "[budget]", "[goal]", "[[agents]]"].iter().any(|section| toml.contains(section));
     let agents = settled.settings.offered_agents();
     let team = match is_of_model {
         true => Team::choose(&settled, agents, folder, &variables).unwrap(),
-        false => Team { model: ModelPolicy::new("x/y", 1), agents: Vec::new(), models: Models::new() },
+        false => {
+            let model = ModelPolicy::new("x/y", 1);
+            Team { model, goal: None, judging: None, agents: Vec::new(), models: Models::new() }
+        }
     };
     let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
     let providers = providers(&settled.settings, &variables);
@@ -86,14 +90,21 @@ fn folder() -> tempfile::TempDir {
     fs::write(folder.path().join(".claude/settings.json"), hooks).unwrap();
     fs::write(folder.path().join("key"), "sk-mine").unwrap();
     fs::create_dir(folder.path().join(".git")).unwrap();
+    fs::write(folder.path().join("a"), "answers: [{ text: x }]").unwrap();
     folder
 }
 
 #[test]
 fn every_setting_changes_what_a_run_gets() {
     let folder = folder();
-    for setting in SETTINGS {
+    for setting in settings() {
         let needs = match setting.name {
+            "condition" => "",
+            // Of five, three agree by default.
+            "agree" => {
+                "condition = \"x\"\njudges = [\"script:a\", \"script:a\", \"script:a\", \"script:a\", \"script:a\"]\n"
+            }
+            _ if setting.section == "goal" => "condition = \"x\"\n",
             "otlp_headers_env" | "otlp_content" => "otlp_endpoint = \"http://127.0.0.1:1\"\n",
             _ => "",
         };
@@ -130,7 +141,8 @@ fn every_field_of_an_agent_changes_what_a_run_gets() {
     let hook = "\"stop_hooks\" = [{ name = \"lint-check\", command = \"true\" }]\n";
     let least = format!("{hook}[[agents]]\nname = \"x\"\ndescription = \"y\"\n");
     for field in AGENT {
-        differs_as(&field.key(), field, &least, folder.path());
+        let needs = if field.name == "judge" { "goal.condition = \"z\"\n" } else { "" };
+        differs_as(&field.key(), field, &format!("{least}{needs}"), folder.path());
     }
 }
 

@@ -16,7 +16,7 @@ use super::item::{Item, Objection};
 use super::named::{self, MODELS, ModelTable, PROVIDERS, ProviderTable, Table};
 use super::nearest::{advice, fields, nearest};
 use super::stop_hook::StopHook;
-use super::table::{SECTIONS, SETTINGS};
+use super::table::{SECTIONS, settings};
 use super::value::Raw;
 
 /// A file and who wrote it.
@@ -56,7 +56,7 @@ impl File<'_> {
     }
 
     fn item(&self, key: &str, span: &Range<usize>, value: &DeValue<'_>, loading: &mut Loading) {
-        if let Some(setting) = SETTINGS.iter().find(|setting| setting.key() == key) {
+        if let Some(setting) = settings().find(|setting| setting.key() == key) {
             return self.setting(setting, span, value, loading);
         }
         let is_section =

@@ -12,7 +12,7 @@ use super::errors::{Problem, Source, Spot};
 use super::file::File;
 use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
-use super::table::{SECTIONS, SETTINGS};
+use super::table::{SECTIONS, settings};
 use super::value::Raw;
 use super::{Loading, contradictions, imported, project};
 
@@ -140,7 +140,7 @@ fn unreadable(path: &Path, why: &str) -> Problem {
 }
 
 fn load_variables(loading: &mut Loading, variables: &BTreeMap<String, String>) {
-    for setting in SETTINGS {
+    for setting in settings() {
         let is_set = |name: &String| variables.get(name).is_some_and(|value| !value.is_empty());
         if let Some(name) = setting.all_variables().into_iter().find(is_set)
             && let Some(value) = variables.get(&name)
@@ -168,7 +168,7 @@ fn load_provider_variables(loading: &mut Loading, variables: &BTreeMap<String, S
 /// All variables that set something, given these providers.
 pub(crate) fn setting_variables(named: &Named) -> Vec<String> {
     let of_providers = named::variables(named).into_iter().map(|(variable, ..)| variable);
-    SETTINGS.iter().flat_map(super::declare::Setting::all_variables).chain(of_providers).collect()
+    settings().flat_map(super::declare::Setting::all_variables).chain(of_providers).collect()
 }
 
 /// A misspelt limit in a variable must not be no limit at all.
@@ -193,7 +193,7 @@ fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
 
 fn load_flags(loading: &mut Loading, flags: &[(&'static str, String)]) {
     for (flag, value) in flags {
-        if let Some(setting) = SETTINGS.iter().find(|setting| setting.flag == Some(flag)) {
+        if let Some(setting) = settings().find(|setting| setting.flag == Some(flag)) {
             loading.take(setting, Raw::Text(value), Source::Flag(flag));
         }
     }

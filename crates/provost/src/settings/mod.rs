@@ -9,6 +9,7 @@ mod effects;
 mod errors;
 mod file;
 mod flow;
+mod goal;
 mod hook;
 mod imported;
 mod item;
@@ -30,6 +31,7 @@ pub(crate) use agent::Agent;
 pub(crate) use document::{init_file, schema};
 pub(crate) use errors::{Problem, Problems, Source};
 pub(crate) use flow::FlowFile;
+pub(crate) use goal::{EVIDENCE_TOKENS_MIN, GoalSettings};
 pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load, setting_variables};
 
 pub(crate) use hook::{Hook, runs};
@@ -60,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) budget: Budget,
     /// How many agents may work at the same time, and how deep they may nest.
     pub(crate) spawn: SpawnBudget,
+    /// What must be confirmed before an agent counts as done.
+    pub(crate) goal: GoalSettings,
     /// Sub-agents with names.
     pub(crate) agents: Vec<Agent>,
     /// How much the model thinks before it answers.
@@ -106,6 +110,11 @@ impl Settings {
     /// Whether an agent may ask for others at all.
     pub(crate) const fn delegates(&self) -> bool {
         self.spawn.max_agents > 1 && self.spawn.max_depth > 0
+    }
+
+    /// Whether an agent may give those that it asks for a goal that judges verify.
+    pub(crate) const fn goals_are_given(&self) -> bool {
+        self.delegates() && !self.goal.judges.is_empty()
     }
 
     /// The sub-agents that an agent may ask for.
@@ -160,7 +169,7 @@ impl Loading {
             skipped: Vec::new(),
             problems: Vec::new(),
         };
-        for setting in table::SETTINGS {
+        for setting in table::settings() {
             if let Some(shown) = setting.take_default(&mut loading.settings) {
                 loading.given.insert(setting.key(), Given { shown, source: Source::Default });
             }
@@ -182,7 +191,7 @@ impl Loading {
             Err(what) => {
                 let remedy = match (&source, setting.flag) {
                     (Source::Flag(_), Some(flag)) => {
-                        format!("e.g. {flag} {}", setting.example.trim_matches('"'))
+                        format!("e.g. {flag} {}", behind_a_flag(setting.example))
                     }
                     _ => file::example(setting),
                 };
@@ -230,9 +239,16 @@ impl Loading {
     }
 }
 
+/// An example as a shell takes it: of a list its first item.
+fn behind_a_flag(example: &str) -> String {
+    let first =
+        example.trim_start_matches('[').split("\", ").next().unwrap_or(example).trim_matches(['"', ']']);
+    if first.contains(' ') { format!("\"{first}\"") } else { first.to_owned() }
+}
+
 /// All keys in the order of their declaration, each with what it means when it isn't set.
 pub(crate) fn keys() -> impl Iterator<Item = (String, &'static str)> {
-    table::SETTINGS.iter().map(|setting| match setting.otherwise {
+    table::settings().map(|setting| match setting.otherwise {
         Otherwise::Unset(words) => (setting.key(), words),
         Otherwise::Is(_) | Otherwise::Required => (setting.key(), ""),
     })
@@ -290,7 +306,7 @@ mod tests {
     fn every_default_is_taken_and_the_limits_are_the_engines_own() {
         let loading = Loading::defaults("/".into());
         assert_eq!(loading.settings.limits, Limits::default());
-        for setting in table::SETTINGS {
+        for setting in table::settings() {
             let has_default = matches!(setting.otherwise, super::Otherwise::Is(_));
             assert_eq!(loading.given.contains_key(&setting.key()), has_default, "{}", setting.key());
             assert!(!setting.words.is_empty() && !setting.example.is_empty(), "{}", setting.key());

@@ -5,16 +5,16 @@ use super::hook::Hook;
 use super::item::Item;
 use super::named::{MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
-use super::table::{SECTIONS, SETTINGS};
+use super::table::{SECTIONS, settings};
 
 /// Says what could have been meant by the unknown `key`.
 pub(super) fn advice(key: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
-    if let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) {
+    if let Some(setting) = settings().find(|setting| setting.name == name) {
         return format!("`{name}` belongs into [{}]", setting.section);
     }
     let sections = SECTIONS.iter().map(|(section, _)| (*section).to_owned());
-    let keys = SETTINGS.iter().map(super::declare::Setting::key);
+    let keys = settings().map(super::declare::Setting::key);
     match nearest(
         key,
         keys.chain(sections)

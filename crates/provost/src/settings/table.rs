@@ -3,6 +3,7 @@
 use provost_event::{Budget, Effort, Limits, Permission, SpawnBudget, Unanswered};
 
 use super::declare::{From, Kind, Otherwise, Setting};
+use super::goal::{GOAL, GOAL_WORDS, GoalSettings};
 use super::hook::pattern;
 use super::permissions::Permissions;
 use super::{Named, Settings, Trace};
@@ -20,6 +21,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
         "How many agents may work at the same time, and how deep they may nest. At a max_agents of 1 \
          or a max_depth of 0 there are no sub-agents, and no agent is offered a tool that asks for one.",
     ),
+    ("goal", GOAL_WORDS),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
     (
         "permissions",
@@ -38,10 +40,15 @@ pub(super) const TURNS_MAX: u64 = 1_000_000;
 const AGENTS_MAX: u64 = 100_000;
 /// Agents above an agent that can be allowed.
 const DEPTH_MAX: u64 = 64;
-const COUNT_MAX: u64 = 1_000;
+pub(super) const COUNT_MAX: u64 = 1_000;
 
-/// The settings, section by section.
-pub(crate) const SETTINGS: &[Setting<Settings>] = &[
+/// All settings, section by section.
+pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
+    [WORK, GOAL, BOUNDS, AROUND].into_iter().flatten()
+}
+
+/// Who works, and with how much.
+const WORK: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Line(|s, model| s.model = model),
         otherwise: Otherwise::Is(r#""anthropic/claude-sonnet-4-5""#),
@@ -149,6 +156,10 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
         words: "Agents that may stand above an agent. 1: only the first one may ask for others.",
         ..spawn("max_depth")
     },
+];
+
+/// What an agent may.
+const BOUNDS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.attempts_max = small(n) },
         otherwise: Otherwise::Is("4"),
@@ -264,6 +275,10 @@ pub(crate) const SETTINGS: &[Setting<Settings>] = &[
                 the run rests until somebody does.",
         ..permissions("unanswered")
     },
+];
+
+/// What is around a run.
+const AROUND: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::List(|s, word| match word.as_str() {
             "claude" => {
@@ -383,6 +398,7 @@ impl Settings {
             limits: Limits::default(),
             budget: Budget::default(),
             spawn: SpawnBudget::default(),
+            goal: GoalSettings::default(),
             agents: Vec::new(),
             effort: None,
             allow_unpriced: false,

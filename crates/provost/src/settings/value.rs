@@ -32,6 +32,8 @@ impl<T> Setting<T> {
         match self.kind {
             Kind::Line(put) => put(target, line(raw)?),
             Kind::Text(put) => put(target, text(raw)?),
+            Kind::Words(put) => put(target, words(raw)?),
+            Kind::Fraction(put) => put(target, fraction(raw)?),
             Kind::Count { min, max, put } => put(target, count(raw, min, max)?),
             Kind::Money(put) => put(target, money(raw)?),
             Kind::Time(put) => put(target, time(raw)?),
@@ -43,6 +45,7 @@ impl<T> Setting<T> {
             Kind::Choice { of, put } => put(target, choice(raw, of)?),
             Kind::Checked(put) => put(target, line(raw)?)?,
             Kind::List(put) => put(target, item(raw)?)?,
+            Kind::Names { max, put } => put(target, names(raw, max)?),
             Kind::Texts(put) => texts(raw)?.into_iter().for_each(|(name, value)| put(target, name, value)),
         }
         Ok(())
@@ -60,7 +63,10 @@ impl Raw<'_> {
                 DeValue::Float(number) => number.to_string(),
                 DeValue::Boolean(truth) => truth.to_string(),
                 DeValue::Datetime(moment) => moment.to_string(),
-                DeValue::Array(_) => "[…]".to_owned(),
+                DeValue::Array(items) => {
+                    let items = items.iter().map(|item| Self::Item(item.get_ref()).shown());
+                    items.collect::<Vec<_>>().join(", ")
+                }
                 DeValue::Table(_) => "{…}".to_owned(),
             },
         }
@@ -121,6 +127,49 @@ fn line(raw: Raw<'_>) -> Result<String, String> {
         return Err("must be one line without control characters".to_owned());
     }
     Ok(text.trim().to_owned())
+}
+
+fn words(raw: Raw<'_>) -> Result<String, String> {
+    let words = text(raw)?.trim().to_owned();
+    if words.is_empty() { Err("must not be empty".to_owned()) } else { Ok(words) }
+}
+
+/// The names in a list; behind a flag and in a variable, with commas between them.
+fn names(raw: Raw<'_>, max: u64) -> Result<Vec<String>, String> {
+    let names = match raw {
+        Raw::Text(text) => text.split(',').map(|name| line(Raw::Text(name))).collect::<Result<Vec<_>, _>>(),
+        Raw::Toml(DeValue::Array(items)) => {
+            items.iter().map(|item| line(Raw::Toml(item.get_ref()))).collect::<Result<Vec<_>, _>>()
+        }
+        Raw::Toml(_) | Raw::Item(_) => {
+            return Err(format!("must be a list of texts in [brackets] (is {})", raw.misfit()));
+        }
+    };
+    let names = names.map_err(|what| format!("each {what}"))?;
+    match names.len() as u64 {
+        0 => Err("must not be empty".to_owned()),
+        n if n > max => Err(format!("must be at most {max} (are {n})")),
+        _ => Ok(names),
+    }
+}
+
+fn fraction(raw: Raw<'_>) -> Result<f64, String> {
+    let written = match raw {
+        Raw::Text(text) => text.trim(),
+        Raw::Toml(DeValue::Float(number)) => number.as_str(),
+        Raw::Toml(DeValue::Integer(number)) if number.radix() == 10 => number.as_str(),
+        Raw::Toml(_) | Raw::Item(_) => {
+            return Err(format!("must be a number from 0 to 1 (is {})", raw.misfit()));
+        }
+    };
+    let number =
+        written.parse::<f64>().map_err(|_| format!("must be a number from 0 to 1 (is {})", raw.misfit()))?;
+    // What is no number at all is in no range either.
+    if (0.0..=1.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err(format!("must be from 0 to 1 (is {written})"))
+    }
 }
 
 fn count(raw: Raw<'_>, min: u64, max: u64) -> Result<u64, String> {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use provost_event::{Effort, ModelPolicy, ToolSpec};
+use provost_event::{Effort, ModelPolicy};
 use provost_harness::{Model, Models};
 use provost_llm::{ProviderSettings, ResolveError, resolve};
 
 use super::{Variables, asked, providers, team};
 use crate::settings::{Problem, Problems, Settled, Source};
-use crate::window::{self, Keys};
+use crate::window::{self, Keys, Room};
 
 /// A model, and what a policy says of it.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub(crate) struct Chosen {
 
 /// What an agent's settings ask of its model, and where they do.
 pub(crate) struct Wanted {
-    /// The name of the sub-agent; none for the agent of the run.
+    /// What else it is than the model of the run's agent, for people.
     pub(super) of: Option<String>,
     /// The model's name, its paths absolute.
     pub(crate) name: String,
@@ -37,10 +37,8 @@ pub(crate) struct Wanted {
     pub(super) effort: Option<Effort>,
     /// Whether a limit of its own binds money, and where it was given.
     pub(super) money: Option<Source>,
-    /// What stands before every conversation.
-    pub(super) prompt: String,
-    /// The tools that it is told of.
-    pub(super) tools: Vec<ToolSpec>,
+    /// What its window must have room for.
+    pub(super) room: Room,
 }
 
 /// Choosing models: each is made once, however many agents it is for.
@@ -93,9 +91,8 @@ impl<'a> Choosing<'a> {
             policy.output_tokens_max = cap;
         }
         self.must_be_priced(wanted, &policy)?;
-        let Wanted { prompt, tools, keys, .. } = wanted;
-        let before = window::Before { system_prompt: prompt, tools };
-        if let Some(problem) = window::problem(self.settled, asked(&wanted.name), &policy, &before, keys) {
+        let Wanted { room, keys, .. } = wanted;
+        if let Some(problem) = window::problem(self.settled, asked(&wanted.name), &policy, room, keys) {
             return Err(Problems(vec![problem]));
         }
         policy.effort = wanted.effort;
@@ -141,7 +138,7 @@ impl<'a> Choosing<'a> {
             return Ok(());
         }
         let name = &wanted.name;
-        let whose = wanted.of.as_ref().map(|of| format!(", the model of `{of}`,")).unwrap_or_default();
+        let whose = wanted.of.as_ref().map(|of| format!(", {of},")).unwrap_or_default();
         let what = format!("limits money, but the price of {name}{whose} isn't known");
         let remedy = format!(
             "limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models.\"{name}\"] of your own \

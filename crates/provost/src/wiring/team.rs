@@ -3,24 +3,30 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use provost_engine::{SPAWN_TOOL, agent_tool, spawn_tool};
+use provost_engine::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, Isolation, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, SubAgentPolicy,
-    ToolSpec,
+    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy,
+    SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, system_prompt};
 use provost_llm::resolve;
 
+use super::afford;
 use super::choose::{Choosing, Wanted, words};
+use super::goals::wanted_goals;
 use super::{Variables, model_name, providers, tools};
 use crate::exit::Refusal;
 use crate::settings::{Agent, Problem, Problems, Settings, Settled, StopHook};
-use crate::window::Keys;
+use crate::window::{Keys, Room};
 
 /// The agents of a new run, and the models that they think with.
 pub(crate) struct Team {
     /// The model of the agent that the run begins with.
     pub(crate) model: ModelPolicy,
+    /// What must be confirmed before that one is done.
+    pub(crate) goal: Option<Box<GoalPolicy>>,
+    /// How goals are judged that agents give each other.
+    pub(crate) judging: Option<Box<GoalPolicy>>,
     /// Those that may be asked for by name.
     pub(crate) agents: Vec<SubAgentPolicy>,
     /// The models of all.
@@ -42,21 +48,52 @@ impl Team {
         let mut problems = misplaced(agents, folder);
         // Such an agent fails by itself if it is asked for.
         problems.retain(|problem| !settled.counts_everywhere(&problem.source));
-        let mut chosen = Vec::new();
-        for wanted in wanted(settled, agents, folder) {
-            match choosing.choose(&wanted) {
-                Ok(one) => chosen.push(one.policy),
-                Err(Problems(more)) => problems.extend(more),
+        let mut choose = |wanted: &Wanted| match choosing.choose(wanted) {
+            Ok(chosen) => Some(chosen.policy),
+            Err(Problems(more)) => {
+                for problem in more {
+                    note_once(&mut problems, problem);
+                }
+                None
             }
-        }
-        let mut chosen = chosen.into_iter();
-        let Some(model) = chosen.next().filter(|_| problems.is_empty()) else {
+        };
+        let settings = &settled.settings;
+        let models = wanted_of_agents(settled, agents, folder).iter().map(&mut choose).collect::<Vec<_>>();
+        let goals = wanted_goals(settled, agents, folder).policies(settings, choose);
+        problems.extend(afford::problems(settled, agents, &goals));
+        let mut models = models.into_iter().flatten();
+        let Some(model) = models.next().filter(|_| problems.is_empty()) else {
             return Err(Problems(problems));
         };
-        let sub_agents = agents.iter().zip(chosen);
-        let sub_agents = sub_agents.map(|(agent, model)| sub_agent(&settled.settings, agent, model, folder));
-        Ok(Self { model, agents: sub_agents.collect(), models: choosing.models() })
+        let sub_agents = agents.iter().zip(models).zip(goals.of_agents).map(|((agent, model), goal)| {
+            let mut one = sub_agent(settings, agent, model, folder);
+            one.agent.goal = goal;
+            one
+        });
+        Ok(Self {
+            model,
+            goal: goals.of_run,
+            judging: goals.of_spawned,
+            agents: sub_agents.collect(),
+            models: choosing.models(),
+        })
     }
+}
+
+/// Notes what is wrong, unless it is known: a model that several need is wrong for all of them.
+pub(crate) fn note_once(problems: &mut Vec<Problem>, problem: Problem) {
+    if !problems.contains(&problem) {
+        problems.push(problem);
+    }
+}
+
+/// Whether a run that goes on needs its judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judges {
+    /// Its goal is to be verified.
+    Needed,
+    /// Its goal was cleared: whoever is given another and has no judge comes to a rest.
+    Spared,
 }
 
 /// The models of a run that was started before, reached with today's addresses and keys.
@@ -65,23 +102,67 @@ impl Team {
 /// A [`Refusal`] that names the model that can't be.
 pub(crate) fn frozen_models(
     policy: &RunPolicy,
+    judges: Judges,
     settings: &Settings,
     variables: &Variables,
 ) -> Result<Models, Refusal> {
     let all = providers(settings, variables);
-    let sub_agents = policy.agents.iter().map(|sub_agent| &sub_agent.agent);
-    let names = [&policy.agent].into_iter().chain(sub_agents).map(|agent| &agent.model.name);
+    let working = working_models(policy).map(|model| &model.name).collect::<BTreeSet<_>>();
     let mut models = Models::new();
-    for name in names.collect::<BTreeSet<_>>() {
-        let (model, _) = resolve(name, &all)
-            .map_err(|error| Refusal::new(words(&error), "the run was started with this model"))?;
-        models = models.with(name.clone(), model);
+    for name in models_of(policy).map(|model| &model.name).collect::<BTreeSet<_>>() {
+        let is_judge = !working.contains(name);
+        match resolve(name, &all) {
+            Ok((model, _)) => models = models.with(name.clone(), model),
+            Err(_) if is_judge && judges == Judges::Spared => {}
+            Err(error) if is_judge => {
+                let hint = "it judges the run's goal; `provost goal clear` has the run go on without";
+                return Err(Refusal::new(words(&error), hint));
+            }
+            Err(error) => return Err(Refusal::new(words(&error), "the run was started with this model")),
+        }
     }
     Ok(models)
 }
 
-/// What the agent of the run and each of `agents` ask of their models, in this order.
+/// All models that a run may ask: those of its agents, and those of their judges.
+pub(crate) fn models_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
+    let goals = agents_of(policy).filter_map(|agent| agent.goal.as_deref()).chain(policy.judging.as_deref());
+    working_models(policy).chain(goals.flat_map(|goal| &goal.judges))
+}
+
+fn working_models(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
+    agents_of(policy).map(|agent| &agent.model)
+}
+
+fn agents_of(policy: &RunPolicy) -> impl Iterator<Item = &AgentPolicy> {
+    [&policy.agent].into_iter().chain(policy.agents.iter().map(|sub_agent| &sub_agent.agent))
+}
+
+/// What the agent of the run and each of `agents` ask of their models, in this order, and then what their judges do.
 pub(crate) fn wanted(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<Wanted> {
+    let mut all = wanted_of_agents(settled, agents, folder);
+    all.extend(wanted_goals(settled, agents, folder).judges());
+    all
+}
+
+/// Limits that can't pay for a single verdict of the judges that `choosing` finds.
+pub(crate) fn unaffordable(
+    choosing: &mut Choosing<'_>,
+    settled: &Settled,
+    agents: &[Agent],
+    folder: &Path,
+) -> Vec<Problem> {
+    let choose = |wanted: &Wanted| Some(choosing.choose(wanted).ok()?.policy);
+    let goals = wanted_goals(settled, agents, folder).policies(&settled.settings, choose);
+    afford::problems(settled, agents, &goals)
+}
+
+/// Whose work nobody judges but its own model, in words.
+pub(crate) fn doubts(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<String> {
+    wanted_goals(settled, agents, folder).doubts().collect()
+}
+
+fn wanted_of_agents(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<Wanted> {
     let root = wanted_of_root(settled, folder);
     std::iter::once(root).chain(agents.iter().map(|agent| wanted_of(agent, settled, folder))).collect()
 }
@@ -97,12 +178,17 @@ pub(super) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
         cap_at_most: None,
         effort: settings.effort,
         money: None,
-        prompt: system_prompt(folder, &settings.instructions),
-        tools: tools_of_root(settings),
+        room: Room::Conversation {
+            prompt: with_goal(
+                system_prompt(folder, &settings.instructions),
+                settings.goal.condition.as_deref(),
+            ),
+            tools: tools_of_root(settings),
+        },
     }
 }
 
-fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Wanted {
+pub(super) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Wanted {
     let settings = &settled.settings;
     let key = |field: &str| (agent.source_of(field), format!("agents.{field}"));
     let name = match &agent.model {
@@ -110,15 +196,25 @@ fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Wanted {
         None => model_name(&settings.model, &settled.source("agent.model"), folder),
     };
     Wanted {
-        of: Some(agent.name.clone()),
+        of: Some(format!("the model of `{}`", agent.name)),
         name,
         keys: Keys { model: key("model"), cap: key("output_tokens_max") },
         cap: agent.output_tokens_max,
         cap_at_most: settings.output_tokens_max,
         effort: agent.effort.or(settings.effort),
         money: agent.budget.money.map(|_| agent.source_of("usd")),
-        prompt: prompt_of(agent, settings, folder),
-        tools: tools_of(agent, settings),
+        room: Room::Conversation {
+            prompt: with_goal(prompt_of(agent, settings, folder), agent.condition.as_deref()),
+            tools: tools_of(agent, settings),
+        },
+    }
+}
+
+/// About what an agent that begins is told: the engine adds what its goal is.
+fn with_goal(prompt: String, condition: Option<&str>) -> String {
+    match condition {
+        Some(condition) => format!("{prompt}\n\n{condition}"),
+        None => prompt,
     }
 }
 
@@ -136,7 +232,7 @@ pub(crate) fn tool_names() -> Vec<String> {
 fn tools_of_root(settings: &Settings) -> Vec<ToolSpec> {
     let mut specs = tools().specs();
     if settings.delegates() {
-        specs.push(spawn_tool());
+        specs.push(if settings.goals_are_given() { judged_spawn_tool() } else { spawn_tool() });
     }
     let offered = settings.offered_agents().iter();
     specs.extend(offered.map(|agent| agent_tool(&agent.name, &agent.description)));
@@ -211,7 +307,7 @@ fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
 /// The policy of a new run of `team` in `workspace`; worktrees of its agents are made in `worktrees`.
 pub(crate) fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Path) -> RunPolicy {
     RunPolicy {
-        judging: None,
+        judging: team.judging.clone(),
         observers: Vec::new(),
         budget: settings.budget,
         spawn: settings.spawn,
@@ -224,6 +320,7 @@ pub(crate) fn policy(settings: &Settings, team: &Team, workspace: &Path, worktre
             system_prompt: system_prompt(workspace, &settings.instructions),
             tools: tools_of_root(settings),
             stop_hooks: settings.stop_hooks.iter().map(StopHook::policy).collect(),
+            goal: team.goal.clone(),
             ..bare_policy(settings, workspace)
         },
     }

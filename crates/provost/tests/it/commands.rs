@@ -159,6 +159,21 @@ fn check_says_what_counts_and_where_it_came_from() {
         spawn.max_agents              8  (default)
         spawn.allow_preempt           true  (default)
         spawn.max_depth               4  (default)
+        goal.condition                not set: an agent is done when it says so and stop hooks agree
+        goal.judge                    not set: the agent's own model, unless goal.judges names others
+        goal.judges                   not set: the one of goal.judge
+        goal.agree                    not set: more than half of the judges
+        goal.threshold                0.7  (default)
+        goal.max_rounds               10  (default)
+        goal.max_failures             3  (default)
+        goal.stuck_turns              5  (default)
+        goal.verify_every             not set: only when the agent says it is done, and at limits
+        goal.timeout                  TIME  (default)
+        goal.evidence_tokens          8000  (default)
+        goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
+        goal.judge_effort             not set: as its provider has it
+        goal.budget_percent           20  (default)
+        goal.stop_hook_errors         block  (default)
         limits.model_attempts         4  (default)
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)

@@ -37,6 +37,8 @@ mod flows;
 #[cfg(test)]
 mod flows_shown;
 #[cfg(test)]
+mod goal_commands;
+#[cfg(test)]
 mod hooks_agents;
 #[cfg(test)]
 mod interrupting;
@@ -60,6 +62,8 @@ mod secrets;
 mod settings_agents;
 #[cfg(test)]
 mod settings_errors;
+#[cfg(test)]
+mod settings_goal;
 #[cfg(test)]
 mod settings_hooks;
 #[cfg(test)]
@@ -85,3 +89,5 @@ mod tree_kill;
 mod tree_shown;
 #[cfg(test)]
 mod trust;
+#[cfg(test)]
+mod verified;

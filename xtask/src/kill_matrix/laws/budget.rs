@@ -51,6 +51,7 @@ fn usage_in(seen: &Evidence, session: SessionId) -> Usage {
         match entry {
             Entry::AssistantMessage(message) => used += message.usage,
             Entry::Retry(retry) => used += retry.usage,
+            Entry::GoalJudged(judged) => used += judged.call.usage,
             Entry::Compacted(compacted) => {
                 used += compacted.call.as_ref().map(|call| call.usage).unwrap_or_default();
             }

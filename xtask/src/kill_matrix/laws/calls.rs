@@ -138,7 +138,7 @@ fn text_at(input: &Json, field: &str) -> Option<String> {
     Some(input.read::<Value>().ok()?.get(field)?.as_str()?.to_owned())
 }
 
-/// An answer, another attempt, a summary or last words: exactly one of them, before the next call.
+/// An answer, another attempt, a judge's words, a summary or last words: exactly one of them, before the next call.
 fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut Breaches) {
     let mut last = 0;
     let mut open = None;
@@ -156,6 +156,7 @@ fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut
             }
             Entry::AssistantMessage(message) => Some(message.call),
             Entry::Retry(retry) => Some(retry.call),
+            Entry::GoalJudged(judged) => Some(judged.call.call),
             Entry::Compacted(compacted) => compacted.call.as_ref().map(|call| call.call),
             Entry::WrappedUp(wrapped) => wrapped.call.as_ref().map(|call| call.call),
             _ => None,

@@ -1,6 +1,7 @@
 //! What models say in the scenarios, and what policies have besides the usual.
 
 pub(super) mod agents;
+pub(super) mod goals;
 
 use provost_event::{HookMoment, Permission, RunPolicy, Unanswered};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use super::{LAST_WORDS_TOKENS, part, worst_cost};
 use crate::ReserveRequest;
 
 /// An answer shorter than this isn't worth a call: the budget counts as used up instead.
-const USEFUL_OUTPUT_TOKENS: u64 = 256;
+pub const USEFUL_OUTPUT_TOKENS: u64 = 256;
 
 /// What an agent and all below it have spent and set aside. What was set aside and is given back leaves no trace;
 /// what was spent only grows.

@@ -11,18 +11,20 @@ use super::super::{Phase, SessionState};
 impl SessionState {
     pub(super) fn goal_check_started(&mut self, started: &GoalCheckStarted) {
         let asks_hooks = self.has_stop_hooks();
-        let (head, between, phase) = (self.head, self.between_turns(), self.phase.at_rest());
+        let (head, phase) = (self.head, self.phase.at_rest());
         let ended = self.counters.turns_ended;
         let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
         let Some(track) = &mut self.goal_track else { return };
         let back = match started.trigger {
             GoalTrigger::Claim => Phase::Wishing(head),
-            GoalTrigger::Interval => between,
+            // Whoever told a stepped session to take the next turn did so before.
+            GoalTrigger::Interval => Phase::Ready,
             // One that was given up for the limit has left its own place behind.
             GoalTrigger::Limit => track.check.as_ref().map_or(phase, |check| check.back),
         };
         match started.trigger {
-            GoalTrigger::Claim => {}
+            // The turn of a claim needs no other look when it is over.
+            GoalTrigger::Claim => track.turns_at_interval = ended.saturating_add(1),
             GoalTrigger::Interval => track.turns_at_interval = ended,
             GoalTrigger::Limit => track.at_limit = true,
         }
@@ -65,7 +67,7 @@ impl SessionState {
             self.phase = check.back;
             return;
         }
-        let (check, is_undecided) = check.heard(&judged.answer, policy, judged.wait_ms.is_some());
+        let (check, is_undecided) = check.heard(&judged.answer, policy, judged.wait_ms);
         track.check = Some(check);
         if is_undecided {
             track.failures = track.failures.saturating_add(1);
@@ -120,9 +122,15 @@ impl SessionState {
         }
     }
 
+    pub(super) fn goal_goes_on(&mut self) {
+        if let Some(track) = &mut self.goal_track {
+            track.generation = track.generation.saturating_add(1);
+        }
+    }
+
     pub(super) fn goal_resumed(&mut self) {
+        self.goal_goes_on();
         let Some(track) = &mut self.goal_track else { return };
-        track.generation = track.generation.saturating_add(1);
         (track.rounds, track.failures, track.waits) = (0, 0, 0);
         track.at_limit = false;
         track.answers_at_verdict = 0;

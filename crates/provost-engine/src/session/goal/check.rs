@@ -59,17 +59,19 @@ impl Check {
         self.votes.iter().position(|vote| *vote == Vote::Unasked)
     }
 
-    /// With the answer of the judge that is asked, and whether it leaves the judges undecided; `is_waited_for` where
-    /// somebody is asked again after a wait.
+    /// With the answer of the judge that is asked, and whether it leaves the judges undecided; `wait_ms` where somebody is
+    /// asked again after so long. A wait as long as the provider asks for doesn't count as a failure, once.
     #[must_use]
     pub(in crate::session) fn heard(
         mut self,
         answer: &JudgeAnswer,
         policy: &GoalPolicy,
-        is_waited_for: bool,
+        wait_ms: Option<u64>,
     ) -> (Self, bool) {
         let vote = match answer {
-            JudgeAnswer::Failed(SupervisorError::RateLimited { .. }) if is_waited_for && !self.waited => {
+            JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms })
+                if !self.waited && wait_ms.is_some_and(|wait| wait >= retry_after_ms.unwrap_or_default()) =>
+            {
                 self.waited = true;
                 return (self, false);
             }
@@ -85,7 +87,7 @@ impl Check {
         }
         (self.again, self.waited) = (false, false);
         let is_undecided = matches!(self.standing(policy), Standing::Undecided(_));
-        if is_undecided && is_waited_for {
+        if is_undecided && wait_ms.is_some() {
             // Those who failed are asked again.
             let failed = self.votes.iter_mut().filter(|vote| matches!(vote, Vote::Failed(_)));
             failed.for_each(|vote| *vote = Vote::Unasked);
@@ -104,7 +106,10 @@ impl Check {
                 Vote::Failed(_) => failed += 1,
             }
         }
-        let needed = usize::try_from(policy.agree).unwrap_or(usize::MAX);
+        if self.votes.is_empty() {
+            return Standing::Undecided(SupervisorError::Parse("there is no judge to ask".to_owned()));
+        }
+        let needed = usize::try_from(policy.agree).unwrap_or(usize::MAX).clamp(1, self.votes.len());
         if agree >= needed {
             return Standing::Known(self.achieved(policy, is_for));
         }
@@ -114,8 +119,8 @@ impl Check {
         match (self.next_judge(), self.last_error()) {
             (Some(judge), _) => Standing::Open(judge),
             (None, Some(error)) => Standing::Undecided(error.clone()),
-            // Without any judge nobody can tell.
-            (None, None) => Standing::Undecided(SupervisorError::Parse("no judge was asked".to_owned())),
+            // All have spoken, and nobody failed.
+            (None, None) => Standing::Known(self.not_achieved(policy, is_for)),
         }
     }
 

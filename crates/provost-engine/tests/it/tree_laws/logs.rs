@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use provost_engine::RunState;
 use provost_event::{
     Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused, ChildSpawned, Dimension, Entry,
-    MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed, Seq,
-    SessionId, SlotWish, SpawnBudget,
+    MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed, RunPolicy,
+    Seq, SessionId, SlotWish, SpawnBudget,
 };
+
+use crate::goal_laws::GoalLaws;
 
 const ROOT: u32 = 0;
 
@@ -75,6 +77,10 @@ pub(crate) struct RunLaws {
     spawn: SpawnBudget,
     budget: Budget,
     spent: Spent,
+    /// What the judges of all agents have taken of that, and how many hundredths of each limit they may.
+    judges: Spent,
+    judges_calls: BTreeSet<(u32, u32)>,
+    judges_percent: u64,
     /// It comes to a rest or an end, or is there.
     is_stopping: bool,
     rests: bool,
@@ -90,7 +96,7 @@ impl RunLaws {
         self.events += 1;
         match &record.entry {
             Entry::RunStarted(started) => {
-                (self.spawn, self.budget) = (started.policy.spawn, started.policy.budget);
+                self.bound_by(&started.policy);
                 self.agents.insert(ROOT, One::new(None, 0, Priority::Normal, At::Works, 0));
             }
             Entry::ChildSpawned(spawned) => self.spawned(spawned),
@@ -156,6 +162,13 @@ impl RunLaws {
         let at_work = self.at_work().count();
         self.most_at_work = self.most_at_work.max(at_work);
         assert!(at_work <= self.spawn.slots(), "{at_work} at work of {}", self.spawn.slots());
+    }
+
+    fn bound_by(&mut self, policy: &RunPolicy) {
+        (self.spawn, self.budget) = (policy.spawn, policy.budget);
+        let agents = policy.agents.iter().map(|one| &one.agent).chain([&policy.agent]);
+        let goals = agents.filter_map(|agent| agent.goal.as_deref()).chain(policy.judging.as_deref());
+        self.judges_percent = goals.map(|goal| goal.budget_percent).max().unwrap_or_default().into();
     }
 
     /// When nothing more follows from an event, nobody waits while a slot is free.
@@ -379,6 +392,9 @@ impl RunLaws {
         let doubled = one.reserved.insert(reserved.call, (reserved.tokens, reserved.cost));
         assert_eq!(doubled, None, "set aside twice");
         let (tokens, cost) = (reserved.tokens, reserved.cost.0);
+        if reserved.purpose == Purpose::Judge {
+            self.judges_may_take(reserved);
+        }
         self.each_up_from(agent, |spent, limit, whose| {
             spent.tokens_set_aside += tokens;
             spent.money_set_aside += cost;
@@ -389,8 +405,21 @@ impl RunLaws {
         });
     }
 
+    /// Also with what is set aside for the judges of other agents.
+    fn judges_may_take(&mut self, reserved: &BudgetReserved) {
+        self.judges_calls.insert((reserved.session.agent, reserved.call));
+        let most = |limit: u64| limit * self.judges_percent / 100;
+        let (tokens, money) = (self.judges.tokens + reserved.tokens, self.judges.money + reserved.cost.0);
+        assert!(self.budget.tokens.is_none_or(|limit| tokens <= most(limit)), "{tokens} tokens for judges");
+        assert!(self.budget.money.is_none_or(|limit| money <= most(limit.0)), "{money} for judges");
+    }
+
     fn charged(&mut self, charged: &BudgetCharged) {
         let agent = charged.session.agent;
+        if self.judges_calls.remove(&(agent, charged.call)) {
+            self.judges.tokens += charged.usage.total();
+            self.judges.money += charged.cost.unwrap_or_default().0;
+        }
         let one = self.one(agent);
         assert!(one.charged.insert(charged.call), "call {} of {agent} is paid twice", charged.call);
         let set_aside = one.reserved.remove(&charged.call);
@@ -466,6 +495,7 @@ pub(crate) struct SessionLaws {
     rests_for_child: bool,
     has_ended: bool,
     pub(crate) model_calls: BTreeSet<u32>,
+    pub(crate) goal: GoalLaws,
 }
 
 impl SessionLaws {
@@ -486,9 +516,12 @@ impl SessionLaws {
             }
             Entry::ModelCalled(called) => {
                 assert!(self.model_calls.insert(called.call), "two calls of one number");
-                if called.purpose != Purpose::WrapUp {
+                if matches!(called.purpose, Purpose::Turn | Purpose::Summary) {
                     self.results_are_complete(record, "a model call");
-                    assert!(!self.yields, "{} was told to make way and calls its model", record.actor);
+                }
+                if called.purpose != Purpose::WrapUp {
+                    let may = !self.yields || self.is_stopping;
+                    assert!(may, "{} was told to make way and calls its model", record.actor);
                 }
             }
             Entry::ToolStarted(start) => {

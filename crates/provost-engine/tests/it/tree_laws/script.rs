@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use provost_engine::Think;
+use provost_engine::{JudgeCall, Think};
 use provost_event::{
-    Block, CallId, Entry, Json, Outcome, Priority, Purpose, Record, Seq, StopReason, ToolCall, ToolStatus,
+    Block, CallId, Confidence, Entry, ErrorClass, GoalTrigger, Json, JudgeAnswer, Outcome, Priority, Purpose,
+    Record, Seq, StopReason, SupervisorError, SupervisorVerdict, ToolCall, ToolStatus,
 };
 
 use super::goal;
@@ -37,19 +38,21 @@ pub(super) fn node() -> impl Strategy<Value = Node> {
 #[derive(Debug)]
 pub(super) struct Script {
     nodes: Vec<Node>,
+    /// Whether agents may say what must be true before one that they ask for is done.
+    is_judged: bool,
     /// By agent and turn: whom it asks for.
     children: BTreeMap<(usize, u8), Vec<usize>>,
 }
 
 impl Script {
-    pub(super) fn new(nodes: &[Node]) -> Self {
+    pub(super) fn new(nodes: &[Node], is_judged: bool) -> Self {
         let mut children = BTreeMap::<_, Vec<_>>::new();
         for (number, node) in nodes.iter().enumerate().skip(1) {
             let parent = usize::from(node.parent) % number;
             let turn = node.turn % nodes[parent].turns;
             children.entry((parent, turn)).or_default().push(number);
         }
-        Self { nodes: nodes.to_vec(), children }
+        Self { nodes: nodes.to_vec(), is_judged, children }
     }
 
     /// What an agent says, given its log.
@@ -100,7 +103,9 @@ impl Script {
         let tool = self.nodes[child].tool;
         let priority = Priority::ALL[usize::from(tool) % 5];
         if tool < 60 && priority <= Priority::Normal {
-            let input = format!(r#"{{"goal":"n{child}","priority":"{priority}"}}"#);
+            let done_when =
+                if self.is_judged && tool.is_multiple_of(2) { r#","done_when":"n is done""# } else { "" };
+            let input = format!(r#"{{"goal":"n{child}","priority":"{priority}"{done_when}}}"#);
             return ("spawn_agent".to_owned(), input);
         }
         (priority.name().to_owned(), format!(r#"{{"goal":"n{child}"}}"#))
@@ -173,6 +178,33 @@ fn child_of(tree: &Tree, parent: u32, call: &CallId) -> Option<u32> {
         }
         _ => None,
     })
+}
+
+/// What a judge says that behaves, unless `salt` has it say something else.
+pub(super) fn judgement(call: &JudgeCall, salt: u16) -> JudgeAnswer {
+    let verdict = |achieved| {
+        JudgeAnswer::Verdict(SupervisorVerdict {
+            achieved,
+            reasoning: "the log shows it".to_owned(),
+            confidence: Confidence::FULL,
+            suggestions: Vec::new(),
+        })
+    };
+    match salt % 16 {
+        // Whoever has not said that it is done isn't.
+        _ if call.trigger == GoalTrigger::Interval => verdict(false),
+        5 | 6 => verdict(false),
+        7 => JudgeAnswer::Failed(SupervisorError::Parse("no JSON".to_owned())),
+        8 => JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms: None }),
+        9 => JudgeAnswer::Failed(SupervisorError::Timeout(60_000)),
+        _ => verdict(true),
+    }
+}
+
+/// What a judge says that was told to stop.
+pub(super) fn aborted() -> JudgeAnswer {
+    let (class, message) = (ErrorClass::Aborted, "stopped".to_owned());
+    JudgeAnswer::Failed(SupervisorError::Llm { class, message })
 }
 
 fn said(number: usize, parts: &[String]) -> String {

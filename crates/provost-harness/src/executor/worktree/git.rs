@@ -23,7 +23,7 @@ const SETTINGS: [&str; 5] = ["--no-pager", "-c", "core.hooksPath=/dev/null", "-c
 
 /// Why git didn't do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum GitError {
+pub(crate) enum GitError {
     #[error("git can't be started: {0}")]
     Start(#[from] SpawnError),
     #[error("git says: {0}")]
@@ -38,7 +38,7 @@ pub(super) enum GitError {
 
 /// The git program in a folder.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Git<'a> {
+pub(crate) struct Git<'a> {
     folder: &'a Path,
     repository: Option<&'a Path>,
     ceiling: Option<&'a Path>,
@@ -47,7 +47,7 @@ pub(super) struct Git<'a> {
 
 impl<'a> Git<'a> {
     /// In `folder`, wherever above it the repository is.
-    pub(super) const fn within(folder: &'a Path, cancel: &'a CancellationToken) -> Self {
+    pub(crate) const fn within(folder: &'a Path, cancel: &'a CancellationToken) -> Self {
         Self { folder, repository: None, ceiling: None, cancel }
     }
 
@@ -67,12 +67,12 @@ impl<'a> Git<'a> {
     }
 
     /// What it prints, without the newline at the end.
-    pub(super) async fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
+    pub(crate) async fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
         self.run(ASKING_MAX, arguments.map(OsStr::new)).await
     }
 
     /// What it prints, or `None` where it answers that there is nothing like that.
-    pub(super) async fn find<const N: usize>(
+    pub(crate) async fn find<const N: usize>(
         &self,
         arguments: [&str; N],
     ) -> Result<Option<String>, GitError> {
@@ -84,7 +84,7 @@ impl<'a> Git<'a> {
     }
 
     /// Has it do something within `time`; what it prints.
-    pub(super) async fn run<const N: usize>(
+    pub(crate) async fn run<const N: usize>(
         &self,
         time: Duration,
         arguments: [&OsStr; N],

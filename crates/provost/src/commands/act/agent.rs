@@ -32,6 +32,7 @@ pub(super) enum Wish {
     Resume,
     Say(String),
     Reprioritize(Priority),
+    ClearGoal,
 }
 
 /// One agent of a run that hasn't ended.
@@ -85,6 +86,7 @@ impl Desk {
             Wish::Resume => RunEvent::Resume { agent, by, budget: Budget::default(), turns_max: None },
             Wish::Say(text) => RunEvent::Say { agent: self.agent, text, by },
             Wish::Reprioritize(priority) => RunEvent::Reprioritize { agent: self.agent, priority, by },
+            Wish::ClearGoal => RunEvent::ClearGoal { agent: self.agent, by },
         }
     }
 
@@ -157,7 +159,7 @@ impl Desk {
     /// While nobody works on the run nothing more comes.
     async fn came(&mut self, wish: &Wish, before: Seq) -> anyhow::Result<Option<AgentStanding>> {
         let patience = match wish {
-            Wish::Pause | Wish::Cancel => WAIT_MAX,
+            Wish::Pause | Wish::Cancel | Wish::ClearGoal => WAIT_MAX,
             Wish::Resume | Wish::Reprioritize(_) => SLOT_WAIT_MAX,
             Wish::Say(_) => Duration::ZERO,
         };
@@ -169,8 +171,10 @@ impl Desk {
             self.status = status(&self.home, self.run).await?;
             let is_worked_on = self.status == RunStatus::Running;
             let is_there = match (wish, &standing) {
-                (Wish::Pause | Wish::Cancel, AgentStanding::Finished(_)) => true,
-                (Wish::Pause, AgentStanding::Rests(_)) => true,
+                (Wish::Pause | Wish::Cancel | Wish::ClearGoal, AgentStanding::Finished(_)) => true,
+                (Wish::Pause | Wish::ClearGoal, AgentStanding::Rests(_)) => true,
+                // It goes on by itself, as if it had never had one.
+                (Wish::ClearGoal, AgentStanding::Furloughed { .. }) => true,
                 (Wish::Resume | Wish::Reprioritize(_), AgentStanding::Working) => is_worked_on,
                 (Wish::Say(_), _) => true,
                 _ => false,
@@ -213,6 +217,22 @@ impl Desk {
                     outcome_in_words(outcome)
                 )
             }
+            (Wish::ClearGoal, Some(AgentStanding::Rests(outcome))) => {
+                let whom = match self.status {
+                    RunStatus::Running => format!("{run}.{}", self.agent),
+                    RunStatus::Interrupted | RunStatus::Rests(_) => run.to_string(),
+                };
+                let outcome = outcome_in_words(outcome);
+                format!(
+                    "{who} has no goal any more, and rests: {outcome}\ngo on without it: provost resume {whom}"
+                )
+            }
+            (Wish::ClearGoal, Some(AgentStanding::Furloughed { .. })) => {
+                format!(
+                    "{who} has no goal any more; it has made way, and goes on by itself when there is a slot"
+                )
+            }
+            (Wish::ClearGoal, _) => recorded("have no goal any more, and to rest"),
             (Wish::Pause, _) => recorded("rest"),
             (Wish::Cancel, _) => recorded("end"),
             (Wish::Resume, Some(AgentStanding::Working)) => format!("{who} goes on"),

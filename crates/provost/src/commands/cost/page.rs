@@ -112,6 +112,7 @@ impl<'a> Layout<'a> {
             CostGroup::Day => key.day.map(|day| day.to_string()),
             CostGroup::Run => key.run.map(|run| run.to_string()),
             CostGroup::Agent => key.agent.map(|session| self.agent(session)),
+            CostGroup::Purpose => key.purpose.map(|purpose| purpose.replace('_', " ")),
             CostGroup::Model => key.model.as_ref().map(|model| one_line(model, MODEL_WIDTH)),
         };
         self.groups.iter().map(|group| name(group).unwrap_or_default()).collect()
@@ -145,6 +146,7 @@ const fn column(group: CostGroup) -> (&'static str, Cells) {
         CostGroup::Day => ("DAY", Cells::Text),
         CostGroup::Run => ("RUN", Cells::Text),
         CostGroup::Agent => ("AGENT", Cells::Text),
+        CostGroup::Purpose => ("PURPOSE", Cells::Text),
         CostGroup::Model => ("MODEL", Cells::CutAtStart),
     }
 }
@@ -154,6 +156,7 @@ const fn name(group: CostGroup) -> &'static str {
         CostGroup::Day => "day",
         CostGroup::Run => "run",
         CostGroup::Agent => "agent",
+        CostGroup::Purpose => "purpose",
         CostGroup::Model => "model",
     }
 }
@@ -199,6 +202,8 @@ struct Group<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    purpose: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     #[serde(flatten)]
     numbers: Numbers,
@@ -211,6 +216,7 @@ impl<'a> Group<'a> {
             run: key.run,
             agent: key.agent.map(|session| session.to_string()),
             agent_name: key.agent.and_then(|session| name_of(names, session)),
+            purpose: key.purpose,
             model: key.model.as_deref(),
             numbers: Numbers::of(spent),
         }

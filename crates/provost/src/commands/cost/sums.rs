@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use provost_event::{BudgetCharged, MicroDollars, RunId, SessionId, Timestamp, Usage};
+use provost_event::{BudgetCharged, MicroDollars, Purpose, RunId, SessionId, Timestamp, Usage};
 
 use super::since::at;
 use crate::cli::CostGroup;
@@ -15,6 +15,8 @@ use crate::cli::CostGroup;
 pub(super) struct Paid<'a> {
     pub(super) charged: &'a BudgetCharged,
     pub(super) at: Timestamp,
+    /// What the call was for, as its reservation tells.
+    pub(super) purpose: Purpose,
     /// The model of the run's root agent: the one that was asked where the entry doesn't tell.
     pub(super) root_model: &'a str,
 }
@@ -44,6 +46,8 @@ pub(super) struct Key {
     pub(super) day: Option<Date>,
     pub(super) run: Option<RunId>,
     pub(super) agent: Option<SessionId>,
+    /// As the log has it.
+    pub(super) purpose: Option<&'static str>,
     pub(super) model: Option<Arc<str>>,
 }
 
@@ -56,10 +60,20 @@ impl Key {
                 CostGroup::Day => key.day = self.day,
                 CostGroup::Run => key.run = self.run,
                 CostGroup::Agent => key.agent = self.agent,
+                CostGroup::Purpose => key.purpose = self.purpose,
                 CostGroup::Model => key.model.clone_from(&self.model),
             }
         }
         key
+    }
+}
+
+const fn word(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Turn => "turn",
+        Purpose::Summary => "summary",
+        Purpose::WrapUp => "wrap_up",
+        Purpose::Judge => "judge",
     }
 }
 
@@ -98,6 +112,7 @@ impl Sums {
             day: Some(self.zone.to_datetime(at(paid.at)).date()),
             run: Some(session.run),
             agent: Some(session),
+            purpose: Some(word(paid.purpose)),
             model: Some(model.unwrap_or(paid.root_model).into()),
         }
     }
@@ -130,7 +145,7 @@ impl Sums {
             let key = key.only(&level.groups);
             let weight = match level.groups.last() {
                 None | Some(CostGroup::Day) => (MicroDollars(0), 0),
-                Some(CostGroup::Model | CostGroup::Agent | CostGroup::Run) => {
+                Some(CostGroup::Model | CostGroup::Agent | CostGroup::Purpose | CostGroup::Run) => {
                     level.sums.get(&key).map(|sum| (sum.cost, sum.usage.total())).unwrap_or_default()
                 }
             };

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::approvals::ApprovalSums;
 use super::calls::Calls;
 use super::counters::CounterSums;
+use super::goal::{Goal, GoalSums};
 use super::hooks::{HookCounts, HookSums};
 use super::limits::Limit;
 use super::rules::{Grant, Otherwise, Rule, RuleSums, Rulings};
@@ -24,6 +25,7 @@ pub(super) struct AgentSums {
     /// Model calls that weren't for a turn.
     asides: Vec<u32>,
     counters: CounterSums,
+    goal: Option<GoalSums>,
     stop_hooks: StopHookSums,
     hooks: HookSums,
     rules: RuleSums,
@@ -37,6 +39,9 @@ pub(super) struct Agent<'a> {
     /// The last entry of its log that was read.
     pub(super) entry: Seq,
     pub(super) limits: Vec<Limit>,
+    /// What judges verify, if it has a goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) goal: Option<Goal<'a>>,
     pub(super) stop_hooks: Vec<StopHook<'a>>,
     pub(super) hooks: Vec<Hook<'a>>,
     /// Answers of hooks that the policy doesn't name: those of the harness, where it couldn't ask them.
@@ -80,6 +85,7 @@ impl AgentSums {
             calls: Calls::new(&policy),
             asides: Vec::new(),
             counters: CounterSums::new(policy.limits),
+            goal: policy.goal.as_deref().map(|goal| GoalSums::new(session, goal)),
             stop_hooks: StopHookSums::new(&policy),
             hooks: HookSums::new(&policy),
             rules: RuleSums::new(&policy.permissions),
@@ -96,7 +102,7 @@ impl AgentSums {
         self.session
     }
 
-    /// Model calls for summaries and last words.
+    /// Model calls for summaries, last words and judges.
     pub(super) fn asides(&self) -> &[u32] {
         &self.asides
     }
@@ -106,6 +112,7 @@ impl AgentSums {
         self.head = record.seq;
         self.calls.add(entry);
         self.counters.add(entry, &self.calls);
+        self.goal.iter_mut().for_each(|goal| goal.add(record));
         self.hooks.add(record.seq, entry, &self.policy.hooks);
         self.approvals.add((record.seq, record.at), entry);
         match entry {
@@ -121,13 +128,20 @@ impl AgentSums {
         Agent {
             agent: self.session.agent,
             entry: self.head,
-            limits: self.counters.limits(&self.policy),
+            limits: self.limits(),
+            goal: self.goal.as_ref().map(GoalSums::goal),
             stop_hooks: self.stop_hooks.hooks(&self.policy, self.counters.wishes()),
             hooks: self.hooks(),
             unknown_hooks_answers: self.hooks.strangers() + self.stop_hooks.strangers(),
             permissions: self.permissions(),
             approvals: &self.approvals,
         }
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        let mut limits = self.counters.limits(&self.policy);
+        limits.extend(self.goal.iter().flat_map(GoalSums::limits));
+        limits
     }
 
     fn permissions(&self) -> Permissions<'_> {
@@ -198,11 +212,13 @@ impl AgentSums {
 
 impl Agent<'_> {
     /// How all that is configured for it stands, by what it is.
-    pub(super) fn standings(&self) -> [(Group, Vec<&Standing>); 4] {
+    pub(super) fn standings(&self) -> [(Group, Vec<&Standing>); 5] {
+        let judges = self.goal.iter().flat_map(|goal| &goal.judges);
         let patterns = self.permissions.patterns.iter().map(|rule| &rule.standing);
         let otherwise = self.permissions.otherwise.iter().map(|otherwise| &otherwise.standing);
         [
             (Group::Limits, self.limits.iter().map(|limit| &limit.standing).collect()),
+            (Group::Judges, judges.map(|judge| &judge.standing).collect()),
             (Group::StopHooks, self.stop_hooks.iter().map(|hook| &hook.standing).collect()),
             (Group::Hooks, self.hooks.iter().map(|hook| &hook.standing).collect()),
             (Group::Permissions, patterns.chain(otherwise).collect()),

@@ -20,7 +20,7 @@ pub(super) struct BudgetSums {
     budget: Budget,
     /// What each agent thinks with.
     models: BTreeMap<u32, ModelPolicy>,
-    /// Calls for summaries and last words, whose answers are short anyway.
+    /// Calls for summaries, last words and judges, whose answers are short anyway.
     asides: BTreeSet<(u32, u32)>,
     tokens: Account,
     money: Account,

@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use provost_event::{
-    AgentPolicy, AssistantMessage, Block, CompactionKind, Dimension, Entry, ErrorClass, HookMoment, ItemKind,
-    Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed, RetryCause, StopHookVerdict,
-    StopReason, StopReport, StopVerdicts, ToolFinished, ToolStatus,
+    AgentPolicy, AssistantMessage, Block, CompactionKind, Dimension, Entry, ErrorClass, GoalTrigger,
+    HookMoment, ItemKind, Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed,
+    RetryCause, StopHookVerdict, StopReason, StopReport, StopVerdicts, ToolFinished, ToolStatus,
 };
 
 use super::calls::Calls;
@@ -41,6 +41,8 @@ struct Now {
     stop_blocks: u32,
     circle: (u64, u32),
     is_stopping: bool,
+    /// Stop hooks are asked for a look at the goal, and not since the agent says that it is done.
+    is_looked_at: bool,
 }
 
 impl CounterSums {
@@ -79,6 +81,10 @@ impl CounterSums {
             Entry::SystemItem(item) => self.told(item.item),
             Entry::ToolFinished(finished) => self.tool_finished(finished, calls),
             Entry::TurnEnded(ended) => self.turn_ended(ended.tool_calls),
+            Entry::GoalCheckStarted(started) => {
+                self.now.is_looked_at = started.trigger != GoalTrigger::Claim;
+            }
+            Entry::GoalVerdict(_) => self.now.is_looked_at = false,
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::StopRequested(_) => self.now.is_stopping = true,
             Entry::Paused(paused) => self.rests(&paused.outcome),
@@ -88,13 +94,13 @@ impl CounterSums {
         }
     }
 
-    /// Only a turn's call is one more turn, and only last words aren't tried again.
+    /// Only a turn's call is one more turn. Last words aren't tried again, and judges have a limit of their own.
     fn called(&mut self, called: &ModelCalled) {
         if called.purpose == Purpose::Turn {
             self.turns.reaches(called.turn);
             self.turns.asked();
         }
-        if called.purpose != Purpose::WrapUp {
+        if matches!(called.purpose, Purpose::Turn | Purpose::Summary) {
             self.attempts.reaches(called.attempt);
         }
     }
@@ -182,7 +188,7 @@ impl CounterSums {
 
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
         let blocks = |report: &StopReport| matches!(report.verdict, StopHookVerdict::Block(_));
-        if verdicts.reports.iter().any(blocks) {
+        if verdicts.reports.iter().any(blocks) && !self.now.is_looked_at {
             self.now.stop_blocks += 1;
             self.stop_blocks.asked();
             self.stop_blocks.reaches(self.now.stop_blocks);
@@ -190,7 +196,7 @@ impl CounterSums {
     }
 
     fn rests(&mut self, outcome: &Outcome) {
-        self.now.is_stopping = false;
+        (self.now.is_stopping, self.now.is_looked_at) = (false, false);
         match outcome {
             Outcome::BudgetExhausted(exhausted) if exhausted.dimension == Dimension::Turns => {
                 self.turns.asked_and(true);

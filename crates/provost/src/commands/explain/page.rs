@@ -1,7 +1,10 @@
 //! What had a say in a run, for people.
 
+mod judges;
+
 use provost_event::{ApprovalScope, SessionId};
 
+use self::judges::judges;
 use super::Explained;
 use super::agent::{Agent, Hook, Permissions, word};
 use super::approvals::ApprovalSums;
@@ -67,6 +70,7 @@ fn head(explained: &Explained<'_>) -> String {
 fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<String> {
     let of_agent = if whose.is_empty() { " of the agent" } else { whose };
     let mut texts = vec![limits(&format!("limits{of_agent}"), &agent.limits).text(width)];
+    texts.extend(agent.goal.iter().map(|goal| judges(&format!("judges of the goal{whose}"), goal, width)));
     let (mut lists, mut absent) = (Vec::new(), Vec::new());
     match agent.stop_hooks.as_slice() {
         [] => absent.push("stop hooks"),

@@ -75,6 +75,7 @@ impl Tally {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
     Limits,
+    Judges,
     StopHooks,
     Hooks,
     Permissions,
@@ -86,6 +87,7 @@ impl Group {
     pub(super) fn in_words(self, count: u64) -> String {
         let what = match self {
             Self::Limits => "limit",
+            Self::Judges => "judge",
             Self::StopHooks => "stop hook",
             Self::Hooks => "hook",
             Self::Permissions => "permission",

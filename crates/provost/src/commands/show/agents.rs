@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use provost_engine::{AgentStanding, AgentStatus, RunState};
+use provost_engine::{Actor, AgentStanding, AgentStatus, RunState};
 use provost_event::{
-    Budget, Entry, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget, Timestamp,
+    Budget, Entry, GoalState, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget, Timestamp,
 };
-use provost_harness::{Home as _, HomeError};
+use provost_harness::{Home as _, HomeError, read_actor};
 use provost_store::LocalHome;
 use serde::Serialize;
 
@@ -21,6 +21,8 @@ pub(super) struct Opening {
     goal: String,
     turns_max: u32,
     model: String,
+    /// How its goal stands that judges verify, if it has one.
+    pub(super) goal_state: Option<GoalState>,
 }
 
 impl Opening {
@@ -31,7 +33,25 @@ impl Opening {
             goal: started.goal.clone(),
             turns_max: started.policy.limits.turns_max,
             model: started.policy.model.name.clone(),
+            goal_state: started.policy.goal.as_ref().map(|_| GoalState::Running),
         })
+    }
+
+    /// With its goal as it stands now.
+    async fn up_to_date(self, home: &LocalHome, session: SessionId) -> Result<Self, HomeError> {
+        if self.goal_state.is_none() {
+            return Ok(self);
+        }
+        let goal_state = goal_state(&read_actor(home, session.into()).await?);
+        Ok(Self { goal_state, ..self })
+    }
+}
+
+/// How the goal of an agent stands, if it has one.
+pub(super) fn goal_state(agent: &Actor) -> Option<GoalState> {
+    match agent {
+        Actor::Session(state) => state.goal().map(|goal| goal.state),
+        Actor::Run(_) => None,
     }
 }
 
@@ -46,7 +66,7 @@ pub(super) enum Which {
     All,
 }
 
-/// Reads the first entries of a run's agents.
+/// Reads the first entries of a run's agents, and how their goals stand.
 ///
 /// # Errors
 /// When a log can't be read.
@@ -65,8 +85,9 @@ pub(super) async fn openings(
         };
         if wanted {
             let first = home.read(agent.session.into(), Seq::START, 1).await?;
-            let opening = first.first().and_then(|record| Opening::of(record));
-            found.extend(opening.map(|opening| (agent.session.agent, opening)));
+            if let Some(opening) = first.first().and_then(|record| Opening::of(record)) {
+                found.insert(agent.session.agent, opening.up_to_date(home, agent.session).await?);
+            }
         }
     }
     Ok(found)
@@ -125,6 +146,8 @@ pub(super) struct Node {
     pub(super) goal: String,
     pub(super) model: String,
     pub(super) state: State,
+    /// How its goal stands that judges verify, if it has one.
+    pub(super) goal_state: Option<GoalState>,
     pub(super) priority: Option<Priority>,
     pub(super) turns: u32,
     pub(super) turns_max: Option<u32>,
@@ -180,6 +203,7 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
         goal: agent.goal.map(str::to_owned).or(opening.map(|it| it.goal.clone())).unwrap_or_default(),
         model: opening.map(|opening| opening.model.clone()).unwrap_or_default(),
         state,
+        goal_state: opening.and_then(|opening| opening.goal_state),
         priority: agent.priority,
         turns: agent.turns,
         turns_max,
@@ -234,6 +258,9 @@ pub(super) struct Line<'a> {
     /// For whom it makes way or has made way.
     #[serde(skip_serializing_if = "Option::is_none")]
     makes_way_for: Option<u32>,
+    /// How its goal stands that judges verify; absent where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal_state: Option<GoalState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'a Outcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -261,6 +288,7 @@ impl<'a> Line<'a> {
             model: &node.model,
             state: node.state.word(),
             makes_way_for: node.state.to(),
+            goal_state: node.goal_state,
             outcome: node.state.outcome(),
             outcome_text: node.state.outcome().map(Outcome::to_string),
             priority: node.priority,

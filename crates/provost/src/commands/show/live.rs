@@ -12,13 +12,14 @@ use provost_harness::{RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
 use tokio::time::Instant;
 
-use super::agents::{Opening, Openings, Which, openings};
+use super::agents::{Opening, Openings, Which, goal_state, openings};
 use super::page::{Seen, moment, tree_below, used};
 use super::screen::Screen;
 use super::tree::{Crew, Drawing};
 use super::{Whole, crew, print, summary as summary_of};
 use crate::commands::follow::Following;
 use crate::exit::Exit;
+use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::questions::{Question, open_of};
 use crate::render::{Sayer, call_in_words, one_line, outcome_in_words, safe, summary};
@@ -72,6 +73,7 @@ pub(super) async fn follow(
         board.take(&record)?;
     }
     board.summary = summary_of(home, board.summary.run).await?;
+    board.goal = AgentGoal::read(home, SessionId::root(board.summary.run)).await?;
     shown.last(&board)?;
     Ok(Exit::Done)
 }
@@ -82,7 +84,11 @@ struct Board {
     run: Actor,
     openings: Openings,
     open: Vec<Question>,
+    /// The agents whose work judges verify, as their logs have them.
+    with_goals: HashMap<SessionId, Actor>,
     drawing: Drawing,
+    /// What was verified of the first agent's work; known at the end.
+    goal: Option<AgentGoal>,
 }
 
 impl Board {
@@ -94,17 +100,28 @@ impl Board {
     ) -> anyhow::Result<(Self, HashMap<ActorKey, Seq>)> {
         let key = ActorKey::Run(summary.run);
         let run = read_actor(home, key).await?;
-        let mut board = Self { summary, run, openings: Openings::new(), open: Vec::new(), drawing };
+        let mut board = Self {
+            summary,
+            run,
+            openings: Openings::new(),
+            open: Vec::new(),
+            with_goals: HashMap::new(),
+            drawing,
+            goal: None,
+        };
         let state = board.state()?;
         let openings = openings(home, state, Which::Shown).await?;
         let mut heads = HashMap::from([(key, state.head())]);
-        let mut open = Vec::new();
+        let (mut open, mut with_goals) = (Vec::new(), HashMap::new());
         for session in with_logs(state) {
             let actor = read_actor(home, session.into()).await?;
             open.extend(open_of(session, &actor));
             heads.insert(session.into(), actor.head());
+            if goal_state(&actor).is_some() {
+                with_goals.insert(session, actor);
+            }
         }
-        (board.openings, board.open) = (openings, open);
+        (board.openings, board.open, board.with_goals) = (openings, open, with_goals);
         Ok((board, heads))
     }
 
@@ -121,7 +138,7 @@ impl Board {
         let ActorKey::Session(session) = record.actor else {
             return self.run.replay(record).context("the run's log can't be read");
         };
-        self.openings.extend(Opening::of(record).map(|opening| (session.agent, opening)));
+        self.verifies(session, record)?;
         self.open.extend(Question::of(record));
         match &record.entry {
             Entry::ApprovalResolved(entry) => {
@@ -129,6 +146,22 @@ impl Board {
             }
             Entry::Ended(_) => self.open.retain(|question| question.session != session),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes in what is known of an agent besides the run's log.
+    fn verifies(&mut self, session: SessionId, record: &Record) -> anyhow::Result<()> {
+        if let Some(opening) = Opening::of(record) {
+            if opening.goal_state.is_some() {
+                self.with_goals.insert(session, Actor::new(session.into()));
+            }
+            self.openings.insert(session.agent, opening);
+        }
+        let Some(agent) = self.with_goals.get_mut(&session) else { return Ok(()) };
+        agent.replay(record).with_context(|| format!("the log of agent {} can't be read", session.agent))?;
+        if let Some(opening) = self.openings.get_mut(&session.agent) {
+            opening.goal_state = goal_state(agent);
         }
         Ok(())
     }
@@ -142,7 +175,7 @@ impl Board {
         ];
         let crew = self.crew(state);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
-        let seen = Seen { summary: &self.summary, state, crew: &crew, drawing };
+        let seen = Seen { summary: &self.summary, state, crew: &crew, drawing, goal: None };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
         lines.push(format!("{:<11} {}", "used", used.join(" · ")));
         let tree = tree_below(&seen);
@@ -192,7 +225,9 @@ impl Board {
     /// The outcome and how to go on, once there is one.
     fn end(&self) -> anyhow::Result<Option<String>> {
         let state = self.state()?;
-        Ok(state.outcome().map(|outcome| safe(&summary(self.summary.run, state, outcome, &self.open))))
+        Ok(state
+            .outcome()
+            .map(|outcome| safe(&summary(self.summary.run, state, outcome, &self.open, self.goal.as_ref()))))
     }
 }
 

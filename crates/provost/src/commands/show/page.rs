@@ -10,16 +10,20 @@ use super::agents::Node;
 use super::tree::{self, Crew, Drawing};
 use super::{Compactions, Facts};
 use crate::commands::approvals::left;
+use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::ps::status;
 use crate::commands::shown;
+use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
 use crate::questions::Question;
 use crate::render::{
-    Room, amount, call_in_full, compactions_in_words, duration, hanging, one_line, outcome_in_words,
-    pictures, plural, safe, terminal_width, visible,
+    Room, amount, call_in_full, compactions_in_words, duration, goal_at_end, hanging, one_line,
+    outcome_in_words, pictures, plural, safe, terminal_width, visible,
 };
 
 const REASON_WIDTH: usize = 100;
+/// Verdicts of judges that are shown; all of them are told by `goal show`.
+const VERDICTS_MAX: usize = 5;
 /// Columns of a call that waits, where there is no terminal to measure.
 const WAITING_WIDTH: usize = 100;
 
@@ -29,6 +33,8 @@ pub(super) struct Seen<'a> {
     pub(super) state: &'a RunState,
     pub(super) crew: &'a Crew,
     pub(super) drawing: Drawing,
+    /// What judges verify of the first agent's work, if that is asked for.
+    pub(super) goal: Option<&'a AgentGoal>,
 }
 
 impl Seen<'_> {
@@ -76,10 +82,18 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     row("status", status(&summary.status));
     if let Some(outcome) = state.outcome() {
         row("outcome", &outcome_in_words(outcome));
+        if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
+            row("", &words);
+        }
     }
     row("goal", &hanging(&summary.goal, "            "));
     if !facts.goal_images.is_empty() {
         row("", &pictures(&facts.goal_images));
+    }
+    if let Some(goal) = seen.goal {
+        row("condition", &hanging(&goal.status.condition, "            "));
+        let wrong = format!("{} of {} claims found wrong", goal.status.rounds, goal.policy.rounds_max);
+        row("", &format!("{}, {wrong}", standing(goal)));
     }
     row("model", &summary.model);
     row("workspace", &shown(&summary.workspace));
@@ -100,6 +114,7 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
 fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
     // What must be true is a matter of each step; `explain` tells it of each.
     let mut out = if seen.has_flow() { String::new() } else { hooks(seen.state, facts) };
+    out.push_str(&verdicts(seen));
     out.push_str(&plan(&facts.plan));
     if !facts.last_text.is_empty() {
         let _ = write!(out, "\nlast words\n  {}\n", hanging(facts.last_text.trim(), "  "));
@@ -200,6 +215,13 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
         let _ = writeln!(out, "  {name}: {answer}");
     }
     out
+}
+
+fn verdicts(seen: &Seen<'_>) -> String {
+    let Some(goal) = seen.goal else { return String::new() };
+    let lines = verdict_lines(goal, VERDICTS_MAX, seen.drawing.width);
+    let lines = lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
+    if lines.is_empty() { lines } else { format!("\nverdicts of the judges\n{lines}") }
 }
 
 fn plan(steps: &[PlanItem]) -> String {

@@ -19,6 +19,7 @@ pub(in crate::settings) fn check(loading: &Loading) -> Vec<Problem> {
         problems.extend(unknown_stop_hooks(agent, loading));
         problems.extend(more_than_the_run(agent, loading));
         problems.extend(longer_than_the_run(agent, loading));
+        problems.extend(nothing_to_judge(agent));
     }
     problems
 }
@@ -87,6 +88,12 @@ fn longer_than_the_run(agent: &Agent, loading: &Loading) -> Option<Problem> {
     let most = loading.settings.budget.wall_time_ms?;
     let is_above = agent.ask_timeout_ms.is_some_and(|timeout| timeout > most);
     is_above.then(|| above_the_run(agent, "ask_timeout", "wall_time", loading))
+}
+
+fn nothing_to_judge(agent: &Agent) -> Option<Problem> {
+    let what = format!("`{}` has a judge and nothing to be judged by", agent.name);
+    let remedy = "say in goal.condition what must be true, or leave it out".to_owned();
+    (agent.judge.is_some() && agent.condition.is_none()).then(|| problem(agent, "judge", what, remedy))
 }
 
 fn above_the_run(agent: &Agent, field: &'static str, limit: &str, loading: &Loading) -> Problem {

@@ -10,8 +10,10 @@ use crate::settings::hook::{HOOKS_WORDS, Hook};
 use crate::settings::item::Item as _;
 use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::settings::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
-use crate::settings::table::{SECTIONS, SETTINGS};
+use crate::settings::table::{SECTIONS, settings};
 
+/// Several judges stand in place of the one: a file can't have both.
+const ELSEWHERE: [&str; 2] = ["goal.judges", "goal.agree"];
 /// Columns of a comment.
 const WIDTH: usize = 100;
 
@@ -21,11 +23,13 @@ pub(crate) fn init_file(for_user: bool) -> String {
         "# Settings of Provost. Everything is optional: take the # away from what you want to change.\n",
     );
     out.push_str("# `provost check` says what counts and where it came from.\n");
+    let belongs = |s: &&Setting<Settings>| {
+        (for_user || s.from == From::Anywhere) && !ELSEWHERE.contains(&s.key().as_str())
+    };
     // A file can't have both, and the list is what most want.
     for (section, words) in SECTIONS.iter().filter(|(section, _)| *section != Hook::LIST) {
-        let settings =
-            SETTINGS.iter().filter(|s| s.section == *section && (for_user || s.from == From::Anywhere));
-        let blocks = settings.map(block).collect::<Vec<_>>();
+        let blocks = settings().filter(|s| s.section == *section).filter(belongs).map(block);
+        let blocks = blocks.collect::<Vec<_>>();
         if !blocks.is_empty() {
             // Writing to a String can't fail, here and below.
             let _ = write!(out, "\n{}[{section}]\n{}", comment(words), blocks.join("\n"));

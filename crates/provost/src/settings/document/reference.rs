@@ -10,14 +10,14 @@ use crate::settings::declare::{Kind, Otherwise, Setting};
 use crate::settings::hook::{HOOK, HOOKS_WORDS};
 use crate::settings::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::settings::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
-use crate::settings::table::{SECTIONS, SETTINGS};
+use crate::settings::table::{SECTIONS, settings};
 
 /// The page as Markdown.
 fn reference() -> String {
     let mut out = String::from(INTRODUCTION);
     for (section, words) in SECTIONS {
         let _ = write!(out, "\n## `[{section}]`\n\n{words}\n");
-        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+        for setting in settings().filter(|setting| setting.section == *section) {
             let flag = setting.flag.map(|flag| format!(" · flag `{flag}`")).unwrap_or_default();
             let names = setting.all_variables().into_iter().map(|name| format!("`{name}`"));
             let variables = match names.collect::<Vec<_>>() {
@@ -88,7 +88,8 @@ fn otherwise_in_code<T>(setting: &Setting<T>) -> String {
 fn kind<T>(kind: &Kind<T>) -> String {
     match kind {
         Kind::Line(_) => "Text of one line".to_owned(),
-        Kind::Text(_) => "Text".to_owned(),
+        Kind::Text(_) | Kind::Words(_) => "Text".to_owned(),
+        Kind::Fraction(_) => "Number from 0 to 1".to_owned(),
         Kind::Count { min, max: u64::MAX, .. } => format!("Whole number from {min}"),
         Kind::Count { min, max, .. } => format!("Whole number from {min} to {max}"),
         Kind::Money(_) => "US dollars".to_owned(),
@@ -101,6 +102,7 @@ fn kind<T>(kind: &Kind<T>) -> String {
         Kind::Choice { of, .. } => format!("One of `\"{}\"`", of.join("\"`, `\"")),
         Kind::Checked(_) => "Text of one line".to_owned(),
         Kind::List(_) => "List of texts".to_owned(),
+        Kind::Names { max, .. } => format!("List of 1 to {max} texts"),
         Kind::Texts(_) => "Table of texts".to_owned(),
     }
 }

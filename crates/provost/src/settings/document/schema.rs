@@ -10,7 +10,7 @@ use crate::settings::hook::{HOOKS_WORDS, Hook};
 use crate::settings::item::Item;
 use crate::settings::named::{MODEL, MODELS, MODELS_WORDS, PROVIDER, PROVIDERS, PROVIDERS_WORDS};
 use crate::settings::stop_hook::{STOP_HOOKS_WORDS, StopHook};
-use crate::settings::table::{SECTIONS, SETTINGS};
+use crate::settings::table::{SECTIONS, settings};
 
 /// The JSON Schema of a settings file.
 pub(crate) fn schema() -> Value {
@@ -24,7 +24,7 @@ pub(crate) fn schema() -> Value {
             &mut tables[name]
         });
         table["description"] = json!(words);
-        for setting in SETTINGS.iter().filter(|setting| setting.section == *section) {
+        for setting in settings().filter(|setting| setting.section == *section) {
             table["properties"][setting.name] = setting_schema(setting);
         }
     }
@@ -76,6 +76,8 @@ fn setting_schema<T>(setting: &Setting<T>) -> Value {
     let mut schema = match setting.kind {
         Kind::Line(_) => json!({ "type": "string", "minLength": 1 }),
         Kind::Text(_) => json!({ "type": "string" }),
+        Kind::Words(_) => json!({ "type": "string", "pattern": "\\S" }),
+        Kind::Fraction(_) => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
         Kind::Count { min, max: u64::MAX, .. } => json!({ "type": "integer", "minimum": min }),
         Kind::Count { min, max, .. } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Money(_) => json!({ "type": "number", "exclusiveMinimum": 0 }),
@@ -88,6 +90,9 @@ fn setting_schema<T>(setting: &Setting<T>) -> Value {
         Kind::Choice { of, .. } => json!({ "enum": of }),
         Kind::Checked(_) => json!({ "type": "string", "minLength": 1 }),
         Kind::List(_) => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Names { max, .. } => {
+            json!({ "type": "array", "items": { "type": "string", "minLength": 1 }, "minItems": 1, "maxItems": max })
+        }
         Kind::Texts(_) => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
     };
     schema["description"] = json!(format!("{} {}", setting.words, otherwise(setting)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use console::Style;
-use provost_event::{Budget, MicroDollars, Outcome};
+use provost_event::{Budget, GoalState, MicroDollars, Outcome};
 
 use super::Branches;
 use super::forest::Numbers;
@@ -50,7 +50,7 @@ pub(super) fn agent_row(stem: &str, node: &Node, numbers: Numbers) -> Row {
     Row {
         label: format!("{stem}{label}"),
         agent,
-        state: state_in_words(&node.state),
+        state: standing(node),
         priority: node.priority.map(|priority| priority.to_string()).unwrap_or_default(),
         turns: used.turns(),
         tokens: used.tokens(),
@@ -173,6 +173,17 @@ fn why(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Completed { verdict: Some(verdict) } => format!("verdict {verdict}"),
         other => in_short(other),
+    }
+}
+
+/// How an agent stands, and its goal where that says more.
+fn standing(node: &Node) -> String {
+    let words = state_in_words(&node.state);
+    match (&node.state, node.goal_state) {
+        (State::Working, Some(GoalState::Verifying)) => "goal: verifying".to_owned(),
+        (State::Done(Outcome::Completed { .. }), Some(GoalState::Achieved)) => format!("{words}, verified"),
+        (State::Done(Outcome::Completed { .. }), Some(_)) => format!("{words}, not verified"),
+        _ => words,
     }
 }
 

@@ -16,6 +16,7 @@ fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
         name: name.to_owned(),
         goal: "find out what is slow and why it is".to_owned(),
         model: String::new(),
+        goal_state: None,
         priority: (!matches!(state, State::Done(_))).then_some(Priority::Normal),
         state,
         turns: 3,

@@ -1,0 +1,95 @@
+//! Goals under random answers of agents, judges and hooks, and random, doubled, late and lost events: whatever happens,
+//! the logs say of the goal what a plain count of their entries says.
+
+mod answers;
+mod budget;
+mod case;
+mod measure;
+mod model;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+
+pub(crate) use case::goal_policy;
+pub(crate) use model::GoalLaws;
+
+use crate::laws::cases;
+
+/// What happened, over all cases.
+#[derive(Debug, Default)]
+struct Seen(BTreeMap<String, u32>);
+
+impl Seen {
+    fn count(&mut self, what: impl Into<String>, times: u32) {
+        *self.0.entry(what.into()).or_default() += times;
+    }
+}
+
+/// What must be seen now and then, or the cases say nothing.
+const WANTED: &[&str] = &[
+    "check at Claim",
+    "check at Interval",
+    "check at Limit",
+    "Achieved at Claim",
+    "Achieved at Interval",
+    "Achieved at Limit",
+    "NotAchieved at Claim",
+    "NotAchieved at Interval",
+    "NotAchieved at Limit",
+    "Unverified at Claim",
+    "Unverified at Interval",
+    "Unverified at Limit",
+    "stop hooks object",
+    "parsed badly once",
+    "rate limited once",
+    "judges failed",
+    "judge's call lost",
+    "stale",
+    "snapshot",
+    "rests: completed",
+    "rests: blocked by judges",
+    "rests: JudgeUnreachable",
+    "rests: Stuck",
+    "rests: GoalCleared",
+    "rests: Preempted",
+    "rests: CrashLoop",
+    "rests: Turns used up",
+    "rests: Tokens used up",
+    "rests: WallTime used up",
+    "completed without a goal",
+];
+
+#[test]
+fn a_goal_keeps_its_laws_whatever_happens() {
+    let config = cases(60);
+    let count = config.cases;
+    let seen = Mutex::new(Seen::default());
+    let tried = runner(config).run(&case::case(), |case| {
+        case.check(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    });
+    match tried {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("{why}\nin {case:?}\n{}", case.story()),
+        Err(TestError::Abort(why)) => panic!("{why}"),
+    }
+    let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("in {count} cases: {seen:#?}");
+    for what in WANTED {
+        let times = seen.0.get(*what).copied().unwrap_or_default();
+        assert!(count < 2_000 || times * 500 >= count, "{what}: {times} times in {count} cases");
+    }
+}
+
+/// The same cases each time, unless a seed asks for others.
+fn runner(config: ProptestConfig) -> TestRunner {
+    let seed = std::env::var("PROVOST_SEED").ok().and_then(|seed| seed.parse::<u8>().ok());
+    let rng = match seed {
+        Some(seed) => TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]),
+        None => TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+    };
+    TestRunner::new_with_rng(config, rng)
+}

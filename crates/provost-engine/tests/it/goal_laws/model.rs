@@ -1,0 +1,360 @@
+//! What the log of a session says of its goal, counted anew from the entries alone and held against what the session
+//! itself says after each of them.
+
+mod check;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_engine::GoalStatus;
+use provost_event::{
+    Entry, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger, HookMoment, HookSubject, ItemKind,
+    Outcome, Pace, PauseReason, Purpose, Record, ResumeCause, Resumed, Seq, SessionStarted, Timestamp,
+};
+
+use super::measure::Measure;
+
+/// A judge's word on one claim.
+#[derive(Debug, Clone, Default)]
+enum Word {
+    #[default]
+    None,
+    Said(provost_event::SupervisorVerdict),
+    Failed,
+}
+
+/// The verification that goes on.
+#[derive(Debug)]
+struct Check {
+    trigger: GoalTrigger,
+    turn: u32,
+    generation: u32,
+    words: Vec<Word>,
+    /// The stop hooks have let it pass.
+    allowed: bool,
+    /// What the judge in turn was asked already, until it has had its say.
+    parsed_badly: bool,
+    waited: bool,
+    /// Nobody waits any more for what is still to come.
+    is_void: bool,
+}
+
+impl Check {
+    fn in_turn(&self) -> Option<usize> {
+        self.words.iter().position(|word| matches!(word, Word::None))
+    }
+}
+
+/// What becomes known from how many judges.
+#[derive(Debug, PartialEq, Eq)]
+enum Count {
+    Open,
+    Yes,
+    No,
+    Unknown,
+}
+
+/// What the entries up to now say of the goal.
+#[derive(Debug, Default)]
+pub(crate) struct GoalLaws {
+    policy: Option<GoalPolicy>,
+    asks_stop_hooks: bool,
+    is_stepped: bool,
+    interruptions_max: u32,
+    stop_blocks_max: u32,
+    is_cleared: bool,
+    check: Option<Check>,
+    /// The judge's call in flight.
+    call: Option<u32>,
+    rounds: u32,
+    failures: u32,
+    waits: u32,
+    /// Waits since the last failure that counted, in one verification.
+    waited_ms: u64,
+    /// When a judge last answered, and when the run's time is over.
+    answered_at: Timestamp,
+    deadline: Option<Timestamp>,
+    measure: Measure,
+    finding: Option<GoalFinding>,
+    outcome: Option<Outcome>,
+    stopping: Option<Outcome>,
+    stops_for_child: bool,
+    /// The last verdict says that it is reached, and nothing has happened and nobody has spoken since the claim.
+    is_proven: bool,
+    /// The last thing that the agent did was to say that it is done.
+    claims: bool,
+    unheard: bool,
+    prompts: BTreeSet<Seq>,
+    turns: u32,
+    answers: u32,
+    /// Something was answered since the last verdict.
+    has_worked: bool,
+    verified_at: Option<u32>,
+    /// The next thing is a verification amid the work.
+    is_due: bool,
+    /// The judges' reasons are to be told next.
+    must_tell: bool,
+    checked_at_limit: bool,
+    interruptions: u32,
+    /// And nothing was asked since.
+    is_interrupted: bool,
+    status: Option<GoalStatus>,
+    generations: BTreeSet<u32>,
+    pub(crate) counts: BTreeMap<String, u32>,
+}
+
+impl GoalLaws {
+    /// Takes in the next entry; `status` is what the session says of its goal after it.
+    pub(crate) fn see(&mut self, record: &Record, status: Option<GoalStatus>) {
+        if let Entry::SessionStarted(started) = &record.entry {
+            self.started(started);
+        }
+        if self.policy.is_none() {
+            return assert_eq!(status, None, "a goal that nobody gave");
+        }
+        self.expected_next(&record.entry);
+        self.take_in(record);
+        self.compare(record, status);
+    }
+
+    fn count(&mut self, what: impl Into<String>) {
+        *self.counts.entry(what.into()).or_default() += 1;
+    }
+
+    fn take_in(&mut self, record: &Record) {
+        self.measure.see(&record.entry);
+        match &record.entry {
+            Entry::ModelCalled(called) => self.called(called),
+            Entry::AssistantMessage(answer) => {
+                self.disturb("an answer");
+                self.answers += 1;
+                self.has_worked = true;
+                self.claims =
+                    !answer.content.iter().any(|block| matches!(block, provost_event::Block::ToolCall(_)));
+            }
+            Entry::ToolStarted(_) => self.disturb("a tool"),
+            Entry::Retry(retry) => {
+                if self.call.take_if(|call| *call == retry.call).is_some() {
+                    self.count("judge's call lost");
+                }
+                assert_eq!(self.call, None, "a retry of another call than the judge's");
+            }
+            Entry::UserMessage(_) => self.unheard = true,
+            Entry::SystemItem(item) => {
+                assert!(item.item != ItemKind::GoalNotReached || self.must_tell, "nobody has said so");
+                self.must_tell = false;
+            }
+            Entry::HooksAsked(asked) if matches!(asked.about, HookSubject::Prompt { .. }) => {
+                self.prompts.insert(record.seq);
+            }
+            Entry::HooksDecided(decided) => {
+                self.prompts.remove(&decided.asked);
+            }
+            Entry::TurnEnded(_) => self.turn_ended(),
+            Entry::StopVerdicts(verdicts) => self.stop_hooks_said(verdicts),
+            Entry::GoalCheckStarted(started) => self.check_started(started),
+            Entry::GoalJudged(judged) => {
+                self.answered_at = record.at;
+                self.judged(judged);
+            }
+            Entry::GoalVerdict(verdict) => self.verdict(verdict),
+            Entry::GoalCleared(_) => {
+                assert!(!self.is_cleared, "cleared twice");
+                self.is_cleared = true;
+                self.make_void();
+            }
+            Entry::StopRequested(stop) => {
+                self.make_void();
+                self.stopping = Some(stop.outcome.clone());
+                self.stops_for_child = stop.for_child;
+            }
+            Entry::Paused(paused) => self.rests(&paused.outcome),
+            Entry::Ended(ended) => self.rests(&ended.outcome),
+            Entry::Resumed(resumed) => self.resumed(resumed),
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, started: &SessionStarted) {
+        let policy = &started.policy;
+        self.policy = policy.goal.as_deref().cloned();
+        let moment = HookMoment::stop(started.parent);
+        self.asks_stop_hooks =
+            !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.moment == moment);
+        self.is_stepped = policy.pace == Pace::Stepped;
+        self.interruptions_max = policy.limits.interruptions_max;
+        self.stop_blocks_max = policy.limits.stop_blocks_max;
+    }
+
+    fn goal(&self) -> &GoalPolicy {
+        self.policy.as_ref().expect("it has a goal")
+    }
+
+    fn is_bound(&self) -> bool {
+        self.policy.is_some() && !self.is_cleared
+    }
+
+    fn is_checking(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| !check.is_void)
+    }
+
+    /// The agent does something.
+    fn disturb(&mut self, what: &str) {
+        assert!(!self.is_checking(), "{what} while it is verified");
+        self.is_proven = false;
+    }
+
+    fn make_void(&mut self) {
+        if let Some(check) = &mut self.check {
+            check.is_void = true;
+        }
+    }
+
+    /// What must come next, if anything must.
+    fn expected_next(&mut self, entry: &Entry) {
+        if matches!(entry, Entry::Snapshot(_)) {
+            return;
+        }
+        if self.must_tell {
+            let tells = matches!(entry, Entry::SystemItem(item) if item.item == ItemKind::GoalNotReached);
+            assert!(tells, "the agent isn't told what is missing, but {}", entry.kind());
+        }
+        match entry {
+            Entry::GoalCheckStarted(_) | Entry::StopRequested(_) | Entry::Paused(_) | Entry::Ended(_) => {
+                self.is_due = false;
+            }
+            Entry::ModelCalled(called) if called.purpose == Purpose::Turn && self.is_bound() => {
+                assert!(!self.is_due, "turn {} begins, and verification is due", called.turn);
+                let idle = self.measure.idle_turns;
+                assert!(idle < self.goal().stuck_turns, "{idle} idle turns, and it goes on");
+            }
+            _ => {}
+        }
+    }
+
+    fn turn_ended(&mut self) {
+        assert!(!self.is_checking(), "a turn ends while it is verified");
+        self.turns += 1;
+        self.interruptions = 0;
+        self.claims = false;
+        let is_idle = self.measure.idle_turns >= self.goal().stuck_turns;
+        let every = self.goal().verify_every;
+        self.is_due = self.is_bound()
+            && self.stopping.is_none()
+            && self.outcome.is_none()
+            && !is_idle
+            && !self.is_proven
+            && self.has_worked
+            && every.is_some_and(|every| self.turns.is_multiple_of(every));
+    }
+
+    fn rests(&mut self, outcome: &Outcome) {
+        assert_eq!(self.call, None, "it rests while a judge is asked");
+        match outcome {
+            // What an agent rests at that works for it.
+            _ if self.stops_for_child => {}
+            Outcome::Completed { .. } if self.is_bound() => {
+                assert!(self.is_proven, "completed, and nobody has confirmed it");
+            }
+            Outcome::Blocked { reasons } if reasons.iter().any(|reason| reason.starts_with("judge: ")) => {
+                assert_eq!(self.rounds, self.goal().rounds_max, "blocked by judges");
+            }
+            Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 0, error } } => {
+                let is_share = error.contains("the judges' part of the run's budget");
+                assert!(is_share || self.goal().judges.is_empty(), "unreachable: {error}");
+            }
+            Outcome::Paused { why: PauseReason::JudgeUnreachable { times, .. } } => {
+                assert_eq!(*times, self.failures);
+                // Before that only where the run's time is over sooner than the wait.
+                let has_time = self.has_time_for(self.own_wait());
+                let most = self.goal().failures_max;
+                assert!(*times == most || (*times < most && !has_time), "paused after {times} failures");
+            }
+            Outcome::Paused { why: PauseReason::Stuck { turns } } => {
+                let was_decided = self.stopping.as_ref() == Some(outcome);
+                assert!(self.is_bound() || was_decided, "stuck without a goal");
+                assert_eq!(*turns, self.measure.idle_turns);
+                assert_eq!(*turns, self.goal().stuck_turns, "turns in which nothing moved");
+            }
+            Outcome::BudgetExhausted(exhausted) if self.is_bound() => {
+                let is_verified = self.checked_at_limit || !self.has_worked;
+                let is_lost = self.interruptions >= self.interruptions_max;
+                assert!(is_verified || is_lost, "{exhausted}, and nobody has looked whether it is reached");
+            }
+            _ => {}
+        }
+        (self.outcome, self.stopping, self.check) = (Some(outcome.clone()), None, None);
+        (self.is_proven, self.stops_for_child) = (false, false);
+    }
+
+    fn resumed(&mut self, resumed: &Resumed) {
+        let was_at_rest = self.outcome.take().is_some();
+        match resumed.cause {
+            ResumeCause::SlotFree => {}
+            ResumeCause::Interrupted => {
+                self.interruptions += u32::from(!was_at_rest);
+                self.is_interrupted = true;
+            }
+            ResumeCause::Asked { .. } => {
+                (self.rounds, self.failures, self.waits, self.waited_ms) = (0, 0, 0, 0);
+                self.interruptions = 0;
+                self.measure.idle_turns = 0;
+                self.checked_at_limit = false;
+                self.has_worked = self.answers > 0;
+            }
+        }
+    }
+
+    fn state(&self) -> GoalState {
+        match &self.outcome {
+            Some(Outcome::Failed { .. }) => GoalState::Failed,
+            _ if self.is_cleared => GoalState::Aborted,
+            Some(Outcome::Completed { .. }) => GoalState::Achieved,
+            Some(Outcome::Aborted { .. } | Outcome::Cancelled { .. }) => GoalState::Aborted,
+            Some(Outcome::Blocked { .. }) => GoalState::Blocked,
+            Some(Outcome::Paused { why: PauseReason::Stuck { .. } }) => GoalState::Stuck,
+            Some(Outcome::Paused { .. } | Outcome::BudgetExhausted(_)) => GoalState::Paused,
+            None if self.is_checking() => GoalState::Verifying,
+            None => GoalState::Running,
+        }
+    }
+
+    /// What the session says of its goal is what the entries come to.
+    fn compare(&mut self, record: &Record, status: Option<GoalStatus>) {
+        let kind = record.entry.kind();
+        let status = status.expect("it has a goal");
+        let counted = (status.rounds, status.failures, status.idle_turns);
+        let own = (self.rounds, self.failures, self.measure.idle_turns);
+        assert_eq!(counted, own, "rounds, failures and idle turns after {kind}");
+        assert_eq!(status.state, self.state(), "the state after {kind}");
+        assert_eq!(status.finding, self.finding, "the finding after {kind}");
+        self.generations.insert(status.generation);
+        if let Some(before) = &self.status {
+            let is_newer = status.generation > before.generation;
+            assert!(is_newer || status.generation == before.generation, "an older generation after {kind}");
+            let changed = status.state != before.state;
+            assert!(
+                is_newer || !changed,
+                "{kind}: {:?} → {:?}, and no new generation",
+                before.state,
+                status.state
+            );
+            if let Entry::GoalJudged(GoalJudged { stale: true, .. }) = &record.entry {
+                assert_eq!(&status, before, "what comes too late has changed something");
+            }
+        }
+        self.status = Some(status);
+    }
+
+    /// When nothing more follows from an event, whatever ends the work has ended it.
+    pub(crate) fn at_quiet(&self) {
+        if !self.is_bound() || self.outcome.is_some() || self.stopping.is_some() {
+            return;
+        }
+        let goal = self.goal();
+        assert!(self.rounds < goal.rounds_max, "{} rounds and it goes on", self.rounds);
+        assert!(self.failures < goal.failures_max, "{} failures and it goes on", self.failures);
+        let is_idle = self.measure.idle_turns >= goal.stuck_turns;
+        assert!(!is_idle || self.is_stepped, "{} idle turns", self.measure.idle_turns);
+        assert!(!self.is_proven, "achieved, and it goes on");
+    }
+}

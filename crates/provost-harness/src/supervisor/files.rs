@@ -1,0 +1,164 @@
+//! Which files were changed: git tells where it knows the workspace, and else the agent's own calls do.
+
+use std::ffi::OsStr;
+use std::fs::{Metadata, symlink_metadata};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use provost_event::{Timestamp, ToolCall};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{ChangedFiles, Since};
+use crate::executor::{Git, GitError};
+
+/// How long git may take over one question.
+const ASKING_MAX: Duration = Duration::from_secs(20);
+/// Files that are told of.
+const FILES_MAX: usize = 200;
+/// Files that are looked at to find those that changed last.
+const LOOKED_AT_MAX: usize = 5_000;
+
+/// How the workspace was when the agent began.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Began {
+    /// When that was.
+    pub(super) at: Timestamp,
+    /// The commit that its worktree was made with, if it has one.
+    pub(super) commit: Option<String>,
+}
+
+/// The path that `call` wrote to, if it is one of the tools that write files.
+pub(super) fn written(call: &ToolCall) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Arguments {
+        path: String,
+    }
+    let writes = matches!(call.name.as_str(), "write_file" | "edit_file");
+    let arguments: Arguments = writes.then(|| call.input.read().ok()).flatten()?;
+    Some(arguments.path)
+}
+
+/// The files in `workspace` that differ from how it was; where git can't tell of any, those that were `written`.
+pub(super) async fn changed(
+    workspace: &Path,
+    began: Began,
+    written: &[String],
+    cancel: &CancellationToken,
+) -> ChangedFiles {
+    let git = Git::within(workspace, cancel);
+    let (since, changes) = match compare(&git, &began).await {
+        Ok(Some((since, changes))) if !changes.is_empty() || written.is_empty() => (since, changes),
+        Err(error) if written.is_empty() => {
+            tracing::debug!(%error, "git can't tell what was changed");
+            return ChangedFiles::default();
+        }
+        Ok(None) if written.is_empty() => return ChangedFiles::default(),
+        Ok(_) | Err(_) => {
+            let written = written.iter().map(|path| Change { path: path.clone(), lines: None });
+            (Since::Written, written.collect())
+        }
+    };
+    let folder = workspace.to_path_buf();
+    let told = tokio::task::spawn_blocking(move || told(&folder, since, changes)).await;
+    told.unwrap_or_default()
+}
+
+/// A file that differs.
+struct Change {
+    path: String,
+    /// Lines that came and went, as git counts them; `None` for a file that git doesn't know.
+    lines: Option<String>,
+}
+
+/// What differs, and from what; `None` where there is no repository.
+async fn compare(git: &Git<'_>, began: &Began) -> Result<Option<(Since, Vec<Change>)>, GitError> {
+    if git.find(["rev-parse", "--is-inside-work-tree"]).await?.as_deref() != Some("true") {
+        return Ok(None);
+    }
+    let (since, commit) = match &began.commit {
+        Some(commit) => (Since::WorktreeMade, commit.clone()),
+        None => (Since::AgentBegan, commit_before(git, began.at).await?),
+    };
+    let numbers = [
+        "diff",
+        "--numstat",
+        "-z",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=dirty",
+        "--relative",
+        &commit,
+        "--",
+    ];
+    let known = git.run(ASKING_MAX, numbers.map(OsStr::new)).await?;
+    let others = ["ls-files", "--others", "--exclude-standard", "-z"];
+    let unknown = git.run(ASKING_MAX, others.map(OsStr::new)).await?;
+    let known = known.split('\0').filter_map(numbered);
+    let unknown = unknown.split('\0').filter(|path| !path.is_empty());
+    let unknown = unknown.map(|path| Change { path: path.to_owned(), lines: None });
+    Ok(Some((since, known.chain(unknown).collect())))
+}
+
+/// The last commit of the branch before `began`; the empty tree where there is none.
+async fn commit_before(git: &Git<'_>, began: Timestamp) -> Result<String, GitError> {
+    let age = format!("--min-age={}", began.0 / 1_000);
+    let before = git.find(["rev-list", "-1", &age, "HEAD"]).await?;
+    match before.filter(|commit| !commit.is_empty()) {
+        Some(commit) => Ok(commit),
+        None => git.ask(["hash-object", "-t", "tree", "--stdin"]).await,
+    }
+}
+
+/// A line of git's: lines that came, lines that went, path. Both numbers are `-` for what isn't text.
+fn numbered(line: &str) -> Option<Change> {
+    let mut parts = line.splitn(3, '\t');
+    let (more, less, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let lines = match (more.parse::<u64>(), less.parse::<u64>()) {
+        (Ok(more), Ok(less)) => format!("+{more} -{less}"),
+        _ => "not text".to_owned(),
+    };
+    Some(Change { path: path.to_owned(), lines: Some(lines) })
+}
+
+/// The diffstat: what is gone first, then what was changed last. Blocking.
+fn told(workspace: &Path, since: Since, changes: Vec<Change>) -> ChangedFiles {
+    let all = changes.len();
+    let lines = changes.iter().take(LOOKED_AT_MAX).map(|change| line(workspace, since, change));
+    let mut lines = lines.collect::<Vec<_>>();
+    lines.sort_by(|one, other| one.0.cmp(&other.0).then_with(|| one.1.cmp(&other.1)));
+    lines.truncate(FILES_MAX);
+    let more = u32::try_from(all.saturating_sub(lines.len())).unwrap_or(u32::MAX);
+    ChangedFiles { since, diffstat: lines.into_iter().map(|(_, line)| line).collect(), more }
+}
+
+/// A line of the diffstat, with how long ago the file was changed; what is gone counts as changed just now.
+fn line(workspace: &Path, since: Since, change: &Change) -> (Duration, String) {
+    let Change { path, lines } = change;
+    let found = symlink_metadata(workspace.join(path)).ok();
+    let age = found.as_ref().map_or(Duration::ZERO, age);
+    let size = found.as_ref().map_or_else(|| "gone".to_owned(), size);
+    match (lines, since) {
+        (Some(lines), _) => (age, format!("{lines}, {size}: {path}")),
+        (None, Since::Written) => (age, format!("{size}: {path}")),
+        // git has just seen it, so its name has bytes that are no text, or there was no room for the whole of it.
+        (None, _) if found.is_none() => (Duration::MAX, format!("new: {path}")),
+        (None, _) => (age, format!("new, {size}: {path}")),
+    }
+}
+
+/// The later the file was changed, the shorter; only to be compared.
+fn age(file: &Metadata) -> Duration {
+    let changed = file.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Duration::MAX.saturating_sub(changed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+fn size(file: &Metadata) -> String {
+    match file.len() {
+        _ if file.is_symlink() => "a symbolic link".to_owned(),
+        _ if file.is_dir() => "a folder".to_owned(),
+        1 => "1 byte".to_owned(),
+        bytes => format!("{bytes} bytes"),
+    }
+}

@@ -1,0 +1,312 @@
+//! Where agents work for judges to see: real tools, files, hooks and git, and a judge that keeps what it is asked.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use expect_test::Expect;
+use futures::stream::BoxStream;
+use provost_engine::{Answer, Event, judged_spawn_tool};
+use provost_event::{
+    ActorKey, AgentPolicy, BlobId, Block, Budget, CallId, GoalPolicy, Json, Limits, ModelFailure,
+    ModelPolicy, Outcome, Pace, PermissionPolicy, Purpose, Record, RunId, RunPolicy, Seq, SessionId,
+    SpawnBudget, StopHookPolicy, StopReason, ToolCall, Usage,
+};
+use provost_harness::{
+    AgentHarness, Blobs, DeltaSink, Executor, HarnessDeps, Home, HomeError, Model, ModelRequest, Models,
+    Part, Posted, Redactor, RunQuery, RunSummary, Serving, SystemClock, Toolbox,
+};
+use provost_store::{LocalHome, MemoryStore};
+use provost_tools::{EditFile, Shell, UpdatePlan, WriteFile};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+const RUN: RunId = RunId::from_entropy(808);
+const DEADLINE: Duration = Duration::from_secs(20);
+const YES: &str = r#"{"achieved": true, "reasoning": "It is there.", "confidence": 0.9}"#;
+
+// ---- who speaks ---------------------------------------------------------------------------------------------------
+
+/// What an agent answers: words, then calls.
+pub(crate) type Line = (String, Vec<(&'static str, Value)>);
+
+/// Says what a function of the agent's number and of its answers so far says.
+struct Agent<F> {
+    line: F,
+    read: Arc<AtomicUsize>,
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 10, output_tokens: 10, ..Usage::default() }
+}
+
+#[async_trait]
+impl<F: Fn(u32, u32) -> Line + Send + Sync> Model for Agent<F> {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        _: &dyn DeltaSink,
+        _: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        self.read.store(0, Ordering::SeqCst);
+        let (text, calls) = match request.purpose {
+            Purpose::WrapUp => ("I was not done, but the condition is met.".to_owned(), Vec::new()),
+            _ => (self.line)(request.session.agent, request.answers_before),
+        };
+        let stop = if calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let mut content = Vec::new();
+        if !text.is_empty() {
+            content.push(Block::Text(text));
+        }
+        content.extend(calls.into_iter().zip(1..).map(|((name, input), place)| {
+            Block::ToolCall(ToolCall {
+                // The same names in each answer, as some providers have it.
+                id: CallId::from(format!("call_{place}").as_str()),
+                name: name.to_owned(),
+                input: Json::of(&input).unwrap(),
+                malformed: None,
+            })
+        }));
+        Ok(Answer { content, usage: usage(), model: "agent".into(), stop })
+    }
+}
+
+/// Finds everything achieved, and keeps what it was asked, and how many entries were read for that.
+#[derive(Default)]
+struct Judge {
+    asked: Mutex<Vec<(String, usize)>>,
+    read: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Model for Judge {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        _: &dyn DeltaSink,
+        _: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        let texts = parts.filter_map(|part| match part {
+            Part::Block(Block::Text(text)) => Some(text.as_str()),
+            _ => None,
+        });
+        self.asked.lock().unwrap().push((texts.collect(), self.read.load(Ordering::SeqCst)));
+        let content = vec![Block::Text(YES.to_owned())];
+        Ok(Answer { content, usage: usage(), model: "judge".into(), stop: StopReason::EndTurn })
+    }
+}
+
+/// A home that counts the entries which are read.
+struct Counted {
+    home: LocalHome,
+    read: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Blobs for Counted {
+    async fn put_blob(&self, body: Vec<u8>) -> Result<BlobId, HomeError> {
+        self.home.put_blob(body).await
+    }
+
+    async fn get_blob(&self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
+        self.home.get_blob(id).await
+    }
+}
+
+#[async_trait]
+impl Home for Counted {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, HomeError> {
+        self.home.post(key, event, dedup).await
+    }
+
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
+        let records = self.home.read(key, after, max).await?;
+        self.read.fetch_add(records.len(), Ordering::SeqCst);
+        Ok(records)
+    }
+
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
+        self.read.fetch_add(1, Ordering::SeqCst);
+        self.home.newest_snapshot(key).await
+    }
+
+    async fn list(&self, query: RunQuery) -> Result<Vec<RunSummary>, HomeError> {
+        self.home.list(query).await
+    }
+
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
+        self.home.actors(run).await
+    }
+
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, HomeError>> {
+        self.home.subscribe(key, after)
+    }
+
+    async fn serve(
+        &self,
+        run: RunId,
+        executor: Arc<dyn Executor>,
+        stop: CancellationToken,
+    ) -> Result<Box<dyn Serving>, HomeError> {
+        self.home.serve(run, executor, stop).await
+    }
+}
+
+// ---- the stage ----------------------------------------------------------------------------------------------------
+
+pub(crate) struct Stage {
+    folder: TempDir,
+    pub(crate) secrets: Vec<SecretString>,
+    pub(crate) goal: GoalPolicy,
+    pub(crate) limits: Limits,
+    pub(crate) stop_hooks: Vec<StopHookPolicy>,
+    /// Words to the agent before it begins.
+    pub(crate) said: Vec<&'static str>,
+    /// Where worktrees are made; without, nobody asks for other agents.
+    pub(crate) trees: Option<PathBuf>,
+}
+
+pub(crate) struct Played {
+    pub(crate) asked: Vec<String>,
+    /// Entries read for each question.
+    pub(crate) read: Vec<usize>,
+    /// Entries that the root's log had in the end.
+    pub(crate) entries: usize,
+    pub(crate) outcome: Outcome,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let judge = ModelPolicy::new("judge", 300);
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            secrets: Vec::new(),
+            goal: GoalPolicy::new("greeting.txt says hello.", judge),
+            limits: Limits::default(),
+            stop_hooks: Vec::new(),
+            said: Vec::new(),
+            trees: None,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A repository with a commit, made before the agent begins.
+    pub(crate) fn with_git(self) -> Self {
+        std::fs::write(self.path().join("old.txt"), "one\ntwo\n").unwrap();
+        std::fs::write(self.path().join("test.sh"), "grep -q hello greeting.txt\n").unwrap();
+        let script = "git init -q && git add -A && \
+             GIT_COMMITTER_DATE='2020-01-01T00:00:00Z' git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm first";
+        let done = Command::new("/bin/sh").args(["-c", script]).current_dir(self.path()).status().unwrap();
+        assert!(done.success());
+        self
+    }
+
+    fn policy(&self, tools: &Toolbox) -> RunPolicy {
+        let mut tools = tools.specs();
+        tools.extend(self.trees.is_some().then(judged_spawn_tool));
+        RunPolicy {
+            judging: Some(Box::new(self.goal.clone())),
+            observers: Vec::new(),
+            budget: Budget::default(),
+            spawn: SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
+            worktrees: self.trees.clone(),
+            allow_unpriced: false,
+            agent: AgentPolicy {
+                goal: Some(Box::new(self.goal.clone())),
+                model: ModelPolicy::new("agent", 1_000),
+                system_prompt: String::new(),
+                tools,
+                workspace: self.path().to_owned(),
+                bounds: Vec::new(),
+                limits: self.limits,
+                stop_hooks: self.stop_hooks.clone(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
+                // What is said before the agent may begin is heard in its first turn.
+                pace: if self.said.is_empty() { Pace::Free } else { Pace::Stepped },
+            },
+        }
+    }
+
+    /// What the judge was asked while the agent answered `lines`, and then that it is done.
+    pub(crate) async fn plays(&self, lines: Vec<Line>) -> Vec<String> {
+        let line = move |_, answers: u32| {
+            let line = lines.get(usize::try_from(answers).unwrap());
+            line.cloned().unwrap_or_else(|| ("It is done.".to_owned(), Vec::new()))
+        };
+        self.runs(line).await.asked
+    }
+
+    pub(crate) async fn runs(&self, line: impl Fn(u32, u32) -> Line + Send + Sync + 'static) -> Played {
+        let read = Arc::new(AtomicUsize::new(0));
+        let home = LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap();
+        let home = Arc::new(Counted { home, read: read.clone() });
+        let log = home.clone();
+        let judge = Arc::new(Judge { read: read.clone(), ..Judge::default() });
+        let agent = Arc::new(Agent { line, read });
+        let models = Models::new().with("agent", agent).with("judge", judge.clone());
+        let tools = Toolbox::new()
+            .with(Shell::new())
+            .with(WriteFile::new())
+            .with(EditFile::new())
+            .with(UpdatePlan::new());
+        let policy = self.policy(&tools);
+        let deps = HarnessDeps {
+            redactor: Arc::new(Redactor::new(self.secrets.clone())),
+            ..HarnessDeps::new(home, models, tools)
+        };
+        let mut run =
+            AgentHarness::new(deps).start(RUN, "Make greeting.txt say hello.", policy).await.unwrap();
+        for words in &self.said {
+            run.say(words, "ann").await.unwrap();
+        }
+        let outcome = timeout(DEADLINE, run.run(&CancellationToken::new())).await.expect("it ends").unwrap();
+        let (asked, read) = judge.asked.lock().unwrap().iter().cloned().unzip();
+        let entries = log.read(SessionId::root(RUN).into(), Seq::START, 100_000).await.unwrap().len();
+        Played { asked, read, entries, outcome }
+    }
+}
+
+pub(crate) fn calls(calls: &[(&'static str, Value)]) -> Line {
+    (String::new(), calls.to_vec())
+}
+
+pub(crate) fn sh(command: &str) -> Line {
+    calls(&[("shell", json!({ "command": command }))])
+}
+
+pub(crate) fn write(path: &str, content: &str) -> Line {
+    calls(&[("write_file", json!({ "path": path, "content": content }))])
+}
+
+pub(crate) fn plan(steps: &[(&str, &str)]) -> Line {
+    let items = steps.iter().map(|(text, status)| json!({ "text": text, "status": status }));
+    calls(&[("update_plan", json!({ "items": items.collect::<Vec<_>>() }))])
+}
+
+pub(crate) fn stop_hook(name: &str, command: &str) -> StopHookPolicy {
+    StopHookPolicy { name: name.into(), command: Some(command.into()), timeout_ms: 10_000 }
+}
+
+/// The part of a question from `heading` to the next empty line.
+pub(crate) fn section(question: &str, heading: &str) -> String {
+    let lines = question.lines().skip_while(|line| *line != heading).take_while(|line| !line.is_empty());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+pub(crate) fn check(asked: &[String], expected: &Expect) {
+    let [question] = asked else { panic!("asked {} times", asked.len()) };
+    expected.assert_eq(question);
+}

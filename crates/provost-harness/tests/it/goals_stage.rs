@@ -1,0 +1,563 @@
+//! Where runs with goals are played: an agent and judges who say what the test gives them to say, a store on disk, and
+//! the log told in short lines.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_engine::{Actor, Answer, GoalStatus, RunEvent};
+use provost_event::{
+    Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, GoalFinding, GoalPolicy, Json,
+    JudgeAnswer, Limits, MicroDollars, ModelFailure, ModelPolicy, Outcome, Pace, PermissionPolicy, Price,
+    Purpose, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, StopReason, Timestamp, ToolCall,
+    ToolSpec, Usage,
+};
+use provost_harness::{
+    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Home, HomeError, Model, ModelRequest,
+    Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, read_actor,
+};
+use provost_store::{LocalHome, SessionStore, SqliteStore};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const RUN: RunId = RunId::from_entropy(107);
+pub(crate) const ROOT: SessionId = SessionId::root(RUN);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+/// When a clock begins that stands still.
+pub(crate) const BEGIN: Timestamp = Timestamp(1_000_000);
+pub(crate) const DONE: Outcome = Outcome::Completed { verdict: None };
+pub(crate) const AGENT: &str = "agent";
+pub(crate) const JUDGE: &str = "judge";
+/// A dollar for a million tokens of any kind.
+pub(crate) const PRICE: Price = Price {
+    input: MicroDollars(1_000_000),
+    output: MicroDollars(1_000_000),
+    cache_read: MicroDollars(1_000_000),
+    cache_write: MicroDollars(1_000_000),
+    long: None,
+};
+/// What each answer takes, and what each call takes that fails.
+pub(crate) const OF_AGENT: u64 = 110;
+pub(crate) const OF_JUDGE: u64 = 55;
+pub(crate) const OF_FAILURE: u64 = 7;
+
+// ---- who speaks ---------------------------------------------------------------------------------------------------
+
+/// What somebody says when asked.
+#[derive(Clone)]
+pub(crate) enum Say {
+    Text(String),
+    Calls(Vec<(&'static str, Value)>),
+    Fails(ErrorClass, Option<u64>),
+    /// Nothing until it is told to stop; then it stops.
+    Hangs,
+    /// Nothing until it is let or told to stop.
+    Stuck(Arc<Semaphore>, Box<Self>),
+    /// Nothing until it is told to stop; then it answers all the same.
+    Late(Box<Self>),
+    /// Nothing until it is let, whether it is told to stop or not.
+    Held(Arc<Semaphore>, Box<Self>),
+}
+
+pub(crate) fn text(text: &str) -> Say {
+    Say::Text(text.to_owned())
+}
+
+/// A call of `act` that was never made before with another `n`.
+pub(crate) fn act(n: u32) -> Say {
+    Say::Calls(vec![("act", json!({ "n": n }))])
+}
+
+pub(crate) fn yes() -> Say {
+    verdict(true, 0.9)
+}
+
+pub(crate) fn no() -> Say {
+    verdict(false, 0.8)
+}
+
+pub(crate) fn verdict(achieved: bool, confidence: f64) -> Say {
+    let reasoning = if achieved { "It is there." } else { "It isn't there." };
+    let suggestions: &[&str] = if achieved { &[] } else { &["make it"] };
+    let json = json!({
+        "achieved": achieved, "reasoning": reasoning, "confidence": confidence, "suggestions": suggestions,
+    });
+    Say::Text(json.to_string())
+}
+
+/// What somebody was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) session: SessionId,
+    pub(crate) model: &'static str,
+    pub(crate) purpose: Purpose,
+    pub(crate) system: String,
+    /// A line for each message.
+    pub(crate) conversation: Vec<String>,
+}
+
+/// Everything that was asked, by whomever.
+pub(crate) type Tape = watch::Sender<Vec<Asked>>;
+
+/// Says its lines to each agent or about each agent, the last one for ever; those without lines of their own share the
+/// root's.
+struct Voice {
+    name: &'static str,
+    lines: BTreeMap<u32, Vec<Say>>,
+    tape: Tape,
+    /// A request takes no fewer tokens than a quarter of its bytes, if they are counted.
+    counts: bool,
+}
+
+#[async_trait]
+impl Model for Voice {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        _: &dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        self.tape.send_modify(|tape| {
+            tape.push(Asked {
+                session: request.session,
+                model: self.name,
+                purpose: request.purpose,
+                system: request.system.to_owned(),
+                conversation: request
+                    .messages
+                    .iter()
+                    .map(|m| format!("{:?} {:?}", m.role, m.parts))
+                    .collect(),
+            });
+        });
+        let say = match request.purpose {
+            Purpose::Turn | Purpose::Judge => self.line(request.session.agent, request.answers_before),
+            Purpose::WrapUp => text("So far, so good."),
+            Purpose::Summary => text("In short: it was worked on."),
+        };
+        let mut answer = speak(say, &request, cancel).await?;
+        if self.counts {
+            let text = |part: &Part| match part {
+                Part::Block(Block::Text(text)) => text.len(),
+                Part::Block(Block::ToolCall(call)) => call.input.text().len(),
+                Part::ToolResult { output, .. } => output.len(),
+                Part::Block(_) | Part::Image(_) => 0,
+            };
+            let bytes = request.messages.iter().flat_map(|message| &message.parts).map(text).sum::<usize>();
+            answer.usage.input_tokens = answer.usage.input_tokens.max(bytes as u64 / 4);
+        }
+        Ok(answer)
+    }
+}
+
+impl Voice {
+    fn line(&self, agent: u32, answers_before: u32) -> Say {
+        let lines = self.lines.get(&agent).or_else(|| self.lines.get(&0)).unwrap();
+        lines.get(answers_before as usize).or(lines.last()).unwrap().clone()
+    }
+}
+
+async fn speak(
+    mut say: Say,
+    request: &ModelRequest<'_>,
+    cancel: &CancellationToken,
+) -> Result<Answer, ModelFailure> {
+    let (input_tokens, output_tokens) = if request.purpose == Purpose::Judge { (50, 5) } else { (100, 10) };
+    loop {
+        let content = match say {
+            Say::Text(text) => vec![Block::Text(text)],
+            Say::Calls(calls) => {
+                let call = |(place, (tool, input)): (usize, &(&str, Value))| {
+                    let id = CallId(format!("{}-{place}", request.answers_before).into());
+                    let input = Json::of(input).unwrap();
+                    Block::ToolCall(ToolCall { id, name: (*tool).to_owned(), input, malformed: None })
+                };
+                calls.iter().enumerate().map(call).collect()
+            }
+            Say::Fails(class, retry_after_ms) => {
+                let usage = Usage { input_tokens: OF_FAILURE, ..Usage::default() };
+                let failure = ModelFailure::new(class, "not now");
+                return Err(ModelFailure { usage, retry_after_ms, ..failure });
+            }
+            Say::Hangs => {
+                cancel.cancelled().await;
+                say = Say::Fails(ErrorClass::Aborted, None);
+                continue;
+            }
+            Say::Stuck(gate, then) => {
+                say = tokio::select! {
+                    _ = gate.acquire() => *then,
+                    () = cancel.cancelled() => Say::Fails(ErrorClass::Aborted, None),
+                };
+                continue;
+            }
+            Say::Late(then) => {
+                cancel.cancelled().await;
+                // Whoever told it to stop has gone on meanwhile.
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+                say = *then;
+                continue;
+            }
+            Say::Held(gate, then) => {
+                gate.acquire().await.unwrap().forget();
+                say = *then;
+                continue;
+            }
+        };
+        let has_calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        let stop = if has_calls { StopReason::ToolUse } else { StopReason::EndTurn };
+        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+        return Ok(Answer { content, usage, model: "the voice".to_owned(), stop });
+    }
+}
+
+// ---- what they work with ------------------------------------------------------------------------------------------
+
+/// Says what it was called with, or always the same.
+struct Act(ToolSpec);
+
+#[async_trait]
+impl Tool for Act {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, input: &Json, _: &ToolContext) -> ToolOutput {
+        ToolOutput::ok(format!("acted on {}", input.text()))
+    }
+}
+
+pub(crate) fn act_spec() -> ToolSpec {
+    ToolSpec {
+        name: "act".into(),
+        description: "Acts.".into(),
+        input_schema: Json::empty_object(),
+        access: Access::Reads,
+        idempotent: true,
+        timeout_ms: 60_000,
+        output_bytes_max: 10_000,
+    }
+}
+
+/// A goal that `judges` judge, each of whom may say so much.
+pub(crate) fn goal(judges: &[&str]) -> GoalPolicy {
+    let judge = |name: &&str| ModelPolicy { price: Some(PRICE), ..ModelPolicy::new(*name, 300) };
+    let goal = GoalPolicy::new("It is there.", judge(&judges[0]));
+    GoalPolicy { judges: judges.iter().map(judge).collect(), ..goal }
+}
+
+// ---- the stage ----------------------------------------------------------------------------------------------------
+
+/// A store, a clock, and who speaks; any number of processes can work on its run, one after the other.
+pub(crate) struct Stage {
+    pub(crate) folder: TempDir,
+    pub(crate) clock: Arc<dyn Clock>,
+    voices: BTreeMap<&'static str, BTreeMap<u32, Vec<Say>>>,
+    others: Vec<(&'static str, Arc<dyn Model>)>,
+    pub(crate) tape: Tape,
+    observers: Observers,
+    counts: bool,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        Self {
+            folder,
+            clock: Arc::new(SystemClock),
+            voices: BTreeMap::new(),
+            others: Vec::new(),
+            tape: watch::Sender::default(),
+            observers: Observers::new(),
+            counts: false,
+        }
+    }
+
+    /// One whose time stands still.
+    pub(crate) fn simulated() -> (Self, Arc<SimulatedClock>) {
+        let clock = Arc::new(SimulatedClock::at(BEGIN));
+        (Self { clock: clock.clone(), ..Self::new() }, clock)
+    }
+
+    /// The root's lines.
+    pub(crate) fn agent(self, lines: impl Into<Vec<Say>>) -> Self {
+        self.voice(AGENT, 0, lines)
+    }
+
+    /// The only judge's lines.
+    pub(crate) fn judge(self, lines: impl Into<Vec<Say>>) -> Self {
+        self.voice(JUDGE, 0, lines)
+    }
+
+    /// What `name` says to `agent`, or about it.
+    pub(crate) fn voice(mut self, name: &'static str, agent: u32, lines: impl Into<Vec<Say>>) -> Self {
+        self.voices.entry(name).or_default().insert(agent, lines.into());
+        self
+    }
+
+    pub(crate) fn model(mut self, name: &'static str, model: Arc<dyn Model>) -> Self {
+        self.others.push((name, model));
+        self
+    }
+
+    pub(crate) fn watched(self, observers: Observers) -> Self {
+        Self { observers, ..self }
+    }
+
+    /// One whose models count what they are sent.
+    pub(crate) fn counting(self) -> Self {
+        Self { counts: true, ..self }
+    }
+
+    pub(crate) fn database(&self) -> std::path::PathBuf {
+        self.folder.path().join("provost.db")
+    }
+
+    /// A policy with the goal that the one judge judges, changed as told.
+    pub(crate) fn policy(&self, change: impl FnOnce(&mut RunPolicy)) -> RunPolicy {
+        let mut policy = RunPolicy {
+            judging: None,
+            observers: Vec::new(),
+            budget: Budget::default(),
+            spawn: SpawnBudget::default(),
+            agents: Vec::new(),
+            flow: None,
+            worktrees: None,
+            allow_unpriced: false,
+            agent: AgentPolicy {
+                goal: Some(Box::new(goal(&[JUDGE]))),
+                model: ModelPolicy { price: Some(PRICE), ..ModelPolicy::new(AGENT, 1_000) },
+                system_prompt: "Be good.".to_owned(),
+                tools: vec![act_spec()],
+                workspace: self.folder.path().join("work"),
+                bounds: Vec::new(),
+                limits: Limits::default(),
+                stop_hooks: Vec::new(),
+                hooks: Vec::new(),
+                permissions: PermissionPolicy::default(),
+                pace: Pace::Free,
+            },
+        };
+        change(&mut policy);
+        policy
+    }
+
+    /// A process of its own, as far as the store can tell.
+    pub(crate) fn process(&self, store: impl SessionStore) -> (AgentHarness, Arc<LocalHome>) {
+        let home = Arc::new(LocalHome::new(store, self.clock.clone()).unwrap());
+        let mut models = Models::new();
+        for (name, lines) in &self.voices {
+            let voice = Voice { name, lines: lines.clone(), tape: self.tape.clone(), counts: self.counts };
+            models = models.with(*name, Arc::new(voice));
+        }
+        for (name, model) in &self.others {
+            models = models.with(*name, model.clone());
+        }
+        let tools = Toolbox::new().with(Act(act_spec()));
+        let deps = HarnessDeps {
+            clock: self.clock.clone(),
+            observers: self.observers.clone(),
+            ..HarnessDeps::new(home.clone(), models, tools)
+        };
+        (AgentHarness::new(deps), home)
+    }
+
+    pub(crate) fn store(&self) -> SqliteStore {
+        SqliteStore::open(self.database()).unwrap()
+    }
+
+    /// Starts a run whose policy is changed as told.
+    pub(crate) async fn start(&self, change: impl FnOnce(&mut RunPolicy)) -> Playing {
+        let (harness, home) = self.process(self.store());
+        let run = harness.start(RUN, "Make it.", self.policy(change)).await.unwrap();
+        Playing { run, home, tape: self.tape.clone() }
+    }
+
+    /// Goes on with the run in another process, as soon as the one before has let go of it.
+    pub(crate) async fn open(&self) -> Playing {
+        let (harness, home) = self.process(self.store());
+        let claim = async {
+            loop {
+                match harness.open(RUN).await {
+                    Err(HarnessError::Home(HomeError::Held { .. })) => tokio::task::yield_now().await,
+                    opened => return opened.unwrap(),
+                }
+            }
+        };
+        let run = timeout(DEADLINE, claim).await.expect("the run is let go of");
+        Playing { run, home, tape: self.tape.clone() }
+    }
+
+    /// Another process, which only posts.
+    pub(crate) fn elsewhere(&self) -> Arc<LocalHome> {
+        Arc::new(LocalHome::new(self.store(), self.clock.clone()).unwrap())
+    }
+}
+
+/// A run that is worked on.
+pub(crate) struct Playing {
+    pub(crate) run: Harness,
+    pub(crate) home: Arc<LocalHome>,
+    tape: Tape,
+}
+
+impl Playing {
+    pub(crate) async fn goes(&mut self) -> Outcome {
+        let cancel = CancellationToken::new();
+        match timeout(DEADLINE, self.run.run(&cancel)).await {
+            Ok(outcome) => outcome.unwrap(),
+            Err(_) => panic!("it hangs:\n{}", told(&self.log(ROOT).await)),
+        }
+    }
+
+    pub(crate) async fn resumed(&mut self, turns_max: Option<u32>) -> Outcome {
+        self.run.resume("ann", Budget::default(), turns_max).await.unwrap();
+        self.goes().await
+    }
+
+    /// While the run goes on by itself, does something, and then waits for its rest.
+    pub(crate) async fn goes_while(&mut self, meanwhile: impl Future<Output = ()>) -> Outcome {
+        let cancel = CancellationToken::new();
+        let both = timeout(DEADLINE, async { tokio::join!(self.run.run(&cancel), meanwhile) }).await;
+        match both {
+            Ok((outcome, ())) => outcome.unwrap(),
+            Err(_) => panic!("it hangs:\n{}", self.told_of_all().await),
+        }
+    }
+
+    pub(crate) async fn log(&self, actor: impl Into<ActorKey>) -> Vec<Arc<Record>> {
+        self.home.read(actor.into(), Seq::START, 10_000).await.unwrap()
+    }
+
+    pub(crate) async fn told(&self) -> String {
+        told(&self.log(ROOT).await)
+    }
+
+    async fn told_of_all(&self) -> String {
+        let mut all = String::new();
+        for actor in self.home.actors(RUN).await.unwrap() {
+            all += &format!("{actor}\n{}", told(&self.log(actor).await));
+        }
+        all
+    }
+
+    pub(crate) async fn goal(&self) -> GoalStatus {
+        goal_of(&*self.home, ROOT).await
+    }
+
+    /// Calls and tokens that the run was charged, by model.
+    pub(crate) async fn charged(&self) -> BTreeMap<String, (usize, u64)> {
+        charged(&self.log(RUN).await)
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.tape.borrow().clone()
+    }
+}
+
+/// Waits until judges were asked so many times.
+pub(crate) async fn judges_asked(tape: &Tape, times: usize) {
+    let mut tape = tape.subscribe();
+    let are_asked =
+        |tape: &Vec<Asked>| tape.iter().filter(|asked| asked.purpose == Purpose::Judge).count() >= times;
+    timeout(DEADLINE, tape.wait_for(are_asked)).await.expect("a judge is asked").unwrap();
+}
+
+/// Waits until `actor`'s log has so many entries that `wanted` wants.
+pub(crate) async fn until(
+    home: &LocalHome,
+    actor: impl Into<ActorKey>,
+    times: usize,
+    wanted: impl Fn(&Entry) -> bool,
+) {
+    let actor = actor.into();
+    let look = async {
+        loop {
+            let log = home.read(actor, Seq::START, 10_000).await.unwrap();
+            if log.iter().filter(|record| wanted(&record.entry)).count() >= times {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(DEADLINE, look).await.expect("it is in the log");
+}
+
+/// As one who watches another process's run clears its goal.
+pub(crate) async fn clear(home: &LocalHome, agent: u32) {
+    let event = RunEvent::ClearGoal { agent, by: "ann".to_owned() };
+    home.post(RUN.into(), event.into(), None).await.unwrap();
+}
+
+pub(crate) async fn goal_of(home: &dyn Home, session: SessionId) -> GoalStatus {
+    match read_actor(home, session.into()).await.unwrap() {
+        Actor::Session(state) => state.goal().expect("it has a goal"),
+        Actor::Run(_) => panic!("a session"),
+    }
+}
+
+pub(crate) fn charged(run: &[Arc<Record>]) -> BTreeMap<String, (usize, u64)> {
+    let mut charged = BTreeMap::<String, (usize, u64)>::new();
+    for record in run {
+        if let Entry::BudgetCharged(paid) = &record.entry {
+            let sum = charged.entry(paid.model.clone()).or_default();
+            *sum = (sum.0 + 1, sum.1 + paid.usage.total());
+        }
+    }
+    charged
+}
+
+// ---- the log in short ---------------------------------------------------------------------------------------------
+
+/// A session's log, a line for each entry that has to do with goals, rests and turns.
+pub(crate) fn told(log: &[Arc<Record>]) -> String {
+    log.iter().filter_map(|record| line(&record.entry)).map(|line| line + "\n").collect()
+}
+
+fn line(entry: &Entry) -> Option<String> {
+    Some(match entry {
+        Entry::ModelCalled(called) if called.purpose == Purpose::Judge => "  ask a judge".to_owned(),
+        Entry::AssistantMessage(_) => "the agent answers".to_owned(),
+        Entry::WrappedUp(_) => "last words".to_owned(),
+        Entry::StopVerdicts(_) => "  stop hooks answer".to_owned(),
+        Entry::GoalCheckStarted(check) => {
+            format!("verify: {:?}, turn {}, generation {}", check.trigger, check.turn, check.generation)
+        }
+        Entry::GoalJudged(judged) => {
+            let stale = if judged.stale { ", too late" } else { "" };
+            let wait = judged.wait_ms.map(|ms| format!(", wait {ms} ms")).unwrap_or_default();
+            let answer = match &judged.answer {
+                JudgeAnswer::Verdict(verdict) => {
+                    format!("{} at {}", if verdict.achieved { "yes" } else { "no" }, verdict.confidence)
+                }
+                JudgeAnswer::Failed(error) => format!("failed: {error}"),
+            };
+            format!("  {} for generation {}: {answer}{wait}{stale}", judged.judge, judged.generation)
+        }
+        Entry::GoalVerdict(verdict) => {
+            let finding = match &verdict.finding {
+                GoalFinding::Achieved { confidence, .. } => format!("achieved at {confidence}"),
+                GoalFinding::NotAchieved { reasoning, .. } => format!("not achieved: {reasoning:?}"),
+                GoalFinding::Unverified { why } => format!("unverified: {why}"),
+            };
+            format!("  verdict on turn {}: {finding}", verdict.turn)
+        }
+        Entry::GoalCleared(cleared) => format!("cleared by {}", cleared.by),
+        Entry::SystemItem(item) => format!("  told: {:?}", item.item),
+        Entry::Retry(retry) => format!("  retry: {:?}", retry.cause),
+        Entry::TurnEnded(ended) => format!("turn {} ends", ended.turn),
+        Entry::StopRequested(stop) => format!("stop: {}", stop.outcome),
+        Entry::YieldRequested(_) => "make way".to_owned(),
+        Entry::Paused(paused) => format!("paused: {}", paused.outcome),
+        Entry::Resumed(resumed) => format!("resumed: {:?}", resumed.cause),
+        Entry::Ended(ended) => format!("ended: {}", ended.outcome),
+        _ => return None,
+    })
+}

@@ -1,0 +1,123 @@
+//! Whether an agent's goal is reached, as its judges found.
+
+use opentelemetry::KeyValue;
+use provost_event::{
+    Confidence, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, SupervisorError,
+};
+
+use crate::content::Sieve;
+use crate::decisions::Told;
+use crate::names;
+use crate::span::{OpenSpan, whole};
+
+const VERDICT: &str = "provost.goal.verdict";
+pub(crate) const ACHIEVED: &str = "achieved";
+
+/// What was found in a stretch of work.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// What the agent's goal asks of a judge, where that is known.
+    threshold: Confidence,
+    /// The least sure of the judges who would have the goal reached, since the last finding.
+    agreed: Option<Confidence>,
+    last: Option<(&'static str, Option<Confidence>)>,
+    /// Claims that were found wrong.
+    rounds: u64,
+}
+
+impl Found {
+    /// It belongs to an agent with this goal.
+    pub(crate) const fn asks(&mut self, goal: &GoalPolicy) {
+        self.threshold = goal.threshold;
+    }
+
+    /// A judge has answered.
+    pub(crate) fn judged(&mut self, judged: &GoalJudged) {
+        if let JudgeAnswer::Verdict(verdict) = &judged.answer
+            && verdict.achieved
+            && verdict.confidence >= self.threshold
+            && !judged.stale
+        {
+            let least = self.agreed.unwrap_or(Confidence::FULL).min(verdict.confidence);
+            self.agreed = Some(least);
+        }
+    }
+
+    /// The judges have found it.
+    pub(crate) fn hear(&mut self, verdict: &GoalVerdict) {
+        self.agreed = None;
+        self.last = Some((word(&verdict.finding), confidence(&verdict.finding)));
+        let is_round = verdict.trigger == GoalTrigger::Claim
+            && matches!(verdict.finding, GoalFinding::NotAchieved { .. });
+        self.rounds = self.rounds.saturating_add(u64::from(is_round));
+    }
+
+    /// The agent is done. Nobody is told of judges who didn't object, but that they were asked and it is done shows what
+    /// they found.
+    pub(crate) fn is_done(&mut self) -> Option<Told> {
+        let confidence = self.agreed.take()?;
+        self.last = Some((ACHIEVED, Some(confidence)));
+        let attributes = vec![
+            KeyValue::new(names::GOAL_FINDING, ACHIEVED),
+            KeyValue::new(names::GOAL_CONFIDENCE, confidence.fraction()),
+        ];
+        Some((VERDICT, attributes))
+    }
+
+    /// Tells it on the agent's span, if anything was found, and begins anew.
+    pub(crate) fn tell(&mut self, span: &mut OpenSpan) {
+        let Self { last, rounds, .. } =
+            std::mem::replace(self, Self { threshold: self.threshold, ..Self::default() });
+        let Some((finding, confidence)) = last else { return };
+        span.set(names::GOAL_FINDING, finding);
+        if let Some(confidence) = confidence {
+            span.set(names::GOAL_CONFIDENCE, confidence.fraction());
+        }
+        span.set(names::GOAL_ROUNDS, whole(rounds));
+    }
+}
+
+/// What a verification came to.
+pub(crate) fn told(verdict: &GoalVerdict, sieve: &Sieve) -> Told {
+    let mut attributes = vec![
+        KeyValue::new(names::GOAL_FINDING, word(&verdict.finding)),
+        KeyValue::new(names::GOAL_TRIGGER, names::word(&verdict.trigger)),
+        KeyValue::new(names::GOAL_GENERATION, i64::from(verdict.generation)),
+    ];
+    let confidence = confidence(&verdict.finding);
+    attributes
+        .extend(confidence.map(|confidence| KeyValue::new(names::GOAL_CONFIDENCE, confidence.fraction())));
+    let reasoning = match &verdict.finding {
+        GoalFinding::Achieved { reasoning, .. } | GoalFinding::NotAchieved { reasoning, .. } => reasoning,
+        GoalFinding::Unverified { why } => why,
+    };
+    attributes.extend(sieve.text(reasoning).map(|reasoning| KeyValue::new(names::GOAL_REASONING, reasoning)));
+    (VERDICT, attributes)
+}
+
+/// One word of few.
+pub(crate) const fn word(finding: &GoalFinding) -> &'static str {
+    match finding {
+        GoalFinding::Achieved { .. } => ACHIEVED,
+        GoalFinding::NotAchieved { .. } => "not_achieved",
+        GoalFinding::Unverified { .. } => "unverified",
+    }
+}
+
+const fn confidence(finding: &GoalFinding) -> Option<Confidence> {
+    match finding {
+        GoalFinding::Achieved { confidence, .. } => Some(*confidence),
+        GoalFinding::NotAchieved { confidence, .. } => *confidence,
+        GoalFinding::Unverified { .. } => None,
+    }
+}
+
+/// What kind of failure left a call without a verdict.
+pub(crate) fn error(error: &SupervisorError) -> String {
+    match error {
+        SupervisorError::Llm { class, .. } => names::word(class),
+        SupervisorError::Timeout(_) => "timed_out".to_owned(),
+        SupervisorError::Parse(_) => "no_verdict".to_owned(),
+        SupervisorError::RateLimited { .. } => names::word(&provost_event::ErrorClass::RateLimited),
+    }
+}

@@ -1,0 +1,66 @@
+//! `provost goal clear`: an agent has no goal any more, also while that is being verified, and rests.
+
+use provost_engine::RunEvent;
+use provost_event::{Outcome, RunId, SessionId};
+use provost_harness::{Home as _, RunStatus};
+
+use super::agent::{Desk, Wish};
+use super::{Found, Stop, ended, found};
+use crate::cli::ActArgs;
+use crate::commands::goal::bound;
+use crate::commands::{for_people, print};
+use crate::exit::Exit;
+use crate::questions::somebody;
+use crate::render::{outcome_in_words, safe};
+
+/// # Errors
+/// [`Refusal`](crate::exit::Refusal) when an agent or a hook wants it, there is no such goal, or the run has ended.
+pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exit> {
+    // An agent that takes its own goal away would never be found wrong.
+    for_people("provost goal clear")?;
+    let Found { home, run, status, agent } = found(&args.run).await?;
+    let session = SessionId { run, agent: agent.unwrap_or(0) };
+    bound(&home, session).await?;
+    let by = somebody("provost goal clear");
+    if let Some(agent) = agent {
+        return Desk { home, run, status, agent }.act(Wish::ClearGoal, by).await;
+    }
+    let wish = RunEvent::ClearGoal { agent: session.agent, by };
+    let words = match status {
+        RunStatus::Rests(outcome) => {
+            if !home.post(run.into(), wish.into(), None).await?.changed {
+                return Err(ended(&home, run).await?.into());
+            }
+            at_rest(run, &outcome)
+        }
+        RunStatus::Running | RunStatus::Interrupted => {
+            let came = Stop { home, run, status }.post(wish).await?;
+            in_words(run, came.as_ref())
+        }
+    };
+    print(&safe(&words))?;
+    Ok(Exit::Done)
+}
+
+fn at_rest(run: RunId, outcome: &Outcome) -> String {
+    let rest = outcome_in_words(outcome);
+    format!(
+        "run {run} has no goal any more, and still rests: {rest}\ngo on without it: provost resume {run}\n"
+    )
+}
+
+fn in_words(run: RunId, came: Option<&Outcome>) -> String {
+    match came {
+        Some(outcome) if outcome.is_final() => {
+            format!("run {run} has no goal any more, and has ended: {}\n", outcome_in_words(outcome))
+        }
+        Some(Outcome::Paused { .. }) => {
+            format!("run {run} has no goal any more, and rests\ngo on without it: provost resume {run}\n")
+        }
+        Some(outcome) => at_rest(run, outcome),
+        None => format!(
+            "run {run} has no goal any more, and what it does at this moment has not ended yet\n\
+             follow it with: provost logs {run} -f\n"
+        ),
+    }
+}

@@ -1,0 +1,273 @@
+//! How an agent's goal fared: which judges were really consulted, what they said, and how far its limits went.
+
+use provost_engine::{Actor, GoalStatus};
+use provost_event::{
+    Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, OnHookError, Outcome,
+    PauseReason, Record, SessionId, StopHookVerdict, StopVerdicts,
+};
+use serde::Serialize;
+
+use super::limits::{Count, Limit};
+use super::say::{Standing, Times};
+use crate::goals::Judging;
+
+/// The sums of a session's log. Counters are the engine's own: the log is folded beside them.
+pub(super) struct GoalSums {
+    policy: GoalPolicy,
+    /// The session so far; `None` once its log can't be folded.
+    session: Option<Actor>,
+    judges: Vec<Judge>,
+    checks: Checks,
+    rounds: Count,
+    failures: Count,
+    stuck: Count,
+    interval: Count,
+    turns_ended: u64,
+    hook_errors: u64,
+    judging: Judging,
+    cleared: bool,
+}
+
+/// How often the goal was verified, and what that came to.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Checks {
+    pub(super) claims: u64,
+    pub(super) intervals: u64,
+    pub(super) limits: u64,
+    pub(super) achieved: u64,
+    pub(super) not_achieved: u64,
+    /// The judges couldn't tell.
+    pub(super) unverified: u64,
+}
+
+impl Checks {
+    pub(super) const fn begun(&self) -> u64 {
+        self.claims + self.intervals + self.limits
+    }
+
+    pub(super) const fn concluded(&self) -> u64 {
+        self.achieved + self.not_achieved + self.unverified
+    }
+}
+
+/// What a judge said.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Judge {
+    pub(super) name: String,
+    pub(super) consulted: u64,
+    pub(super) achieved: u64,
+    pub(super) not_achieved: u64,
+    pub(super) failed: u64,
+    /// Of all, those that came too late to count.
+    pub(super) stale: u64,
+    #[serde(flatten)]
+    pub(super) times: Times,
+    #[serde(flatten)]
+    pub(super) judging: Judging,
+}
+
+/// A goal, and how it fared.
+#[derive(Serialize)]
+pub(super) struct Goal<'a> {
+    pub(super) condition: &'a str,
+    pub(super) cleared: bool,
+    pub(super) checks: Checks,
+    pub(super) agree: u32,
+    pub(super) judges: Vec<JudgeRow<'a>>,
+    pub(super) stop_hook_errors: OnHookError,
+    /// Times that a stop hook gave no answer about the goal.
+    pub(super) stop_hooks_without_answer: u64,
+    pub(super) judging: Judging,
+    pub(super) budget_percent: u8,
+}
+
+/// A judge among what is configured.
+#[derive(Serialize)]
+pub(super) struct JudgeRow<'a> {
+    #[serde(flatten)]
+    pub(super) judge: &'a Judge,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
+}
+
+impl GoalSums {
+    pub(super) fn new(session: SessionId, policy: &GoalPolicy) -> Self {
+        let mut judges: Vec<Judge> = Vec::new();
+        for judge in &policy.judges {
+            if judges.iter().all(|known| known.name != judge.name) {
+                judges.push(Judge { name: judge.name.clone(), ..Judge::default() });
+            }
+        }
+        Self {
+            policy: policy.clone(),
+            session: Some(Actor::new(session.into())),
+            judges,
+            checks: Checks::default(),
+            rounds: Count::default(),
+            failures: Count::default(),
+            stuck: Count::default(),
+            interval: Count::default(),
+            turns_ended: 0,
+            hook_errors: 0,
+            judging: Judging::default(),
+            cleared: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, record: &Record) {
+        let before = self.status();
+        if self.session.as_mut().is_some_and(|session| session.replay(record).is_err()) {
+            self.session = None;
+        }
+        let now = self.status();
+        match &record.entry {
+            Entry::GoalCheckStarted(started) => self.begun(started.trigger),
+            Entry::GoalJudged(judged) => self.judged(judged, before.as_ref(), now.as_ref()),
+            Entry::GoalVerdict(verdict) => self.concluded(verdict, now.as_ref()),
+            Entry::GoalCleared(_) => self.cleared = true,
+            Entry::StopVerdicts(verdicts) if !self.cleared => self.stop_hooks_said(verdicts),
+            Entry::TurnEnded(_) if !self.cleared => self.turn_ended(now.as_ref()),
+            Entry::Paused(paused) => self.rests(&paused.outcome, before.as_ref()),
+            Entry::Ended(ended) => self.rests(&ended.outcome, before.as_ref()),
+            _ => {}
+        }
+    }
+
+    fn status(&self) -> Option<GoalStatus> {
+        match &self.session {
+            Some(Actor::Session(session)) => session.goal(),
+            Some(Actor::Run(_)) | None => None,
+        }
+    }
+
+    fn begun(&mut self, trigger: GoalTrigger) {
+        match trigger {
+            GoalTrigger::Claim => self.checks.claims += 1,
+            GoalTrigger::Interval => {
+                self.checks.intervals += 1;
+                self.interval.decided += 1;
+            }
+            GoalTrigger::Limit => self.checks.limits += 1,
+        }
+    }
+
+    fn judged(&mut self, judged: &GoalJudged, before: Option<&GoalStatus>, now: Option<&GoalStatus>) {
+        self.judging.add(judged);
+        if let Some(judge) = self.judges.iter_mut().find(|judge| judge.name == judged.judge) {
+            judge.add(judged);
+        }
+        let (before, now) = (before.map_or(0, |goal| goal.failures), now.map_or(0, |goal| goal.failures));
+        if now > before {
+            self.failures.asked();
+            self.failures.reaches(now);
+        }
+    }
+
+    fn concluded(&mut self, verdict: &GoalVerdict, now: Option<&GoalStatus>) {
+        match &verdict.finding {
+            GoalFinding::Achieved { .. } => self.checks.achieved += 1,
+            GoalFinding::Unverified { .. } => self.checks.unverified += 1,
+            GoalFinding::NotAchieved { .. } => {
+                self.checks.not_achieved += 1;
+                if verdict.trigger == GoalTrigger::Claim {
+                    self.rounds.asked();
+                    self.rounds.reaches(now.map_or(0, |goal| goal.rounds));
+                }
+            }
+        }
+    }
+
+    fn stop_hooks_said(&mut self, verdicts: &StopVerdicts) {
+        let failed = |verdict: &StopHookVerdict| matches!(verdict, StopHookVerdict::Error(_));
+        let errors = verdicts.reports.iter().filter(|report| failed(&report.verdict)).count();
+        self.hook_errors += errors as u64;
+    }
+
+    fn turn_ended(&mut self, now: Option<&GoalStatus>) {
+        self.turns_ended += 1;
+        self.stuck.asked();
+        self.stuck.reaches(now.map_or(0, |goal| goal.idle_turns));
+        if let Some(every) = self.policy.verify_every {
+            self.interval.asked();
+            self.interval.reaches(self.turns_ended.min(every.into()));
+        }
+    }
+
+    fn rests(&mut self, outcome: &Outcome, before: Option<&GoalStatus>) {
+        match outcome {
+            Outcome::Paused { why: PauseReason::Stuck { .. } } => self.stuck.decided += 1,
+            // Without a failure it was the judges' part of the budget.
+            Outcome::Paused { why: PauseReason::JudgeUnreachable { times, .. } } => {
+                self.failures.decided += u64::from(*times > 0);
+            }
+            // Stop hooks, too, may have come to this.
+            Outcome::Blocked { .. } => {
+                let is_over = before.is_some_and(|goal| goal.rounds >= self.policy.rounds_max);
+                self.rounds.decided += u64::from(is_over);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn limits(&self) -> Vec<Limit> {
+        let of = |count: Count, name, set_to, why: &str| {
+            count.limit(name, set_to, Standing::of(count.consulted, || why.to_owned()))
+        };
+        let policy = &self.policy;
+        let no_claim = match self.checks.claims {
+            0 => "the agent never said that it is done",
+            _ => "no claim was found wrong",
+        };
+        let no_failure = match self.judging.calls {
+            0 => "no judge was asked",
+            _ => "the judges could always tell",
+        };
+        let mut every = of(self.interval, "verify_every", policy.verify_every.unwrap_or(0), "no turn ended");
+        if policy.verify_every.is_none() {
+            (every.set_to, every.standing) = (None, Standing::NOT_SET);
+        }
+        vec![
+            of(self.rounds, "goal_rounds", policy.rounds_max, no_claim),
+            of(self.failures, "judge_failures", policy.failures_max, no_failure),
+            of(self.stuck, "stuck_turns", policy.stuck_turns, "no turn ended"),
+            every,
+        ]
+    }
+
+    pub(super) fn goal(&self) -> Goal<'_> {
+        let row = |judge| JudgeRow { judge, standing: self.standing(judge) };
+        Goal {
+            condition: &self.policy.condition,
+            cleared: self.cleared,
+            checks: self.checks,
+            agree: self.policy.agree,
+            judges: self.judges.iter().map(row).collect(),
+            stop_hook_errors: self.policy.stop_hook_errors,
+            stop_hooks_without_answer: self.hook_errors,
+            judging: self.judging,
+            budget_percent: self.policy.budget_percent,
+        }
+    }
+
+    fn standing(&self, judge: &Judge) -> Standing {
+        Standing::of(judge.consulted, || match (self.checks.begun(), self.judging.calls) {
+            (0, _) => "the goal was never verified".to_owned(),
+            (_, 0) => "the stop hooks, or a stop, came before any judge".to_owned(),
+            (..) => "what the judges before it said was enough".to_owned(),
+        })
+    }
+}
+
+impl Judge {
+    fn add(&mut self, judged: &GoalJudged) {
+        self.consulted += 1;
+        self.stale += u64::from(judged.stale);
+        self.times.add_ms(judged.duration_ms);
+        self.judging.add(judged);
+        match &judged.answer {
+            JudgeAnswer::Verdict(verdict) if verdict.achieved => self.achieved += 1,
+            JudgeAnswer::Verdict(_) => self.not_achieved += 1,
+            JudgeAnswer::Failed(_) => self.failed += 1,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `provost goal`: what must be confirmed before an agent counts as done: how that stands, and acting on it.
+
+mod page;
+mod show;
+
+use provost_event::SessionId;
+use provost_store::LocalHome;
+
+pub(super) use self::page::{standing, verdict_lines};
+pub(super) use self::show::Line;
+use super::target::{Target, agent_of, named};
+use super::{act, home};
+use crate::cli::GoalCommand;
+use crate::drive::run_state;
+use crate::exit::{Exit, Refusal};
+use crate::goals::AgentGoal;
+
+pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
+    match command {
+        GoalCommand::Show(args) => show::show(args).await,
+        GoalCommand::Pause(args) => {
+            has_one(&args.run).await?;
+            act::pause(args).await
+        }
+        GoalCommand::Resume(args) => {
+            has_one(&args.run).await?;
+            act::resume(args).await
+        }
+        GoalCommand::Clear(args) => act::clear_goal(args).await,
+    }
+}
+
+/// Refuses a run or an agent that no goal binds.
+async fn has_one(word: &str) -> anyhow::Result<()> {
+    let home = home()?;
+    let Target { run, agent } = Target::find(&home, word).await?;
+    bound(&home, SessionId { run, agent: agent.unwrap_or(0) }).await.map(drop)
+}
+
+/// The goal that binds an agent.
+///
+/// # Errors
+/// [`Refusal`] when there is no such agent, it has no goal, or that was cleared.
+pub(super) async fn bound(home: &LocalHome, session: SessionId) -> anyhow::Result<AgentGoal> {
+    let run = session.run;
+    match AgentGoal::read(home, session).await? {
+        Some(goal) if !goal.is_cleared() => Ok(goal),
+        Some(goal) => {
+            let by = goal.cleared_by.unwrap_or_default();
+            let what = format!("the goal of {} was cleared already, by {by}", whose(home, session).await?);
+            Err(Refusal::new(what, format!("`provost resume {run}` goes on without it")).into())
+        }
+        None => Err(no_goal(home, session).await?.into()),
+    }
+}
+
+/// Says that an agent has no goal, and which others of its run do.
+async fn no_goal(home: &LocalHome, session: SessionId) -> anyhow::Result<Refusal> {
+    let run = session.run;
+    let what = format!("{} has no goal that judges verify", whose(home, session).await?);
+    let others = match run_state(home, run).await? {
+        Some(state) => AgentGoal::all(home, &state).await?,
+        None => Vec::new(),
+    };
+    let hint = match others.first() {
+        Some(other) => {
+            format!("`provost goal show {run}` shows those that its agents have, e.g. {}", other.session)
+        }
+        None => {
+            "start a run with one: provost run --goal \"CONDITION\" …, or [goal] in the settings".to_owned()
+        }
+    };
+    Ok(Refusal::new(what, hint))
+}
+
+/// `run RUN`, `agent 3 (reviewer) of run RUN`.
+async fn whose(home: &LocalHome, session: SessionId) -> anyhow::Result<String> {
+    let run = session.run;
+    let state = run_state(home, run).await?;
+    match state {
+        Some(state) if session.agent > 0 => {
+            Ok(format!("{} of run {run}", named(&agent_of(&state, session)?)))
+        }
+        _ => Ok(format!("run {run}")),
+    }
+}

@@ -1,0 +1,171 @@
+//! `provost goal show`: the goals of a run's agents, as a page or as one JSON object.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use provost_engine::{GoalStatus, RunState};
+use provost_event::{
+    Confidence, GoalPolicy, JudgeAnswer, MicroDollars, OnHookError, Outcome, RunId, SessionId, Usage,
+};
+use provost_store::LocalHome;
+use serde::Serialize;
+
+use super::page::page;
+use super::{Target, no_goal};
+use crate::cli::GoalShowArgs;
+use crate::commands::ps::status;
+use crate::commands::show::summary;
+use crate::commands::target::agent_of;
+use crate::commands::{home, print};
+use crate::drive::run_state;
+use crate::exit::Exit;
+use crate::goals::{AgentGoal, Judging, Verification};
+use crate::names::Names;
+use crate::render::{safe, terminal_width};
+
+pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
+    let home = home()?;
+    let Target { run, agent } = Target::find(&home, &args.run).await?;
+    let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    let goals = chosen(&home, run, &state, agent).await?;
+    if goals.is_empty() {
+        let session = SessionId { run, agent: agent.unwrap_or(0) };
+        return Err(no_goal(&home, session).await?.into());
+    }
+    let (names, summary) = (Names::of(&state), summary(&home, run).await?);
+    let (status, outcome) = (status(&summary.status), state.outcome());
+    if args.json {
+        let goals = goals.iter().map(|goal| Line::of(goal, &names)).collect();
+        let whole = Whole { run, status, outcome, goals };
+        print(&format!("{}\n", serde_json::to_string(&whole)?))?;
+    } else {
+        let shown = Shown { run, status, outcome, task: &summary.goal, names: &names };
+        print(&safe(&page(&shown, &goals, terminal_width())))?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn chosen(
+    home: &LocalHome,
+    run: RunId,
+    state: &RunState,
+    agent: Option<u32>,
+) -> anyhow::Result<Vec<AgentGoal>> {
+    let Some(agent) = agent else { return AgentGoal::all(home, state).await };
+    let session = SessionId { run, agent };
+    agent_of(state, session)?;
+    Ok(AgentGoal::read(home, session).await?.into_iter().collect())
+}
+
+/// The run that goals are shown of.
+pub(super) struct Shown<'a> {
+    pub(super) run: RunId,
+    pub(super) status: &'static str,
+    pub(super) outcome: Option<&'a Outcome>,
+    /// What the run was given to do.
+    pub(super) task: &'a str,
+    pub(super) names: &'a Names,
+}
+
+/// The goals of a run, for programs.
+#[derive(Serialize)]
+struct Whole<'a> {
+    run: RunId,
+    status: &'static str,
+    outcome: Option<&'a Outcome>,
+    goals: Vec<Line<'a>>,
+}
+
+/// A goal, for programs.
+#[derive(Serialize)]
+pub(in crate::commands) struct Line<'a> {
+    agent: u32,
+    session: SessionId,
+    name: String,
+    #[serde(flatten)]
+    status: &'a GoalStatus,
+    /// Whether `finding` is about the work as it is now.
+    finding_is_current: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cleared_by: Option<&'a str>,
+    rounds_max: u32,
+    failures_max: u32,
+    stuck_turns: u32,
+    verify_every: Option<u32>,
+    judges: Vec<Judge<'a>>,
+    agree: u32,
+    threshold: Confidence,
+    timeout_ms: u64,
+    evidence_tokens_max: u32,
+    budget_percent: u8,
+    stop_hook_errors: OnHookError,
+    judging: Judging,
+    verifications: &'a [Verification],
+}
+
+impl<'a> Line<'a> {
+    pub(in crate::commands) fn of(goal: &'a AgentGoal, names: &Names) -> Self {
+        let AgentGoal { session, policy, status, verifications, .. } = goal;
+        Self {
+            agent: session.agent,
+            session: *session,
+            name: names.name(*session).to_owned(),
+            status,
+            finding_is_current: goal.finding().is_some(),
+            cleared_by: goal.cleared_by.as_deref(),
+            rounds_max: policy.rounds_max,
+            failures_max: policy.failures_max,
+            stuck_turns: policy.stuck_turns,
+            verify_every: policy.verify_every,
+            judges: judges(policy, verifications),
+            agree: policy.agree,
+            threshold: policy.threshold,
+            timeout_ms: policy.timeout_ms,
+            evidence_tokens_max: policy.evidence_tokens_max,
+            budget_percent: policy.budget_percent,
+            stop_hook_errors: policy.stop_hook_errors,
+            judging: goal.judging,
+            verifications,
+        }
+    }
+}
+
+/// A judge, and what became of its answers.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub(super) struct Judge<'a> {
+    pub(super) name: &'a str,
+    pub(super) asked: u32,
+    pub(super) achieved: u32,
+    pub(super) not_achieved: u32,
+    pub(super) failed: u32,
+    /// Of all, those that came too late to count.
+    pub(super) stale: u32,
+    pub(super) usage: Usage,
+    #[serde(rename = "spent_micro_usd")]
+    pub(super) cost: MicroDollars,
+}
+
+/// The judges in the policy's order, each once.
+pub(super) fn judges<'a>(policy: &'a GoalPolicy, verifications: &[Verification]) -> Vec<Judge<'a>> {
+    let mut by_name = BTreeMap::<&str, Judge<'_>>::new();
+    for answer in verifications.iter().flat_map(|verification| &verification.answers) {
+        let judge = by_name.entry(&answer.judge).or_default();
+        judge.asked += 1;
+        judge.stale += u32::from(answer.stale);
+        judge.usage += answer.usage;
+        judge.cost += answer.cost.unwrap_or_default();
+        match &answer.answer {
+            JudgeAnswer::Verdict(verdict) if verdict.achieved => judge.achieved += 1,
+            JudgeAnswer::Verdict(_) => judge.not_achieved += 1,
+            JudgeAnswer::Failed(_) => judge.failed += 1,
+        }
+    }
+    let mut judges: Vec<Judge<'a>> = Vec::new();
+    for judge in &policy.judges {
+        if judges.iter().all(|known| known.name != judge.name) {
+            let sums = by_name.get(judge.name.as_str()).copied().unwrap_or_default();
+            judges.push(Judge { name: &judge.name, ..sums });
+        }
+    }
+    judges
+}

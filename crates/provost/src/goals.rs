@@ -1,0 +1,193 @@
+//! Goals as the logs have them: how each stands, and what its judges have said.
+
+use provost_engine::{Actor, AgentStanding, GoalStatus, RunState};
+use provost_event::{
+    Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer, MicroDollars, Record, Seq,
+    SessionId, Timestamp, Usage,
+};
+use provost_harness::{Home as _, HomeError, read_actor};
+use provost_store::LocalHome;
+use serde::Serialize;
+
+const READ_MAX: usize = 1_000;
+
+/// An agent's goal.
+pub(crate) struct AgentGoal {
+    pub(crate) session: SessionId,
+    pub(crate) policy: GoalPolicy,
+    pub(crate) status: GoalStatus,
+    /// Every time it was verified, in the order in which that was.
+    pub(crate) verifications: Vec<Verification>,
+    /// What all judges took.
+    pub(crate) judging: Judging,
+    /// Who has cleared it.
+    pub(crate) cleared_by: Option<String>,
+    /// Whether the agent has worked on since the last verdict.
+    worked_since: bool,
+}
+
+/// What judges took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Judging {
+    pub(crate) calls: u64,
+    /// Of the calls, those whose price isn't known: their cost isn't in `cost`.
+    pub(crate) unknown_price_calls: u64,
+    pub(crate) usage: Usage,
+    #[serde(rename = "spent_micro_usd")]
+    pub(crate) cost: MicroDollars,
+}
+
+impl Judging {
+    pub(crate) fn add(&mut self, judged: &GoalJudged) {
+        self.calls += 1;
+        self.unknown_price_calls += u64::from(judged.call.cost.is_none());
+        self.usage += judged.call.usage;
+        self.cost += judged.call.cost.unwrap_or_default();
+    }
+}
+
+/// One time that a goal was verified.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Verification {
+    /// The entry of its verdict, or that began it.
+    pub(crate) entry: Seq,
+    pub(crate) at_ms: Timestamp,
+    pub(crate) turn: u32,
+    pub(crate) trigger: GoalTrigger,
+    pub(crate) generation: u32,
+    /// What it came to; absent while it goes on, and for one that was given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) finding: Option<GoalFinding>,
+    /// What each judge said, in the order in which they were asked.
+    pub(crate) answers: Vec<Answer>,
+}
+
+/// What a judge said.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) judge: String,
+    pub(crate) answer: JudgeAnswer,
+    pub(crate) duration_ms: u64,
+    pub(crate) usage: Usage,
+    #[serde(rename = "spent_micro_usd")]
+    pub(crate) cost: Option<MicroDollars>,
+    /// Whether it came too late to count.
+    pub(crate) stale: bool,
+}
+
+impl AgentGoal {
+    /// The goal of an agent; `None` for one that has none, or hasn't begun.
+    pub(crate) async fn read(home: &LocalHome, session: SessionId) -> anyhow::Result<Option<Self>> {
+        let Actor::Session(state) = read_actor(home, session.into()).await? else { return Ok(None) };
+        let Some(status) = state.goal() else { return Ok(None) };
+        let mut reading = Reading::default();
+        let mut after = Seq::START;
+        loop {
+            let records = home.read(session.into(), after, READ_MAX).await?;
+            let Some(last) = records.last() else { break };
+            after = last.seq;
+            records.iter().for_each(|record| reading.add(record));
+        }
+        let Reading { policy, verifications, judging, cleared_by, worked_since } = reading;
+        Ok(policy.map(|policy| Self {
+            session,
+            policy,
+            status,
+            verifications,
+            judging,
+            cleared_by,
+            worked_since,
+        }))
+    }
+
+    /// The goals of those agents that have one.
+    pub(crate) async fn of(
+        home: &LocalHome,
+        agents: impl IntoIterator<Item = SessionId>,
+    ) -> anyhow::Result<Vec<Self>> {
+        let mut goals = Vec::new();
+        for session in agents {
+            if has_goal(home, session).await? {
+                goals.extend(Self::read(home, session).await?);
+            }
+        }
+        Ok(goals)
+    }
+
+    /// The goals of all agents of a run that have begun, by number.
+    pub(crate) async fn all(home: &LocalHome, state: &RunState) -> anyhow::Result<Vec<Self>> {
+        let begun = state.agents().filter(|agent| !matches!(agent.standing, AgentStanding::InLine));
+        Self::of(home, begun.map(|agent| agent.session)).await
+    }
+
+    /// What was found of the work as it is now; `None` where nobody has looked at that.
+    pub(crate) fn finding(&self) -> Option<&GoalFinding> {
+        self.status.finding.as_ref().filter(|_| !self.worked_since)
+    }
+
+    /// Whether it binds the agent no longer.
+    pub(crate) const fn is_cleared(&self) -> bool {
+        self.cleared_by.is_some()
+    }
+}
+
+/// Whether an agent was given a goal.
+async fn has_goal(home: &LocalHome, session: SessionId) -> Result<bool, HomeError> {
+    let first = home.read(session.into(), Seq::START, 1).await?;
+    Ok(first.first().is_some_and(|record| match &record.entry {
+        Entry::SessionStarted(started) => started.policy.goal.is_some(),
+        _ => false,
+    }))
+}
+
+/// What an agent's log says of its goal.
+#[derive(Default)]
+struct Reading {
+    policy: Option<GoalPolicy>,
+    verifications: Vec<Verification>,
+    judging: Judging,
+    cleared_by: Option<String>,
+    worked_since: bool,
+}
+
+impl Reading {
+    fn add(&mut self, record: &Record) {
+        match &record.entry {
+            Entry::SessionStarted(started) => self.policy = started.policy.goal.as_deref().cloned(),
+            Entry::GoalCheckStarted(started) => self.verifications.push(Verification {
+                entry: record.seq,
+                at_ms: record.at,
+                turn: started.turn,
+                trigger: started.trigger,
+                generation: started.generation,
+                finding: None,
+                answers: Vec::new(),
+            }),
+            Entry::GoalJudged(judged) => self.judged(judged),
+            Entry::GoalVerdict(verdict) => {
+                self.worked_since = false;
+                if let Some(last) = self.verifications.last_mut() {
+                    (last.entry, last.at_ms) = (record.seq, record.at);
+                    last.finding = Some(verdict.finding.clone());
+                }
+            }
+            Entry::GoalCleared(cleared) => self.cleared_by = Some(cleared.by.clone()),
+            Entry::AssistantMessage(_) | Entry::ToolFinished(_) => self.worked_since = true,
+            _ => {}
+        }
+    }
+
+    fn judged(&mut self, judged: &GoalJudged) {
+        self.judging.add(judged);
+        if let Some(last) = self.verifications.last_mut() {
+            last.answers.push(Answer {
+                judge: judged.judge.clone(),
+                answer: judged.answer.clone(),
+                duration_ms: judged.duration_ms,
+                usage: judged.call.usage,
+                cost: judged.call.cost,
+                stale: judged.stale,
+            });
+        }
+    }
+}

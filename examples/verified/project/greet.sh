@@ -1,0 +1,3 @@
+#!/bin/sh
+# Greets whoever runs it.
+echo "Hello, $(id -un)"
