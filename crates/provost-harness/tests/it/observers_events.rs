@@ -76,6 +76,28 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT"allow"}]}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]}"#),
     ("session", "stop_verdicts", r#"{"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]}"#),
+    ("session", "goal_check_started", r#"{"trigger":"claim","turn":1,"generation":1}"#),
+    (
+        "session",
+        "goal_judged",
+        r#"{"generation":1,"judge":"j","answer":{"failed":{"timeout":9}},"call":ASIDE,"duration_ms":1}"#,
+    ),
+    (
+        "session",
+        "goal_verdict",
+        r#"{"trigger":"claim","turn":1,"generation":1,"finding":{"unverified":{"why":"w"}}}"#,
+    ),
+    (
+        "session",
+        "goal_verdict",
+        r#"{"trigger":"claim","turn":1,"generation":1,"finding":{"not_achieved":{"reasoning":"r"}}}"#,
+    ),
+    (
+        "session",
+        "goal_verdict",
+        r#"{"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}}"#,
+    ),
+    ("session", "goal_cleared", r#"{"by":"me"}"#),
     ("session", "stop_requested", r#"{"outcome":OUTCOME}"#),
     ("run", "budget_reserved", r#"{"session":"SESSION","call":1,"tokens":9,"cost":1,"output_tokens_max":9}"#),
     ("run", "budget_charged", r#"{"session":"SESSION","call":1,"turn":1,"usage":{}}"#),
@@ -201,6 +223,12 @@ async fn entries_are_told_as_the_events_they_are() {
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT"allow"}]} → nobody is told
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"block":"b"}}]} → GUARDRAIL_TRIP
         session stop_verdicts {"turn":1,"evidence":"e","reports":[VERDICT{"halt":"h"}}]} → GUARDRAIL_TRIP
+        session goal_check_started → nobody is told
+        session goal_judged → LLM_END
+        session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"unverified":{"why":"w"}}} → GUARDRAIL_TRIP
+        session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"not_achieved":{"reasoning":"r"}}} → GUARDRAIL_TRIP
+        session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}} → nobody is told
+        session goal_cleared → nobody is told
         session stop_requested → nobody is told
         run budget_reserved → BUDGET
         run budget_charged → BUDGET

@@ -91,6 +91,8 @@ pub(crate) struct GoalLaws {
     verified_at: Option<u32>,
     /// The next thing is a verification amid the work.
     is_due: bool,
+    /// The turn whose claim was put to the test last: it needs no other look when it is over.
+    claim_checked: Option<u32>,
     /// The judges' reasons are to be told next.
     must_tell: bool,
     checked_at_limit: bool,
@@ -244,6 +246,7 @@ impl GoalLaws {
             && !is_idle
             && !self.is_proven
             && self.has_worked
+            && self.claim_checked != Some(self.turns)
             && every.is_some_and(|every| self.turns.is_multiple_of(every));
     }
 

@@ -47,6 +47,7 @@ impl GoalLaws {
         match started.trigger {
             GoalTrigger::Claim => {
                 assert!(self.claims, "the agent hasn't said that it is done");
+                self.claim_checked = Some(self.turns + 1);
                 assert!(self.stopping.is_none(), "a claim of an agent that stops");
                 assert_eq!(started.turn, self.turns + 1);
             }
