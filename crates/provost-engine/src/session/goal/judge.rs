@@ -1,0 +1,203 @@
+//! Asking judges: one call after the other, with waits where one can't tell.
+
+use provost_event::{
+    AsideCall, ErrorClass, Exhausted, GoalFinding, GoalJudged, GoalTrigger, JudgeAnswer, MicroDollars,
+    ModelPolicy, Outcome, PauseReason, Purpose, Retry, RetryCause, Seq, SupervisorError, Usage,
+};
+
+use super::check::Standing;
+use crate::Effect;
+use crate::event::JudgeReport;
+use crate::session::{Deciding, SessionState};
+use crate::step::JudgeCall;
+use crate::tokens::tokens_of;
+
+/// Waits before a judge is asked again: the first, each next one twice as long, and the longest.
+const WAIT_MS: u64 = 5_000;
+const WAIT_MS_MAX: u64 = 60_000;
+/// A provider that asks to wait longer than this counts as failed.
+const RETRY_AFTER_MS_MAX: u64 = 600_000;
+/// Tokens of a judge's request besides condition and evidence.
+pub const JUDGE_TOKENS: u64 = 1_500;
+
+impl Deciding<'_> {
+    /// Asks the next judge, or concludes.
+    pub(in crate::session) fn ask_judge(&mut self) {
+        let Some(check) = self.state.live_check() else { return };
+        let times = self.state.counters.interruptions;
+        let is_lost = check.trigger == GoalTrigger::Limit && times >= self.state.limits().interruptions_max;
+        match self.state.check_standing() {
+            Standing::Known(finding) => self.conclude(finding, None),
+            Standing::Undecided(error) => self.undecided(error.to_string()),
+            Standing::Open(_) if is_lost => {
+                let why = format!("it was interrupted {times} times");
+                self.conclude(GoalFinding::Unverified { why }, None);
+            }
+            Standing::Open(_) if self.made_way() => {}
+            Standing::Open(_) => self.reserve(Purpose::Judge),
+        }
+    }
+
+    /// There is budget for the call.
+    pub(in crate::session) fn judge(&mut self, output_tokens_max: u32) {
+        let (Some(track), Standing::Open(judge)) = (&self.state.goal_track, self.state.check_standing())
+        else {
+            return;
+        };
+        let Some(check) = &track.check else { return };
+        let name = self.state.judge_in_turn().map(|judge| &judge.name);
+        let call = JudgeCall {
+            session: self.state.session,
+            turn: self.state.turn_checked(check.trigger),
+            generation: check.generation,
+            trigger: check.trigger,
+            through: self.state.head,
+            judge: u32::try_from(judge).unwrap_or(u32::MAX),
+            again: check.again,
+            asked_before: name.and_then(|name| track.asked.get(name)).copied().unwrap_or_default(),
+            output_tokens_max,
+        };
+        self.open(Effect::Judge(call));
+    }
+
+    /// There is no budget for a judge; with `is_share` only the judges' part of it is used up.
+    pub(in crate::session) fn judge_refused(&mut self, exhausted: Exhausted, is_share: bool) {
+        if is_share {
+            let error =
+                format!("the judges' part of the run's budget is used up ({exhausted}): give the run more");
+            let outcome =
+                Outcome::Paused { why: PauseReason::JudgeUnreachable { times: 0, error: error.clone() } };
+            return self.conclude(GoalFinding::Unverified { why: error }, Some(outcome));
+        }
+        let why = format!("there is no budget left for a judge ({exhausted})");
+        self.conclude(GoalFinding::Unverified { why }, Some(Outcome::BudgetExhausted(exhausted)));
+    }
+
+    pub(in crate::session) fn judged(&mut self, seq: Seq, report: JudgeReport) {
+        self.step.close(seq);
+        self.settle(report.usage);
+        let is_aborted = matches!(
+            &report.answer,
+            JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::Aborted, .. })
+        );
+        let is_live = self.state.live_check().is_some();
+        if is_live && is_aborted && self.state.yielding.is_some() {
+            let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
+            self.commit(Retry { call, cause, delay_ms: 0, usage: report.usage });
+            return self.ask_judge();
+        }
+        let wait_ms = if is_live { self.state.wait_after(&report.answer, self.step.now()) } else { None };
+        let generation = self.state.goal_track.as_ref().and_then(|track| track.check.as_ref());
+        let generation = generation.map_or(0, |check| check.generation);
+        let judge = self.state.judge_in_turn().map(|judge| judge.name.clone()).unwrap_or_default();
+        let call = self.state.judge_call(report.usage, report.model);
+        let JudgeReport { answer, duration_ms, evidence, .. } = report;
+        let mismatch = script_mismatch(&answer).filter(|_| is_live);
+        self.commit(GoalJudged {
+            generation,
+            judge,
+            answer,
+            call,
+            duration_ms,
+            evidence,
+            wait_ms,
+            stale: !is_live,
+        });
+        if let Some(message) = mismatch {
+            // A script that is wrong stays wrong.
+            return self.rest(Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
+        }
+        match wait_ms {
+            _ if !is_live => self.go_on_stopping(),
+            Some(wait_ms) => {
+                let due = self.step.now().plus_ms(wait_ms);
+                self.open(Effect::Timer { due });
+                // Nobody waits for a slot until a provider has time.
+                self.made_way();
+            }
+            None => self.ask_judge(),
+        }
+    }
+
+    /// The judges couldn't tell.
+    fn undecided(&mut self, error: String) {
+        let (times, most) = self.state.failures();
+        // A claim that nobody can judge stands still; while the agent works, a failure or two don't matter.
+        let is_claim = self.state.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim);
+        let outcome = (is_claim || times >= most)
+            .then(|| Outcome::Paused { why: PauseReason::JudgeUnreachable { times, error: error.clone() } });
+        self.conclude(GoalFinding::Unverified { why: error }, outcome);
+    }
+}
+
+/// What is wrong with a scripted judge's script, if that is it.
+fn script_mismatch(answer: &JudgeAnswer) -> Option<String> {
+    match answer {
+        JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message }) => {
+            Some(message.clone())
+        }
+        JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,
+    }
+}
+
+impl SessionState {
+    /// The judge that is asked, or is next.
+    pub(in crate::session) fn judge_in_turn(&self) -> Option<&ModelPolicy> {
+        let check = self.goal_track.as_ref()?.check.as_ref()?;
+        self.goal_policy()?.judges.get(check.next_judge()?)
+    }
+
+    fn judge_call(&self, usage: provost_event::Usage, model: String) -> AsideCall {
+        let price = self.judge_in_turn().and_then(|judge| judge.price);
+        AsideCall { call: self.counters.calls, usage, cost: price.map(|price| price.cost(usage)), model }
+    }
+
+    /// Tokens of a judge's request, at most.
+    pub(in crate::session) fn judge_request_tokens(&self) -> u64 {
+        let Some(policy) = self.goal_policy() else { return 0 };
+        let condition = tokens_of(&policy.condition);
+        u64::from(policy.evidence_tokens_max).saturating_add(condition).saturating_add(JUDGE_TOKENS)
+    }
+
+    /// How long to wait before a judge is asked again after this answer; `None` where none is asked again because of
+    /// it.
+    fn wait_after(&self, answer: &JudgeAnswer, now: provost_event::Timestamp) -> Option<u64> {
+        let (policy, track) = self.bound_by()?;
+        let check = track.check.as_ref().filter(|_| script_mismatch(answer).is_none())?;
+        let own = (WAIT_MS << track.waits.min(8)).min(WAIT_MS_MAX);
+        // A wait that the run's time doesn't cover is none.
+        let fits = |wait: &u64| self.deadline.is_none_or(|deadline| now.plus_ms(*wait) < deadline);
+        let asked_for = match answer {
+            JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms }) if !check.waited => {
+                Some(retry_after_ms.unwrap_or(own)).filter(|wait| *wait <= RETRY_AFTER_MS_MAX).filter(fits)
+            }
+            _ => None,
+        };
+        asked_for.or_else(|| {
+            let (_, is_undecided) = check.clone().heard(answer, policy, None);
+            let is_asked_again = is_undecided
+                && check.trigger == GoalTrigger::Claim
+                && track.failures.saturating_add(1) < policy.failures_max;
+            is_asked_again.then_some(own).filter(fits)
+        })
+    }
+
+    pub(in crate::session) fn judges_percent(&self) -> u8 {
+        self.goal_policy().map_or(100, |policy| policy.budget_percent)
+    }
+
+    /// What must be left of the budget beside a call and last words, so that the goal can be verified at a limit.
+    pub(in crate::session) fn kept_for_judges(&self, purpose: Purpose) -> (u64, MicroDollars) {
+        let Some((policy, _)) = self.bound_by().filter(|_| purpose != Purpose::Judge) else {
+            return (0, MicroDollars::default());
+        };
+        let input = self.judge_request_tokens();
+        let needed = policy.judges.iter().take(usize::try_from(policy.agree).unwrap_or(usize::MAX));
+        needed.fold((0, MicroDollars::default()), |(tokens, cost): (u64, MicroDollars), judge| {
+            let output_tokens = u64::from(judge.output_tokens_max);
+            let usage = Usage { input_tokens: input, output_tokens, ..Usage::default() };
+            let more = judge.price.map(|price| price.cost(usage)).unwrap_or_default();
+            (tokens.saturating_add(input).saturating_add(output_tokens), cost + more)
+        })
+    }
+}

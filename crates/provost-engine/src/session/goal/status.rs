@@ -1,0 +1,189 @@
+//! How a goal stands, and what that means for the session.
+
+use std::collections::BTreeMap;
+
+use provost_event::{
+    GoalFinding, GoalPolicy, GoalState, GoalTrigger, Outcome, PauseReason, Seq, SupervisorError,
+};
+use serde::{Deserialize, Serialize};
+
+use super::check::{Check, Standing};
+use super::progress::Progress;
+use crate::session::{Phase, SessionState};
+
+/// How a goal stands; the fold of what the log says of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::session) struct GoalTrack {
+    /// Counted up by whatever changes how the goal stands.
+    pub(in crate::session) generation: u32,
+    /// The verification that goes on.
+    pub(in crate::session) check: Option<Check>,
+    /// Claims that were found wrong.
+    pub(in crate::session) rounds: u32,
+    /// Times in a row that the judges couldn't tell.
+    pub(in crate::session) failures: u32,
+    /// Waits since the last verdict.
+    pub(in crate::session) waits: u32,
+    /// Answers of judges, by the policy's name for them.
+    pub(in crate::session) asked: BTreeMap<String, u32>,
+    pub(in crate::session) progress: Progress,
+    /// The answers that the agent had given at the last verdict.
+    pub(in crate::session) answers_at_verdict: u32,
+    /// The turns that had ended when it was last verified in between.
+    pub(in crate::session) turns_at_interval: u32,
+    pub(in crate::session) is_cleared: bool,
+    /// It was verified at the present limit.
+    pub(in crate::session) at_limit: bool,
+    pub(in crate::session) finding: Option<GoalFinding>,
+}
+
+/// How an agent's goal stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GoalStatus {
+    /// What must be true.
+    pub condition: String,
+    /// How it stands.
+    pub state: GoalState,
+    /// Counted up by each change of `state`.
+    pub generation: u32,
+    /// Claims that were found wrong, since somebody last had the agent go on.
+    pub rounds: u32,
+    /// Times in a row that the judges couldn't tell.
+    pub failures: u32,
+    /// Turns in a row without measurable progress.
+    pub idle_turns: u32,
+    /// What the last verification came to.
+    pub finding: Option<GoalFinding>,
+}
+
+impl SessionState {
+    /// How the agent's goal stands; `None` for one that has none.
+    #[must_use]
+    pub fn goal(&self) -> Option<GoalStatus> {
+        let (policy, track) = (self.goal_policy()?, self.goal_track.as_ref()?);
+        Some(GoalStatus {
+            condition: policy.condition.clone(),
+            state: self.goal_state(track),
+            generation: track.generation,
+            rounds: track.rounds,
+            failures: track.failures,
+            idle_turns: track.progress.idle_turns,
+            finding: track.finding.clone(),
+        })
+    }
+
+    fn goal_state(&self, track: &GoalTrack) -> GoalState {
+        match &self.outcome {
+            Some(Outcome::Failed { .. }) => GoalState::Failed,
+            _ if track.is_cleared => GoalState::Aborted,
+            Some(Outcome::Completed { .. }) => GoalState::Achieved,
+            Some(Outcome::Aborted { .. } | Outcome::Cancelled { .. }) => GoalState::Aborted,
+            Some(Outcome::Blocked { .. }) => GoalState::Blocked,
+            Some(Outcome::Paused { why: PauseReason::Stuck { .. } }) => GoalState::Stuck,
+            Some(Outcome::Paused { .. } | Outcome::BudgetExhausted(_)) => GoalState::Paused,
+            None if self.live_check().is_some() => GoalState::Verifying,
+            None => GoalState::Running,
+        }
+    }
+
+    pub(in crate::session) fn goal_policy(&self) -> Option<&GoalPolicy> {
+        self.policy.as_ref()?.goal.as_deref()
+    }
+
+    /// The goal that binds the agent: it has one, and nobody has cleared it.
+    pub(in crate::session) fn bound_by(&self) -> Option<(&GoalPolicy, &GoalTrack)> {
+        let track = self.goal_track.as_deref().filter(|track| !track.is_cleared)?;
+        Some((self.goal_policy()?, track))
+    }
+
+    pub(in crate::session) fn has_goal(&self) -> bool {
+        self.bound_by().is_some()
+    }
+
+    /// The verification that goes on, if what it comes to still counts.
+    pub(in crate::session) fn live_check(&self) -> Option<&Check> {
+        self.goal_track.as_ref()?.check.as_ref().filter(|check| !check.is_stale)
+    }
+
+    /// Whether the stop hooks' errors stand against a stop.
+    pub(in crate::session) fn errors_block(&self) -> bool {
+        self.bound_by()
+            .is_some_and(|(policy, _)| policy.stop_hook_errors == provost_event::OnHookError::Block)
+    }
+
+    pub(in crate::session) fn check_standing(&self) -> Standing {
+        match (self.goal_policy(), self.live_check()) {
+            (Some(policy), Some(check)) => check.standing(policy),
+            _ => Standing::Undecided(SupervisorError::Parse(String::new())),
+        }
+    }
+
+    /// The turn that a verification is about.
+    pub(in crate::session) fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
+        match trigger {
+            GoalTrigger::Claim => self.next_turn(),
+            GoalTrigger::Interval | GoalTrigger::Limit => self.counters.turns_ended.max(1),
+        }
+    }
+
+    /// Whether a claim is verified.
+    pub(in crate::session) fn checks_claim(&self) -> bool {
+        self.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim)
+    }
+
+    /// Whether the next model call is a judge's.
+    pub(in crate::session) fn wants_judge(&self) -> bool {
+        matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.live_check().is_some()
+    }
+
+    /// Whether the session goes back to `phase` after last words, or after a last look at the goal.
+    pub(in crate::session) fn stands_aside_of(&self, phase: Phase) -> bool {
+        let check = self.goal_track.as_ref().and_then(|track| track.check.as_ref());
+        self.before_last_words == Some(phase) || check.is_some_and(|check| check.back == phase)
+    }
+
+    /// The open effect of what is done at a limit before the session rests: last words, or a last look at the goal.
+    pub(in crate::session) fn ending_at_limit(&self) -> Option<Seq> {
+        let at_limit = self.live_check().is_some_and(|check| check.trigger == GoalTrigger::Limit);
+        match self.phase {
+            Phase::Judging(seq) | Phase::Wishing(seq) if at_limit => Some(seq),
+            _ => self.wrapping_up(),
+        }
+    }
+
+    pub(in crate::session) fn failures(&self) -> (u32, u32) {
+        self.bound_by().map_or((0, 0), |(policy, track)| (track.failures, policy.failures_max))
+    }
+
+    pub(in crate::session) fn rounds(&self) -> (u32, u32) {
+        self.bound_by().map_or((0, 0), |(policy, track)| (track.rounds, policy.rounds_max))
+    }
+
+    /// For how many turns nothing has moved, if those are too many.
+    pub(in crate::session) fn stuck_for(&self) -> Option<u32> {
+        let (policy, track) = self.bound_by()?;
+        Some(track.progress.idle_turns).filter(|turns| *turns >= policy.stuck_turns)
+    }
+
+    pub(in crate::session) fn is_interval_over(&self) -> bool {
+        let Some((policy, track)) = self.bound_by() else { return false };
+        let ended = self.counters.turns_ended;
+        policy.verify_every.is_some_and(|every| ended > 0 && ended.is_multiple_of(every))
+            && track.turns_at_interval != ended
+            && track.answers_at_verdict != self.counters.answers
+            && matches!(self.phase, Phase::Ready | Phase::Between)
+    }
+
+    /// Whether something was done since the last verdict that may have reached the goal.
+    pub(in crate::session) fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
+        let Some((_, track)) = self.bound_by() else { return false };
+        matches!(outcome, Outcome::BudgetExhausted(_))
+            && !track.at_limit
+            && self.live_check().is_none()
+            && self.counters.answers > 0
+            && track.answers_at_verdict != self.counters.answers
+            && !matches!(self.phase, Phase::New | Phase::MakingWorktree(_))
+            && self.running().next().is_none()
+            && self.counters.interruptions < self.limits().interruptions_max
+    }
+}
