@@ -280,7 +280,11 @@ impl Deciding<'_> {
 
     /// Calls that kept their place for a rest have none at the end.
     pub(super) fn come_to_rest(&mut self, outcome: Outcome) {
-        if outcome.is_final() && self.state.phase == Phase::Acting {
+        let is_amid_calls = self.state.phase == Phase::Acting || self.state.stands_aside_of(Phase::Acting);
+        if outcome.is_final() && is_amid_calls {
+            if let Phase::JudgeWaits(timer) = self.state.phase {
+                self.step.close(timer);
+            }
             self.cut_delegated();
             self.cancel_calls();
         }

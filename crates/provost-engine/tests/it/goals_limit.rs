@@ -338,3 +338,19 @@ fn words_spoken_at_a_limit_are_not_lost_in_a_yes() {
     // It can't go on, and it isn't done with what was said last.
     assert_eq!(dimension(world.outcome()), Some(Dimension::Turns), "{}", world.news());
 }
+
+#[test]
+fn a_cancel_while_a_judge_is_waited_for_leaves_no_call_without_a_result() {
+    let mut policy = limited_to(time());
+    policy.agent.permissions.ask = vec!["shell".to_owned()];
+    let mut world = World::start(policy);
+    world.call(&[("shell", "{\"command\":\"make\"}")]);
+    world.advance(90_000);
+    world.tick();
+    world.say("As far as I came.");
+    world.judge(failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) }));
+    world.run_event(RunEvent::Cancel { agent: None, by: "me".to_owned() });
+    assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "me".to_owned() }), "{}", world.news());
+    let results = entries(&world).into_iter().filter(|entry| matches!(entry, Entry::ToolFinished(_)));
+    assert_eq!(results.count(), 1);
+}
