@@ -283,3 +283,31 @@ fn a_judge_without_budget_lets_the_work_go_on() {
     "#]].assert_eq(&world.news());
     assert_eq!((ending(&world).as_str(), status(&world).failures), ("it goes on", 0));
 }
+
+#[test]
+fn a_claim_that_stop_hooks_block_has_them_asked_once_for_its_turn() {
+    let mut world = World::start(goal_with_hooks(|goal| goal.verify_every = Some(1)));
+    world.say("done");
+    world.hook(StopHookVerdict::Block("a test fails".to_owned()), "1");
+    assert!(world.checking().is_none() && world.thinking().is_some(), "{}", world.news());
+}
+
+#[test]
+fn stop_hooks_are_told_why_they_are_asked() {
+    let mut world = World::start(goal_with_hooks(|goal| goal.verify_every = Some(2)));
+    let mut reasons = Vec::new();
+    work(&mut world);
+    work(&mut world);
+    for _ in 0..2 {
+        reasons.push(world.stop_check().stop_reason());
+        world.hook(StopHookVerdict::Block("a test fails".to_owned()), "1");
+        world.say("done");
+    }
+    assert_eq!(reasons, ["interval", "end_turn"], "{}", world.news());
+    let mut policy = goal_with_hooks(|_| {});
+    policy.agent.limits.turns_max = 1;
+    let mut world = World::start(policy);
+    work(&mut world);
+    world.say("As far as I came.");
+    assert_eq!(world.stop_check().stop_reason(), "limit");
+}

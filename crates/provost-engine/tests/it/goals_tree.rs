@@ -411,3 +411,20 @@ fn a_crash_amid_several_verifications_asks_each_judge_once_more() {
     tree.say(0, "done");
     assert!(is_completed(tree.outcome()), "{}", tree.news());
 }
+
+#[test]
+fn an_agent_that_made_way_and_has_lost_its_goal_waits_for_somebody_to_have_it_go_on() {
+    let mut tree = crowded();
+    tree.say(1, "done");
+    say_of(&mut tree, 1, JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms: Some(1_000) }));
+    tree.spawn(2, &["high"]);
+    assert!(is_furloughed(&tree, 1), "{}", tree.news());
+    tree.run_event(RunEvent::ClearGoal { agent: 1, by: "me".to_owned() });
+    tree.say(3, "done");
+    tree.say(2, "done");
+    assert_eq!((tree.results(0).len(), status(&tree, 1).state), (1, GoalState::Aborted), "{}", tree.news());
+    assert_eq!(judging(&tree, 1), None);
+    assert!(!is_completed(tree.rests(1)), "{}", tree.news());
+    tree.resume(None);
+    assert!(is_completed(tree.rests(1)), "{}", tree.news());
+}

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use provost_engine::{
     Actor, Answer, Consult, Effect, Event, JudgeReport, Message, Now, PendingApproval, RunEvent,
-    SessionEvent, SessionState, Standing, StopCheckResult, Think, ToolResult,
+    SessionEvent, SessionState, Standing, StopCheck, StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, GoalFinding,
@@ -265,6 +265,15 @@ impl World {
 
     pub(crate) fn checking(&self) -> Option<Seq> {
         self.first_open(|effect| matches!(effect, Effect::CheckStop(_))).map(|id| id.1)
+    }
+
+    /// The open question to the stop hooks.
+    pub(crate) fn stop_check(&self) -> StopCheck {
+        let check = self.open.values().find_map(|effect| match effect {
+            Effect::CheckStop(check) => Some(check.clone()),
+            _ => None,
+        });
+        check.expect("stop hooks are asked")
     }
 
     /// What hooks are being asked.
