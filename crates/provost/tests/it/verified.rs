@@ -41,3 +41,24 @@ fn the_readme_shows_the_example_as_it_runs() {
         assert!(shown.contains(&line), "the README has `{line}`, and the run doesn't:\n{}", done.stderr);
     }
 }
+
+/// A key that has the look of no provider's, so that only who knows it can tell.
+const KEY: &str = "quiet-otter-lamp-77";
+
+#[test]
+fn a_judge_is_shown_no_key_of_another_provider() {
+    let scene = Scene::new();
+    scene.write(
+        "work/provost.toml",
+        "[agent]\nmodel = \"script:agent.yaml\"\n[goal]\ncondition = \"It was said.\"\njudge = \"script:judge.yaml\"\n",
+    );
+    let call = format!(
+        "answers:\n  - tools: [{{ shell: {{ command: \"echo it is {KEY} indeed\" }} }}]\n  - text: The key is {KEY}.\n"
+    );
+    scene.write("work/agent.yaml", &call);
+    let verdict = "verdicts:\n  - expect: { contains: indeed, not_contains: KEY }\n    achieved: true\n    reasoning: It was.\n";
+    scene.write("work/judge.yaml", &verdict.replace("KEY", KEY));
+    let ran = scene.command(&["run", "Say it."]).env("ANTHROPIC_API_KEY", KEY).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && told.contains("verified: the goal is reached"), "{told}");
+}
