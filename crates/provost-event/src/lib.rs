@@ -22,6 +22,7 @@ mod policy;
 mod record;
 mod spawn;
 mod stop;
+mod terminal;
 mod tree;
 mod verdict;
 mod worktree;
@@ -60,6 +61,10 @@ pub use policy::{
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopHookVerdict, StopReport};
+pub use terminal::{
+    AskKind, AskOption, Blocker, Channel, CompletionScope, EvidenceSource, Exit, ExternalPolicy,
+    OptionMeaning, TerminalAsk, TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState, WindowSize,
+};
 pub use tree::{
     Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
     ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
