@@ -1,9 +1,10 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, EffectId, Exhausted, HookReport, Image, Json, JudgeAnswer,
-    MicroDollars, ModelFailure, Outcome, Plan, Priority, Purpose, RunPolicy, Seq, SessionId, SessionStarted,
-    StopReason, StopReport, Timestamp, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    ApprovalAnswer, BlobId, Block, Budget, CallId, EffectId, Exhausted, Exit, HookReport, Image, Json,
+    JudgeAnswer, MicroDollars, ModelFailure, Outcome, Plan, Priority, Purpose, RunPolicy, Seq, SessionId,
+    SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp, ToolStatus, Usage, WorktreeLeft,
+    WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -289,6 +290,20 @@ pub enum SessionEvent {
         seq: Seq,
         /// What.
         left: WorktreeLeft,
+    },
+    /// Something happened at the session's terminal.
+    Terminal(Box<TerminalNoted>),
+    /// The question that the call is about is no longer asked: somebody has answered it at the terminal.
+    AskWithdrawn {
+        /// The call.
+        call: CallId,
+    },
+    /// The program at the session's terminal has ended, and nothing of it is left.
+    TerminalClosed {
+        /// The effect.
+        seq: Seq,
+        /// How; absent where that has been noted, or no program was there.
+        exit: Option<Exit>,
     },
     /// Somebody says whether a tool call may be made; ignored when the question has its answer.
     Resolve {

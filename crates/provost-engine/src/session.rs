@@ -33,6 +33,7 @@ mod goal;
 mod hear;
 mod recover;
 mod stop;
+mod terminal;
 mod worktree;
 mod wrap_up;
 
@@ -40,6 +41,7 @@ use call::{Call, Consent, Stage, Word};
 use compact::Compactions;
 use context::Context;
 use goal::GoalTrack;
+use terminal::TerminalTrack;
 use worktree::OwnTree;
 
 pub use call::PendingApproval;
@@ -204,6 +206,9 @@ pub struct SessionState {
     /// The worktree that it works in, if it has one of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tree: Option<OwnTree>,
+    /// What is known of its terminal, if it is an external agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    terminal: Option<Box<TerminalTrack>>,
     deadline: Option<Timestamp>,
     calls: Vec<Call>,
     counters: Counters,
@@ -225,6 +230,9 @@ pub struct SessionState {
     text_is_of_last_turn: bool,
     /// Somebody spoke after the last model call was made.
     unheard: bool,
+    /// The last entry that somebody's words are.
+    #[serde(default)]
+    last_said: Seq,
     memories: BTreeMap<String, Json>,
     #[serde(skip)]
     permissions: Option<Permissions>,
@@ -260,6 +268,7 @@ impl SessionState {
             goal_track: None,
             plan: None,
             tree: None,
+            terminal: None,
             deadline: None,
             calls: Vec::new(),
             counters: Counters::default(),
@@ -275,6 +284,7 @@ impl SessionState {
             turn_text: String::new(),
             text_is_of_last_turn: false,
             unheard: false,
+            last_said: Seq::START,
             memories: BTreeMap::new(),
             permissions: None,
             approved: Vec::new(),
@@ -339,6 +349,7 @@ impl SessionState {
         let mut open = self.questions.keys().copied().collect::<BTreeSet<_>>();
         open.extend(self.yielding.and_then(|yielding| yielding.timer));
         open.extend(self.worktree_question());
+        open.extend(self.terminal_question());
         if self.stands_aside_of(Phase::Acting) {
             open.extend(self.approval_timers());
         }

@@ -69,6 +69,11 @@ pub enum Effect {
     MakeWorktree(WorktreeOrder),
     /// Look at what a session has done to its worktree. Answered by `WorktreeChecked`.
     CheckWorktree(WorktreeCheck),
+    /// End the program at a session's terminal, with all that it started. Answered by `TerminalClosed`.
+    CloseTerminal {
+        /// Whose.
+        session: SessionId,
+    },
     /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
     Timer {
         /// Until when.

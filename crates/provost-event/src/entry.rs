@@ -7,8 +7,8 @@ use crate::{
     BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
     ChildStarted, ChildYields, Compacted, ErrorClass, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict,
     HooksAsked, HooksDecided, Image, Json, MicroDollars, Outcome, PermissionDecided, Plan, Reprioritized,
-    RunPolicy, Seq, SessionId, Snapshot, StepEnded, StopReport, Timestamp, Usage, Worktree, WorktreeAsked,
-    WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    RunPolicy, Seq, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding, TerminalNoted, Timestamp,
+    Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -137,6 +137,10 @@ entries! {
     WorktreeAsked = "worktree_asked",
     /// What it has done to it.
     WorktreeFound = "worktree_found",
+    /// Something happened at the terminal of an external agent.
+    TerminalNoted = "terminal_noted",
+    /// The intent of ending its program.
+    TerminalEnding = "terminal_ending",
     /// The session or run shall come to an end or a rest as soon as what is in flight has stopped.
     StopRequested = "stop_requested",
     /// The session or run rests.

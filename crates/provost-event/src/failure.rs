@@ -46,6 +46,10 @@ pub enum ErrorClass {
     ScriptMismatch,
     /// The log couldn't be written or read.
     Storage,
+    /// An external agent's program couldn't be started, failed, or ended before it was done.
+    Program,
+    /// An external agent's program waited for somebody, and nobody came in time.
+    Unanswered,
 }
 
 impl ErrorClass {
@@ -71,7 +75,9 @@ impl ErrorClass {
             | Self::Refusal
             | Self::Aborted
             | Self::ScriptMismatch
-            | Self::Storage => false,
+            | Self::Storage
+            | Self::Program
+            | Self::Unanswered => false,
         }
     }
 
@@ -98,6 +104,8 @@ impl ErrorClass {
             Self::Aborted => "the call was cancelled",
             Self::ScriptMismatch => "the script doesn't fit the conversation",
             Self::Storage => "the log can't be written",
+            Self::Program => "the program failed",
+            Self::Unanswered => "nobody answered the program",
         }
     }
 }

@@ -63,7 +63,8 @@ pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopHookVerdict, StopReport};
 pub use terminal::{
     AskKind, AskOption, Blocker, Channel, CompletionScope, EvidenceSource, Exit, ExternalPolicy,
-    OptionMeaning, TerminalAsk, TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState, WindowSize,
+    OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
+    TerminalState, WindowSize,
 };
 pub use tree::{
     Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,

@@ -91,6 +91,11 @@ pub enum PauseReason {
         /// The call's tool.
         tool: String,
     },
+    /// An external agent's program waited for somebody, and nobody came in time.
+    Unanswered {
+        /// For what.
+        waits_for: String,
+    },
     /// It makes way for another agent, and goes on by itself when there is a slot.
     Preempted {
         /// For whom, if for somebody.
@@ -138,6 +143,7 @@ impl fmt::Display for PauseReason {
             Self::Hook { hook, reason } if reason.is_empty() => write!(f, "paused by hook {hook}"),
             Self::Hook { hook, reason } => write!(f, "paused by hook {hook}: {reason}"),
             Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
+            Self::Unanswered { waits_for } => write!(f, "nobody answered the program: {waits_for}"),
             Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
             Self::Preempted { by: None } => f.write_str("makes way for others"),
             Self::Stuck { turns } => {

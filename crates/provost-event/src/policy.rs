@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, PermissionPolicy, Price, SpawnBudget,
-    SubAgentPolicy,
+    ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, PermissionPolicy, Price,
+    SpawnBudget, SubAgentPolicy,
 };
 
 /// What binds a whole run.
@@ -104,6 +104,10 @@ pub struct AgentPolicy {
     /// What must be confirmed before it counts as done; what the agent says is enough if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Box<GoalPolicy>>,
+    /// The program that it consists of, if it is somebody else's. Then the model only names it (`external/NAME`), and the
+    /// tools are what the program can ask consent for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<Box<ExternalPolicy>>,
 }
 
 /// A model and what it costs.
@@ -248,6 +252,8 @@ pub enum Access {
     },
     /// It may touch anything: runs alone.
     Anything,
+    /// It only stands for an answer to a question that an external agent's program asks: runs alone.
+    Consents,
     /// It has another agent work, and is none of the executor's: runs beside its like and what only reads.
     Delegates,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Outcome, Seq};
+
 /// Somebody else's program that an agent consists of, instead of a model and tools of Provost's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalPolicy {
@@ -26,6 +28,9 @@ pub struct ExternalPolicy {
     pub size: WindowSize,
     /// Whether the goal is typed in as its first prompt; else its arguments say what it shall do, or a person does.
     pub submits_goal: bool,
+    /// Whether a person works at it: it is over when the program ends, not when a prompt is done with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attended: bool,
     /// How long it may wait for somebody, or show no sign of life, before the session rests; for ever if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
@@ -202,6 +207,8 @@ pub enum Exit {
     Code(i32),
     /// It was ended by this signal's number.
     Signal(i32),
+    /// Nobody saw it end: Provost itself was gone.
+    Unseen,
 }
 
 impl Exit {
@@ -217,6 +224,7 @@ impl std::fmt::Display for Exit {
         match self {
             Self::Code(code) => write!(f, "exit status {code}"),
             Self::Signal(signal) => write!(f, "ended by signal {signal}"),
+            Self::Unseen => f.write_str("gone when Provost came back"),
         }
     }
 }
@@ -275,6 +283,8 @@ pub enum TerminalEvent {
     Submitted {
         /// Which.
         text: String,
+        /// The last entry whose words it has heard by that.
+        through: Seq,
     },
     /// A question was answered, and the answer has taken effect.
     Answered {
@@ -298,6 +308,54 @@ pub enum TerminalEvent {
         /// How.
         exit: Exit,
     },
+}
+
+impl std::fmt::Display for TerminalState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Starting => "starting",
+            Self::Working => "working",
+            Self::Idle => "idle",
+            Self::Blocked(Blocker::Approval) => "blocked (approval)",
+            Self::Blocked(Blocker::Question) => "blocked (question)",
+            Self::Blocked(Blocker::Auth) => "blocked (login)",
+            Self::WaitingForInput => "waiting for input",
+            Self::Password => "asking for a password",
+            Self::Stalled => "stalled",
+            Self::Exiting => "exiting",
+            Self::Exited => "exited",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+impl std::fmt::Display for TerminalEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Started { command, pid, .. } => {
+                write!(f, "started as process {pid}: {}", command.join(" "))
+            }
+            Self::State(state) => write!(f, "{state}"),
+            Self::ApprovalRequest(ask) => {
+                write!(f, "asks: {}", ask.subject.as_ref().unwrap_or(&ask.question))
+            }
+            Self::WaitingForInput { prompt } => write!(f, "waits for input: {prompt}"),
+            Self::PasswordPrompt { prompt } => write!(f, "asks for a password: {prompt}"),
+            Self::Error { line } => write!(f, "error: {line}"),
+            Self::Completion { scope: CompletionScope::Turn, .. } => {
+                f.write_str("done with what it was asked for")
+            }
+            Self::Completion { scope: CompletionScope::Process, .. } => f.write_str("the program is done"),
+            Self::Idle => f.write_str("ready for a prompt"),
+            Self::Notification { text } if text.is_empty() => f.write_str("rings"),
+            Self::Notification { text } => write!(f, "says: {text}"),
+            Self::Submitted { text, .. } => write!(f, "was told: {text}"),
+            Self::Answered { choice, .. } => write!(f, "was answered: {choice}"),
+            Self::Attached { by } => write!(f, "{by} is attached"),
+            Self::Detached { by } => write!(f, "{by} is no longer attached"),
+            Self::Exited { exit } => write!(f, "ended: {exit}"),
+        }
+    }
 }
 
 /// What an observation was made from, the strongest first.
@@ -345,4 +403,11 @@ impl TerminalNoted {
     pub const fn certain(event: TerminalEvent) -> Self {
         Self { event, confidence: 100, evidence: Vec::new() }
     }
+}
+
+/// An entry: the program at the session's terminal is about to be ended, because the session is about to rest or end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalEnding {
+    /// What the session shall come to.
+    pub outcome: Outcome,
 }

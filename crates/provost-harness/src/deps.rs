@@ -7,8 +7,9 @@ use provost_engine::FlowProblem;
 use provost_event::RunId;
 
 use crate::{
-    Blobs, Clock, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models, NoCallback,
-    NoHookPrograms, NoPower, Observers, Power, Redactor, StopHookHandler, SystemClock, Toolbox,
+    Blobs, Clock, ExternalAgents, HarnessCallback, Home, HomeError, HookPrograms, HookRegistry, Models,
+    NoCallback, NoExternalAgents, NoHookPrograms, NoPower, Observers, Power, Redactor, StopHookHandler,
+    SystemClock, Toolbox,
 };
 
 /// What a harness works with. Everything it knows beyond this is in the log.
@@ -33,6 +34,8 @@ pub struct HarnessDeps {
     pub clock: Arc<dyn Clock>,
     /// Keeps the machine awake while an agent works; by default nothing does.
     pub power: Arc<dyn Power>,
+    /// Drives the programs of external agents; by default none can be run.
+    pub external: Arc<dyn ExternalAgents>,
     /// A folder for the transcripts that stop hooks may read; `None`: they get none.
     pub transcripts: Option<PathBuf>,
     /// Takes secrets out of what judges are shown; by default what has the shape of one. Give it the keys that the
@@ -55,6 +58,7 @@ impl HarnessDeps {
             observers: Observers::new(),
             clock: Arc::new(SystemClock),
             power: Arc::new(NoPower),
+            external: Arc::new(NoExternalAgents),
             transcripts: None,
             redactor: Arc::new(Redactor::default()),
         }

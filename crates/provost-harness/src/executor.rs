@@ -11,6 +11,7 @@ use crate::known::Known;
 use crate::power::{REASON, wait_after};
 use crate::{HarnessDeps, Home, RunObservers};
 
+mod external;
 mod hooks;
 mod judge;
 mod links;
@@ -80,6 +81,9 @@ impl HarnessExecutor {
             }
             Effect::CheckWorktree(check) => {
                 SessionEvent::WorktreeChecked { seq, left: self.check_worktree(&check, cancel).await }
+            }
+            Effect::CloseTerminal { session } => {
+                SessionEvent::TerminalClosed { seq, exit: self.close_terminal(session, cancel).await }
             }
             // The home waits itself; should it ask all the same, the wait is over by then.
             Effect::Timer { due } => {

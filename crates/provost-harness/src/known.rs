@@ -16,7 +16,7 @@ use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec
 use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::executor::LogFile;
-use crate::{Home, HomeError, HookAgent, ImageData, Transcript};
+use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -37,7 +37,7 @@ pub(crate) struct Opening {
     pub(crate) agent: HookAgent,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Sessions {
     known: HashMap<SessionId, Remembered>,
     /// The sessions by the numbers that they came with.
@@ -47,12 +47,13 @@ struct Sessions {
     shared: Vec<(Arc<AgentPolicy>, Arc<[ToolSpec]>)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Remembered {
     number: u64,
     opening: Option<Arc<Opening>>,
     transcript: Option<Transcript>,
     log_file: Option<Arc<LogFile>>,
+    words: Option<Words>,
 }
 
 impl Sessions {
@@ -85,7 +86,7 @@ impl Sessions {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Known {
     sessions: Mutex<Sessions>,
     /// Whether worktrees that nobody has seen to have been looked for.
@@ -155,6 +156,16 @@ impl Known {
     /// Keeps a conversation for the next call.
     pub(crate) fn give_back(&self, session: SessionId, transcript: Transcript) {
         self.sessions().of(session).transcript = Some(transcript);
+    }
+
+    /// What an external agent is yet to be told, as far as it was looked for. It is the caller's until given back.
+    pub(crate) fn take_words(&self, session: SessionId) -> Option<Words> {
+        self.sessions().of(session).words.take()
+    }
+
+    /// Keeps it for the next exchange.
+    pub(crate) fn give_words_back(&self, session: SessionId, words: Words) {
+        self.sessions().of(session).words = Some(words);
     }
 
     /// How far the file with the log of `session` has been written by this process.

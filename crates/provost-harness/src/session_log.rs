@@ -152,6 +152,8 @@ impl Shown {
             | Entry::ApprovalResolved(_)
             | Entry::ToolStarted(_)
             | Entry::TurnEnded(_)
+            | Entry::TerminalNoted(_)
+            | Entry::TerminalEnding(_)
             | Entry::WrappedUp(_)
             | Entry::Snapshot(_)
             | Entry::StopVerdicts(_)

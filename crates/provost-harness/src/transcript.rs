@@ -175,6 +175,8 @@ impl Transcript {
             | Entry::Retry(_)
             | Entry::ToolStarted(_)
             | Entry::TurnEnded(_)
+            | Entry::TerminalNoted(_)
+            | Entry::TerminalEnding(_)
             | Entry::StopVerdicts(_)
             | Entry::GoalCheckStarted(_)
             | Entry::GoalJudged(_)

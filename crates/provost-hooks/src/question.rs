@@ -424,6 +424,8 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Refusal
         | ErrorClass::Aborted
         | ErrorClass::ScriptMismatch
-        | ErrorClass::Storage => "unknown",
+        | ErrorClass::Storage
+        | ErrorClass::Program
+        | ErrorClass::Unanswered => "unknown",
     }
 }

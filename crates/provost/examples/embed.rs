@@ -127,6 +127,7 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            external: None,
             goal: None,
             model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: system_prompt(workspace, ""),

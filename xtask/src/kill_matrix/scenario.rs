@@ -138,7 +138,7 @@ impl Scenario {
             flow: None,
             allow_unpriced: false,
             observers: Vec::new(),
-            agent: AgentPolicy {
+            agent: AgentPolicy { external: None,
                 goal: None,
                 model: ModelPolicy { price: Some(price), ..ModelPolicy::new(MODEL, 1_000) },
                 system_prompt: "You keep notes.".to_owned(),

@@ -276,7 +276,11 @@ fn by_name(policy: &SubAgentPolicy, goal: String) -> Wanted {
 
 /// `policy` with no more than `above` has: its tools, and what its permissions let pass.
 fn narrowed(mut policy: AgentPolicy, above: &AgentPolicy) -> AgentPolicy {
-    policy.tools.retain(|tool| above.tools.iter().any(|known| known.name == tool.name));
+    let is_external = policy.external.is_some();
+    policy.tools.retain(|tool| {
+        above.tools.iter().any(|known| known.name == tool.name)
+            || (is_external && tool.access == Access::Consents)
+    });
     let bounds = above.bounds.iter().chain([&above.permissions]);
     let bounds = bounds.filter(|bound| !bound.is_open() && **bound != policy.permissions);
     policy.bounds = distinct(bounds.cloned());

@@ -256,6 +256,7 @@ impl super::RunState {
             Outcome::Paused { why } => match why {
                 PauseReason::Circles { .. }
                 | PauseReason::ToolFailures { .. }
+                | PauseReason::Unanswered { .. }
                 | PauseReason::Stuck { .. } => true,
                 PauseReason::Asked { .. }
                 | PauseReason::CrashLoop { .. }

@@ -303,7 +303,7 @@ impl SessionState {
                 Some(path) => Claim::Writes(path),
                 None => Claim::Anything,
             },
-            Some(Access::Anything) | None => Claim::Anything,
+            Some(Access::Anything | Access::Consents) | None => Claim::Anything,
         }
     }
 }

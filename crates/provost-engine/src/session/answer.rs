@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use provost_event::{
-    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, Purpose, Retry,
-    RetryCause, Seq, StopReason, SystemItem, Usage,
+    AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, PauseReason,
+    Purpose, Retry, RetryCause, Seq, StopReason, SystemItem, Usage,
 };
 
 use super::{Deciding, Phase};
@@ -117,6 +117,10 @@ impl Deciding<'_> {
         }
         if failure.class == ErrorClass::ContextTooLong {
             return self.too_long(failure);
+        }
+        if failure.class == ErrorClass::Unanswered {
+            let why = PauseReason::Unanswered { waits_for: failure.message };
+            return self.rest(Outcome::Paused { why });
         }
         let attempts = self.state.counters.failed_attempts.saturating_add(1);
         if !failure.class.may_retry() {

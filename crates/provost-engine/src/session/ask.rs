@@ -83,11 +83,11 @@ impl SessionState {
         matches!(about, HookSubject::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
     }
 
-    /// The question about the rest or end to come, while it is asked: of hooks, or about the worktree.
+    /// The question about the rest or end to come, while it is asked: of hooks, about the terminal, or the worktree.
     pub(super) fn closing(&self) -> Option<Seq> {
         let is_closing = |about: &HookSubject| matches!(about, HookSubject::Closing { .. });
         let asked = self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq);
-        asked.or_else(|| self.worktree_question())
+        asked.or_else(|| self.terminal_question()).or_else(|| self.worktree_question())
     }
 
     /// Whether what somebody said waits for hooks to let it pass.

@@ -95,6 +95,10 @@ impl Deciding<'_> {
     /// Shortens the conversation if that is due. Returns whether the next model call must wait: for a summary, for
     /// hooks, or for ever. Comes to an end: a trim leaves less to trim, and after the rule nothing but a trim is due.
     pub(super) fn make_room(&mut self) -> bool {
+        if self.state.is_external() {
+            // What its program keeps in mind is the program's.
+            return false;
+        }
         while let Some(due) = self.state.due() {
             if self.state.asks_leave(due) {
                 self.ask(HookSubject::Compaction);
@@ -223,6 +227,10 @@ impl SessionState {
     pub(super) fn request_tokens(&self, purpose: Purpose) -> u64 {
         if purpose == Purpose::Judge {
             return self.judge_request_tokens();
+        }
+        if self.is_external() {
+            // Nobody knows before what its program will ask of which model.
+            return 0;
         }
         let question = self.question(purpose).map_or(0, |question| tokens_of(&question));
         self.context.tokens().saturating_add(self.context.scaled(question))

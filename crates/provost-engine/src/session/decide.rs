@@ -50,6 +50,9 @@ impl Deciding<'_> {
             SessionEvent::HooksAnswered { seq, reports } => self.hooks_answered(seq, reports),
             SessionEvent::WorktreeReady { seq, result } => self.worktree_ready(seq, result),
             SessionEvent::WorktreeChecked { seq, left } => self.worktree_checked(seq, left),
+            SessionEvent::Terminal(noted) => self.terminal_noted(*noted),
+            SessionEvent::AskWithdrawn { call } => self.ask_withdrawn(&call),
+            SessionEvent::TerminalClosed { seq, exit } => self.terminal_closed(seq, exit),
             SessionEvent::Resolve { asked, answer, by } => self.resolve(asked, answer, by),
             SessionEvent::TimerFired { seq } => self.timer_fired(seq),
             SessionEvent::Say { text, by } if self.state.has_hook(HookMoment::PromptSubmit) => {
@@ -140,6 +143,10 @@ impl Deciding<'_> {
 
     fn announce_last_turn(&mut self) {
         let turn = self.state.next_turn();
+        if self.state.is_external() {
+            // Its program would take it for a task.
+            return;
+        }
         if turn == self.state.turns_max && self.state.told.last_turn < turn {
             let body = "This is your last turn: tools that you call now are still run, and then you are asked once, \
                         without tools, how far the work has come. Finish what matters most.";
@@ -288,7 +295,7 @@ impl Deciding<'_> {
             self.cut_delegated();
             self.cancel_calls();
         }
-        if self.asks_about_worktree(&outcome) {
+        if self.closes_terminal(&outcome) || self.asks_about_worktree(&outcome) {
             return;
         }
         if self.state.outcome.is_none() {
@@ -437,6 +444,8 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
     match event {
         SessionEvent::HooksAnswered { .. }
         | SessionEvent::WorktreeChecked { .. }
+        | SessionEvent::Terminal(_)
+        | SessionEvent::TerminalClosed { .. }
         | SessionEvent::Resolve { .. }
         | SessionEvent::Say { .. }
         | SessionEvent::Stop { .. }
@@ -448,6 +457,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::Refused { .. }
         | SessionEvent::Answered { .. }
         | SessionEvent::ModelFailed { .. }
+        | SessionEvent::AskWithdrawn { .. }
         | SessionEvent::ToolDone { .. }
         | SessionEvent::StopChecked { .. }
         | SessionEvent::Judged { .. }

@@ -24,6 +24,7 @@ impl SessionState {
             Entry::SessionStarted(started) => self.started(started),
             Entry::UserMessage(message) => {
                 self.unheard = true;
+                self.last_said = self.head;
                 self.said(message);
             }
             Entry::SystemItem(item) => self.told(item.item),
@@ -59,6 +60,8 @@ impl SessionState {
             }
             Entry::ChildRested(rested) => self.child_rested(rested),
             Entry::ChildGoesOn(goes_on) => self.child_goes_on(goes_on.started),
+            Entry::TerminalNoted(noted) => self.noted(noted),
+            Entry::TerminalEnding(ending) => self.terminal_ends(ending),
             Entry::WorktreeMade(made) => self.worktree_made(made),
             Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
             Entry::WorktreeFound(found) => self.worktree_found(found),

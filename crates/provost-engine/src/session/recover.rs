@@ -26,6 +26,7 @@ impl Deciding<'_> {
             self.commit(StopRequested { agent: None, outcome, for_child: false });
         }
         let asks = self.recover_questions();
+        self.close_terminal_again();
         self.ask_about_worktree_again();
         if self.state.closing().is_some() {
             return;

@@ -94,7 +94,7 @@ impl Deciding<'_> {
         let verdict = Verdict::find(&self.state.turn_text);
         let unheard = self.state.unheard || self.state.has_open_prompts();
         self.end_turn(0);
-        if unheard {
+        if unheard || self.state.works_for_a_person() {
             self.next_turn();
         } else {
             self.rest(Outcome::Completed { verdict });

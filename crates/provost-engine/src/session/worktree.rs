@@ -234,9 +234,10 @@ const fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
         | Outcome::Failed { .. } => Some(Untouched::Goes),
         Outcome::BudgetExhausted(_) | Outcome::Blocked { .. } => Some(Untouched::Stays),
         Outcome::Paused { why } => match why {
-            PauseReason::Circles { .. } | PauseReason::ToolFailures { .. } | PauseReason::Stuck { .. } => {
-                Some(Untouched::Stays)
-            }
+            PauseReason::Circles { .. }
+            | PauseReason::ToolFailures { .. }
+            | PauseReason::Unanswered { .. }
+            | PauseReason::Stuck { .. } => Some(Untouched::Stays),
             PauseReason::Asked { .. }
             | PauseReason::CrashLoop { .. }
             | PauseReason::Hook { .. }

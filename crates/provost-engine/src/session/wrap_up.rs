@@ -82,6 +82,7 @@ impl SessionState {
             Phase::New | Phase::Wishing(_) | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_)
         );
         matches!(outcome, Outcome::BudgetExhausted(_))
+            && !self.is_external()
             && !self.told.wrapped_up
             && !is_done
             && self.counters.answers > 0

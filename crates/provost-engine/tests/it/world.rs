@@ -20,7 +20,7 @@ use crate::goal_laws::GoalLaws;
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 3;
+pub(crate) const LAYOUT: u32 = 4;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -55,6 +55,7 @@ pub(crate) fn policy() -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            external: None,
             goal: None,
             model: ModelPolicy {
                 window_tokens: Some(10_000),
@@ -551,6 +552,7 @@ fn effect_word(effect: &Effect) -> String {
         Effect::AskHooks(consult) => format!("ask hooks: {}", consult.about.moments()[0].name()),
         Effect::MakeWorktree(order) => format!("make worktree {}", order.path.display()),
         Effect::CheckWorktree(check) => format!("check worktree: untouched, it {:?}", check.untouched),
+        Effect::CloseTerminal { .. } => "close terminal".to_owned(),
         Effect::Timer { .. } => "timer".to_owned(),
     }
 }

@@ -204,6 +204,7 @@ pub(super) fn start(budget: Budget) -> RunEvent {
     };
     let model = ModelPolicy::new("by/hand", 1000);
     let agent = AgentPolicy {
+        external: None,
         goal: None,
         model,
         system_prompt: "Be brief.".to_owned(),

@@ -18,6 +18,9 @@ impl HarnessExecutor {
     ) -> Result<Answer, ModelFailure> {
         let session = think.session;
         let opening = self.known.opening(self.home(), session).await.map_err(|e| storage(&e))?;
+        if let Some(external) = &opening.policy.external {
+            return self.exchange(think, &opening, external, cancel).await;
+        }
         let name = &opening.policy.model.name;
         let model = self
             .deps
@@ -52,7 +55,7 @@ impl HarnessExecutor {
     }
 }
 
-fn storage(error: &HomeError) -> ModelFailure {
+pub(super) fn storage(error: &HomeError) -> ModelFailure {
     ModelFailure::new(ErrorClass::Storage, error.to_string())
 }
 

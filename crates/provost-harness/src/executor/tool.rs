@@ -26,6 +26,9 @@ impl HarnessExecutor {
     ) -> ToolResult {
         let started = self.deps.clock.now();
         let output = match self.known.opening(self.home(), run.session).await {
+            Ok(opening) if opening.policy.external.is_some() => {
+                return self.answer_program(run, cancel).await;
+            }
             Ok(opening) => self.made(id, run, &opening, cancel).await,
             Err(error) => ToolOutput::error(error.to_string()),
         };

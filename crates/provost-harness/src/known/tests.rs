@@ -73,6 +73,7 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
 /// The agents but for the first have the same.
 fn policy(agent: u32) -> AgentPolicy {
     AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new("a model", 1_000),
         system_prompt: format!("agent {}", agent.min(1)),

@@ -90,6 +90,9 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         | Entry::YieldRequested(_)
         | Entry::ChildGoesOn(_)
         | Entry::ChildRested(_) => &[],
+        Entry::TerminalNoted(_) => &[Kind::Terminal],
+        // What comes of it is noted.
+        Entry::TerminalEnding(_) => &[],
         // Its session's start and end are told.
         Entry::WorktreeMade(_) | Entry::WorktreeAsked(_) | Entry::WorktreeFound(_) => &[],
     }

@@ -174,7 +174,9 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::Paused(paused) => paused.outcome.to_string(),
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
         Entry::Ended(ended) => ended.outcome.to_string(),
+        Entry::TerminalNoted(noted) => noted.event.to_string(),
         // Nobody is told of these.
+        Entry::TerminalEnding(_) => String::new(),
         Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)

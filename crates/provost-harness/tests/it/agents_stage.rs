@@ -47,6 +47,7 @@ pub(crate) fn no_hooks() -> HookRegistry {
 pub(crate) fn policy() -> RunPolicy {
     let tools = vec![spawn_tool(), agent_tool("reviewer", "It reviews."), agent_tool("worker", "It works.")];
     let agent = AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new("script:test", 1_000),
         system_prompt: "be good".into(),

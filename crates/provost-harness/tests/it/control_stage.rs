@@ -164,6 +164,7 @@ impl Bench {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: None,
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: String::new(),

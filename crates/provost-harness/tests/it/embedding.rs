@@ -141,6 +141,7 @@ impl Scene {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: None,
                 model: ModelPolicy::new("script:test", 1_000),
                 system_prompt: "be good".into(),

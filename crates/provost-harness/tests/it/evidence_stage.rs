@@ -224,6 +224,7 @@ impl Stage {
             worktrees: self.trees.clone(),
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: Some(Box::new(self.goal.clone())),
                 model: ModelPolicy::new("agent", 1_000),
                 system_prompt: String::new(),

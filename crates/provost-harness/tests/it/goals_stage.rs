@@ -332,6 +332,7 @@ impl Stage {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: Some(Box::new(goal(&[JUDGE]))),
                 model: ModelPolicy { price: Some(PRICE), ..ModelPolicy::new(AGENT, 1_000) },
                 system_prompt: "Be good.".to_owned(),

@@ -70,6 +70,7 @@ pub(crate) fn policy() -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            external: None,
             goal: None,
             model: ModelPolicy::new("script:test", 1_000),
             system_prompt: "be good".into(),

@@ -116,6 +116,7 @@ impl Scene {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: None,
                 model: ModelPolicy { images: self.sees, ..ModelPolicy::new("script:test", 1_000) },
                 system_prompt: "be good".into(),

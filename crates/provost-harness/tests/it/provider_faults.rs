@@ -168,6 +168,7 @@ fn policy() -> RunPolicy {
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            external: None,
             goal: None,
             model,
             system_prompt: "You are an agent.".to_owned(),

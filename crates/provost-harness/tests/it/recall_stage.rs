@@ -155,6 +155,7 @@ impl Stage {
             worktrees: None,
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: None,
                 model: ModelPolicy {
                     window_tokens: Some(8_000),

@@ -239,6 +239,7 @@ pub(crate) fn policy(spawn: SpawnBudget, budget: fn(Priority) -> Budget) -> RunP
     tools.extend(Priority::ALL.map(|priority| agent_tool(priority.name(), "It does its task.")));
     let limits = Limits { interruptions_max: 1_000, failures_max: 1_000, ..Limits::default() };
     let agent = AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new(MODEL, 300),
         system_prompt: "Do your task.".into(),

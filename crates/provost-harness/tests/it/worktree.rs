@@ -165,6 +165,7 @@ impl Place {
             worktrees: Some(self.trees()),
             allow_unpriced: false,
             agent: AgentPolicy {
+                external: None,
                 goal: None,
                 model: ModelPolicy::new(MODEL, 1_000),
                 system_prompt: "Work.".to_owned(),

@@ -29,7 +29,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         timeout_ms: 60_000,
         output_bytes_max: 1000,
     };
-    let agent = AgentPolicy {
+    let agent = AgentPolicy { external: None,
         goal: None,
         model: ModelPolicy::new("by/hand", 1000),
         system_prompt: "Be brief.".to_owned(),

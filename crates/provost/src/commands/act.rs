@@ -257,6 +257,10 @@ impl Executor for DoesNothing {
             let left = WorktreeLeft::Unknown { why };
             return SessionEvent::WorktreeChecked { seq: id.seq, left }.into();
         }
+        if let Effect::CloseTerminal { .. } = effect {
+            // The guard of its program has ended it with the process that drove it.
+            return SessionEvent::TerminalClosed { seq: id.seq, exit: None }.into();
+        }
         // With its stop recorded a run begins nothing else; what it did before is recovered without us.
         cancel.cancelled().await;
         std::future::pending().await

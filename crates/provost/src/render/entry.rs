@@ -14,7 +14,7 @@ use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, 
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{agents, arguments, flow, goal, worktree};
+use super::{agents, arguments, flow, goal, terminal, worktree};
 use crate::names::Names;
 
 /// Columns of a short text in a line.
@@ -98,6 +98,8 @@ impl Sayer {
             Entry::WorktreeMade(entry) => worktree::made(entry),
             Entry::WorktreeAsked(_) => worktree::asked(),
             Entry::WorktreeFound(entry) => worktree::found(entry),
+            Entry::TerminalNoted(entry) => terminal::noted(entry),
+            Entry::TerminalEnding(_) => terminal::ending(),
             Entry::StopRequested(entry) => self.stop_requested(actor, entry),
             Entry::Paused(entry) => paused(entry),
             Entry::Resumed(entry) => resumed(actor, entry),

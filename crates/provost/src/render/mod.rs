@@ -19,6 +19,7 @@ mod safe;
 mod saying;
 mod summary;
 mod table;
+mod terminal;
 mod tracker;
 mod words;
 mod worktree;

@@ -290,6 +290,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
 /// What all agents have alike; each names its own model, prompt and tools.
 fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new("", 0),
         system_prompt: String::new(),

@@ -83,6 +83,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         worktrees: None,
         allow_unpriced: false,
         agent: AgentPolicy {
+            external: None,
             goal: None,
             model: ModelPolicy::new("demo/scripted", 1_000),
             system_prompt: String::new(),

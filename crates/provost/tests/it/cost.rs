@@ -23,6 +23,7 @@ struct Log {
 impl Log {
     fn new(run: &str, goal: &str, root_model: &str, at: &str) -> Self {
         let agent = AgentPolicy {
+            external: None,
             goal: None,
             model: ModelPolicy::new(root_model, 1_000),
             system_prompt: String::new(),

@@ -58,6 +58,7 @@ fn plain() -> RunPolicy {
         long: None,
     };
     let agent = AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy { price: Some(free), ..ModelPolicy::new("ours/test", 1_000) },
         system_prompt: String::new(),

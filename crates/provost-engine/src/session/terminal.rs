@@ -1,0 +1,137 @@
+//! A session whose agent is somebody else's program: what is noted of its terminal, and that the program is ended before
+//! the session comes to a rest or an end.
+
+use provost_event::{
+    ApprovalAnswer, CallId, Exit, Outcome, Seq, TerminalEnding, TerminalEvent, TerminalNoted, TerminalState,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Deciding, SessionState};
+use crate::Effect;
+
+/// Who answers a question at the terminal itself.
+const BY_TERMINAL: &str = "somebody at the terminal";
+
+/// How it stands with a session's terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TerminalTrack {
+    /// A program was started, and nothing is noted of its end.
+    is_open: bool,
+    /// What it does, as last noted.
+    state: TerminalState,
+    /// The entry by which it is being ended.
+    ending: Option<Seq>,
+}
+
+impl Deciding<'_> {
+    pub(super) fn terminal_noted(&mut self, noted: TerminalNoted) {
+        let is_last = noted.event == TerminalEvent::State(TerminalState::Exited);
+        if self.state.is_external() && self.state.outcome.is_none() && !is_last {
+            self.commit(noted);
+        }
+    }
+
+    /// The program no longer asks what somebody was asked for it.
+    pub(super) fn ask_withdrawn(&mut self, call: &CallId) {
+        let asked = self.state.approvals.values().find(|open| &open.call == call).map(|open| open.asked);
+        if let Some(asked) = asked {
+            let reason = "it was answered at the terminal".to_owned();
+            self.resolve(asked, ApprovalAnswer::Deny { reason }, BY_TERMINAL.to_owned());
+        }
+    }
+
+    /// Has the program ended before the session comes to `outcome`, if one is there. Returns whether it is waited for.
+    pub(super) fn closes_terminal(&mut self, outcome: &Outcome) -> bool {
+        let is_open = self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open);
+        if !is_open || self.state.outcome.is_some() {
+            return false;
+        }
+        self.commit(TerminalEnding { outcome: outcome.clone() });
+        self.open(Effect::CloseTerminal { session: self.state.session });
+        true
+    }
+
+    /// Asks anew, under the same name, for what nobody has seen to.
+    pub(super) fn close_terminal_again(&mut self) {
+        if let Some(seq) = self.state.terminal_question() {
+            self.step.close(seq);
+            self.step.effect(seq, Effect::CloseTerminal { session: self.state.session });
+        }
+    }
+
+    pub(super) fn terminal_closed(&mut self, seq: Seq, exit: Option<Exit>) {
+        if self.state.terminal_question() != Some(seq) || self.state.outcome.is_some() {
+            return;
+        }
+        self.step.close(seq);
+        if self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open) {
+            let exit = exit.unwrap_or(Exit::Unseen);
+            self.commit(TerminalNoted::certain(TerminalEvent::Exited { exit }));
+        }
+        // The last that is noted of it: nothing is left.
+        self.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
+        if let Some(outcome) = self.state.stopping.clone() {
+            self.come_to_rest(outcome);
+        }
+    }
+}
+
+impl SessionState {
+    /// What the program at the terminal does, as last noted; absent where no program was started.
+    #[must_use]
+    pub fn terminal(&self) -> Option<TerminalState> {
+        self.terminal.as_ref().map(|terminal| terminal.state)
+    }
+
+    /// Whether the agent is somebody else's program.
+    pub(super) fn is_external(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| policy.external.is_some())
+    }
+
+    /// Whether a person works at its terminal, and the program hasn't ended.
+    pub(super) fn works_for_a_person(&self) -> bool {
+        let external = self.policy.as_ref().and_then(|policy| policy.external.as_ref());
+        external.is_some_and(|external| external.attended)
+            && self.terminal.as_ref().is_some_and(|terminal| terminal.is_open)
+    }
+
+    /// The entry by which the program is being ended, while it is.
+    pub(super) fn terminal_question(&self) -> Option<Seq> {
+        self.terminal.as_ref()?.ending
+    }
+
+    pub(super) fn noted(&mut self, noted: &TerminalNoted) {
+        if let TerminalEvent::Submitted { through, .. } = noted.event
+            && through >= self.last_said
+        {
+            self.unheard = false;
+        }
+        let terminal = self.terminal.get_or_insert_default();
+        match noted.event {
+            TerminalEvent::Started { .. } => {
+                (terminal.is_open, terminal.state) = (true, TerminalState::Starting);
+            }
+            TerminalEvent::State(TerminalState::Exited) => terminal.ending = None,
+            TerminalEvent::State(state) => terminal.state = state,
+            TerminalEvent::Exited { .. } => {
+                (terminal.is_open, terminal.state) = (false, TerminalState::Exited);
+            }
+            TerminalEvent::ApprovalRequest(_)
+            | TerminalEvent::WaitingForInput { .. }
+            | TerminalEvent::PasswordPrompt { .. }
+            | TerminalEvent::Error { .. }
+            | TerminalEvent::Completion { .. }
+            | TerminalEvent::Idle
+            | TerminalEvent::Notification { .. }
+            | TerminalEvent::Submitted { .. }
+            | TerminalEvent::Answered { .. }
+            | TerminalEvent::Attached { .. }
+            | TerminalEvent::Detached { .. } => {}
+        }
+    }
+
+    pub(super) fn terminal_ends(&mut self, ending: &TerminalEnding) {
+        self.stopping = Some(ending.outcome.clone());
+        self.terminal.get_or_insert_default().ending = Some(self.head);
+    }
+}

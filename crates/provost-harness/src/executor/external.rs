@@ -1,0 +1,75 @@
+//! Having an external agent's program go on, answering its questions, and ending it.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt as _;
+use provost_engine::{Answer, Think, ToolResult, ToolRun};
+use provost_event::{ErrorClass, Exit, ExternalPolicy, ModelFailure, SessionId};
+use tokio_util::sync::CancellationToken;
+
+use super::HarnessExecutor;
+use crate::known::Opening;
+use crate::output::cut_middle;
+use crate::{Exchange, TerminalLog, ToolOutput, Words};
+
+impl HarnessExecutor {
+    pub(super) async fn exchange(
+        &self,
+        think: &Think,
+        opening: &Opening,
+        policy: &ExternalPolicy,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let session = think.session;
+        let mut words = self.known.take_words(session).unwrap_or_else(|| Words::of(self.home(), session));
+        words.catch_up(think.through).await.map_err(|error| super::think::storage(&error))?;
+        let exchange = Exchange {
+            session,
+            policy,
+            workspace: &opening.workspace,
+            words: &mut words,
+            log: TerminalLog::new(self.deps.home.clone(), session),
+            redactor: self.deps.redactor.clone(),
+            is_verified: opening.policy.goal.is_some() || !opening.policy.stop_hooks.is_empty(),
+        };
+        let answer = AssertUnwindSafe(self.deps.external.exchange(exchange, cancel)).catch_unwind().await;
+        self.known.give_words_back(session, words);
+        answer.unwrap_or_else(|_| {
+            let message = format!("what drives `{}` failed inside Provost (it panicked)", policy.program);
+            Err(ModelFailure::new(ErrorClass::Program, message))
+        })
+    }
+
+    pub(super) async fn answer_program(&self, run: &ToolRun, cancel: &CancellationToken) -> ToolResult {
+        let started = self.deps.clock.now();
+        let answer = AssertUnwindSafe(self.deps.external.answer(run.session, &run.call, cancel));
+        let output = answer.catch_unwind().await.unwrap_or_else(|_| {
+            ToolOutput::error("The answer couldn't be given: what drives the program panicked.")
+        });
+        let text = match cut_middle(&output.text, run.output_bytes_max) {
+            Some(cut) => cut.with_note(None),
+            None => output.text,
+        };
+        ToolResult {
+            status: output.status,
+            output: text,
+            images: Vec::new(),
+            whole: None,
+            duration_ms: self.deps.clock.now().since_ms(started),
+            memory: None,
+            plan: None,
+        }
+    }
+
+    pub(super) async fn close_terminal(
+        &self,
+        session: SessionId,
+        cancel: &CancellationToken,
+    ) -> Option<Exit> {
+        let closed = AssertUnwindSafe(self.deps.external.close(session, cancel)).catch_unwind().await;
+        closed.unwrap_or_else(|_| {
+            tracing::warn!(%session, "what drives the program of an external agent panicked");
+            None
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! What an external agent is yet to be told, as its log has it.
+
+use std::collections::VecDeque;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use provost_event::{
+    AgentPolicy, Block, Entry, ItemKind, Record, Seq, SessionId, TerminalEvent, ToolStatus, UserMessage,
+};
+
+use crate::{Home, HomeError};
+
+/// What is to be typed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The words.
+    pub text: String,
+    /// The last entry that they come from; goes into the note that they were taken.
+    pub through: Seq,
+}
+
+/// A session's log, looked at for words to its agent. It goes along with the log, also while an exchange is going on.
+pub struct Words {
+    records: BoxStream<'static, Result<std::sync::Arc<Record>, HomeError>>,
+    head: Seq,
+    pending: VecDeque<(Seq, String)>,
+    has_begun: bool,
+    refusal: Option<String>,
+}
+
+impl Words {
+    /// The words in the log of `session`, from its first entry on.
+    pub(crate) fn of(home: &dyn Home, session: SessionId) -> Self {
+        Self {
+            records: home.subscribe(session.into(), Seq::START),
+            head: Seq::START,
+            pending: VecDeque::new(),
+            has_begun: false,
+            refusal: None,
+        }
+    }
+
+    /// Takes in the log through entry `through`.
+    pub(crate) async fn catch_up(&mut self, through: Seq) -> Result<(), HomeError> {
+        while self.head < through {
+            self.next().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to be told; returns at once where there is.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub async fn wait(&mut self) -> Result<(), HomeError> {
+        while self.pending.is_empty() {
+            self.next().await?;
+        }
+        Ok(())
+    }
+
+    /// All that is to be told, as one text. It stays pending until a note in the log says that it was submitted.
+    #[must_use]
+    pub fn prompt(&self) -> Option<Prompt> {
+        let (through, _) = self.pending.back()?;
+        let texts = self.pending.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+        Some(Prompt { text: texts.join("\n\n"), through: *through })
+    }
+
+    /// Forgets what `prompt` has; for whoever has just noted that it was submitted.
+    pub fn told(&mut self, prompt: &Prompt) {
+        self.pending.retain(|(seq, _)| *seq > prompt.through);
+        self.has_begun = true;
+    }
+
+    /// Whether the agent was ever told something: a program that is started now goes on with earlier work.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Why what the program asked for last was refused, if it was.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    async fn next(&mut self) -> Result<(), HomeError> {
+        match self.records.next().await {
+            Some(record) => {
+                let record = record?;
+                self.fold(&record);
+                Ok(())
+            }
+            None => Err(HomeError::Closed),
+        }
+    }
+
+    fn fold(&mut self, record: &Record) {
+        self.head = record.seq;
+        match &record.entry {
+            Entry::SessionStarted(started) => self.opened(record.seq, &started.policy, &started.goal),
+            Entry::UserMessage(message) => self.push(record.seq, text_of(message)),
+            Entry::SystemItem(item) => match item.item {
+                ItemKind::StopBlocked | ItemKind::GoalNotReached | ItemKind::Reminder => {
+                    self.push(record.seq, item.body.clone());
+                }
+                ItemKind::Continue | ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::LastTurn => {}
+            },
+            Entry::AssistantMessage(_) => self.refusal = None,
+            Entry::ToolFinished(finished) => {
+                self.refusal = match finished.status {
+                    ToolStatus::Denied | ToolStatus::Rejected | ToolStatus::Cancelled => {
+                        Some(finished.output.clone())
+                    }
+                    ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut | ToolStatus::Unknown => None,
+                };
+            }
+            Entry::TerminalNoted(noted) => {
+                if let TerminalEvent::Submitted { through, .. } = noted.event {
+                    self.pending.retain(|(seq, _)| *seq > through);
+                    self.has_begun = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn opened(&mut self, seq: Seq, policy: &AgentPolicy, goal: &str) {
+        if !policy.external.as_ref().is_some_and(|external| external.submits_goal) {
+            return;
+        }
+        let text = match &policy.goal {
+            Some(wanted) => {
+                format!("{goal}\n\nYou are done once this is true, which is verified: {}", wanted.condition)
+            }
+            None => goal.to_owned(),
+        };
+        self.push(seq, text);
+    }
+
+    fn push(&mut self, seq: Seq, text: String) {
+        if !text.trim().is_empty() {
+            self.pending.push_back((seq, text));
+        }
+    }
+}
+
+fn text_of(message: &UserMessage) -> String {
+    let texts = message.content.iter().filter_map(|block| match block {
+        Block::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}

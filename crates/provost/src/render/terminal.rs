@@ -1,0 +1,29 @@
+//! What happened at an external agent's terminal, in words.
+
+use provost_event::{TerminalEvent, TerminalNoted};
+
+use super::saying::{Saying, Tag};
+
+pub(super) fn noted(entry: &TerminalNoted) -> Saying {
+    let words = entry.event.to_string();
+    match entry.event {
+        TerminalEvent::Started { .. }
+        | TerminalEvent::Submitted { .. }
+        | TerminalEvent::Answered { .. }
+        | TerminalEvent::PasswordPrompt { .. }
+        | TerminalEvent::WaitingForInput { .. }
+        | TerminalEvent::Attached { .. }
+        | TerminalEvent::Detached { .. }
+        | TerminalEvent::Error { .. }
+        | TerminalEvent::Notification { .. }
+        | TerminalEvent::Exited { .. } => Saying::kept(Tag::Provost, words),
+        TerminalEvent::State(_)
+        | TerminalEvent::ApprovalRequest(_)
+        | TerminalEvent::Completion { .. }
+        | TerminalEvent::Idle => Saying::detail(words),
+    }
+}
+
+pub(super) fn ending() -> Saying {
+    Saying::detail("the program is ended".to_owned())
+}
