@@ -18,6 +18,9 @@ pub struct ExternalPolicy {
     /// Variables that it gets besides those that any child gets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Variables of Provost's own environment that it gets as well, by name: what they hold stands in no log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passes: Vec<String>,
     /// The profile that says what its screens mean.
     pub profile: String,
     /// By what it is spoken to.
@@ -223,8 +226,8 @@ impl std::fmt::Display for Exit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit status {code}"),
-            Self::Signal(signal) => write!(f, "ended by signal {signal}"),
-            Self::Unseen => f.write_str("gone when Provost came back"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Unseen => f.write_str("nobody saw how"),
         }
     }
 }
@@ -353,7 +356,7 @@ impl std::fmt::Display for TerminalEvent {
             Self::Answered { choice, .. } => write!(f, "was answered: {choice}"),
             Self::Attached { by } => write!(f, "{by} is attached"),
             Self::Detached { by } => write!(f, "{by} is no longer attached"),
-            Self::Exited { exit } => write!(f, "ended: {exit}"),
+            Self::Exited { exit } => write!(f, "ended ({exit})"),
         }
     }
 }

@@ -95,10 +95,6 @@ impl Deciding<'_> {
     /// Shortens the conversation if that is due. Returns whether the next model call must wait: for a summary, for
     /// hooks, or for ever. Comes to an end: a trim leaves less to trim, and after the rule nothing but a trim is due.
     pub(super) fn make_room(&mut self) -> bool {
-        if self.state.is_external() {
-            // What its program keeps in mind is the program's.
-            return false;
-        }
         while let Some(due) = self.state.due() {
             if self.state.asks_leave(due) {
                 self.ask(HookSubject::Compaction);
@@ -256,6 +252,10 @@ impl SessionState {
     }
 
     pub(super) fn due(&self) -> Option<Due> {
+        if self.is_external() {
+            // What its program keeps in mind is the program's.
+            return None;
+        }
         if self.compactions.overflow {
             Some(Due::Emergency)
         } else if self.is_over(TRIM_AT) && self.trim().is_some() {

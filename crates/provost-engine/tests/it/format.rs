@@ -12,6 +12,7 @@ use provost_event::{
     SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 
+use crate::external;
 use crate::flow;
 use crate::goals::{failed, judge, no, nonsense, timeout, yes};
 use crate::goals_tree::{judged_policy, say_of};
@@ -268,6 +269,8 @@ fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v3/tree-run.jsonl"].assert_eq(&tree);
     let goal = lines(goal_run().logs.values().flatten());
     expect_file!["../../../provost-event/formats/v3/goal-run.jsonl"].assert_eq(&goal);
+    expect_file!["../../../provost-event/formats/v3/external-run.jsonl"]
+        .assert_eq(&lines_of(&external::eventful()));
     let flow = lines(&flow::eventful());
     expect_file!["../../../provost-event/formats/v3/flow-run.jsonl"].assert_eq(&flow);
 }
@@ -293,7 +296,8 @@ fn stored_logs_of_every_version_replay_to_their_end() {
 
 #[test]
 fn the_stored_logs_show_every_kind_of_entry() {
-    let (worlds, tree, flow) = ([eventful_run(), gated_run()], tree_run(), flow::eventful());
+    let (worlds, tree, flow) =
+        ([eventful_run(), gated_run(), external::eventful()], tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
     let goal = goal_run();
     let records =

@@ -1,6 +1,7 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
+mod external;
 mod flow;
 #[cfg(test)]
 mod format;

@@ -617,6 +617,7 @@ pub(crate) fn short(entry: &Entry) -> String {
         Entry::PermissionDecided(e) => format!("permission_decided {} {:?}", e.call, e.permission),
         Entry::ApprovalRequested(e) => format!("approval_requested {}: {}", e.call, e.why),
         Entry::ApprovalResolved(e) => format!("approval_resolved #{} {:?} by {}", e.asked, e.answer, e.by),
+        Entry::TerminalNoted(e) => format!("terminal_noted {}", e.event),
         other => other.kind().to_owned(),
     }
 }
