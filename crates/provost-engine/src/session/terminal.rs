@@ -6,7 +6,7 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Deciding, SessionState};
+use super::{Deciding, Phase, SessionState};
 use crate::Effect;
 
 /// Who answers a question at the terminal itself.
@@ -45,6 +45,9 @@ impl Deciding<'_> {
         let is_open = self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open);
         if !is_open || self.state.outcome.is_some() {
             return false;
+        }
+        if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {
+            self.step.close(timer);
         }
         self.commit(TerminalEnding { outcome: outcome.clone() });
         self.open(Effect::CloseTerminal { session: self.state.session });

@@ -14,7 +14,7 @@ use crate::world::{ROOT, World, policy, tool, without_hooks};
 
 const YES: ApprovalAnswer = ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None };
 
-fn external() -> ExternalPolicy {
+pub(crate) fn external() -> ExternalPolicy {
     ExternalPolicy {
         program: "codex".to_owned(),
         args: Vec::new(),
@@ -48,7 +48,7 @@ fn asking() -> RunPolicy {
     policy
 }
 
-fn started() -> TerminalEvent {
+pub(crate) fn started() -> TerminalEvent {
     let command = vec!["codex".to_owned()];
     TerminalEvent::Started { command, pid: 7, channel: Channel::Terminal, recording: None }
 }
@@ -64,7 +64,7 @@ impl World {
         self.note(TerminalEvent::Submitted { text: "the goal".to_owned(), through: Seq(through) });
     }
 
-    fn closing(&self) -> Option<Seq> {
+    pub(crate) fn closing(&self) -> Option<Seq> {
         let closes = |effect: &Effect| matches!(effect, Effect::CloseTerminal { .. });
         self.open.iter().find(|(_, effect)| closes(effect)).map(|(id, _)| id.1)
     }

@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use provost_engine::{Actor, Answer, Effect, RunEvent, SessionEvent, Standing, StopCheckResult, ToolResult};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Block, Budget, CallId, EffectId, Entry, ErrorClass, HookDecision,
-    HookMoment, HookReport, Json, MicroDollars, ModelFailure, Outcome, Pace, Purpose, Record, Retry,
-    RetryCause, RunPolicy, Seq, StopHookVerdict, StopReason, StopReport, ToolCall, ToolStatus, Unanswered,
-    Usage, WrappedUp,
+    ApprovalAnswer, ApprovalScope, Block, Budget, CallId, EffectId, Entry, ErrorClass, Exit, ExternalPolicy,
+    HookDecision, HookMoment, HookReport, Json, MicroDollars, ModelFailure, Outcome, Pace, Purpose, Record,
+    Retry, RetryCause, RunPolicy, Seq, StopHookVerdict, StopReason, StopReport, TerminalEvent, TerminalNoted,
+    TerminalState, ToolCall, ToolStatus, Unanswered, Usage, WrappedUp,
 };
 
+use crate::external;
 use crate::world::{ROOT, RUN, World, guard, policy, report};
 
 #[derive(Debug, Clone)]
@@ -39,6 +40,12 @@ enum Op {
     Repeat(u16),
     /// A result for an effect that may never have been.
     Stray(u8, u8),
+    /// Something is noted of a program.
+    Note(u8),
+    /// Somebody answers a question at the terminal.
+    Withdraw(u8),
+    /// The program has been ended, and how is known or not.
+    Close(bool),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -60,6 +67,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>().prop_map(Op::Snapshot),
         3 => any::<u16>().prop_map(Op::Repeat),
         2 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Op::Stray(a, b)),
+        4 => any::<u8>().prop_map(Op::Note),
+        1 => any::<u8>().prop_map(Op::Withdraw),
+        3 => any::<bool>().prop_map(Op::Close),
     ]
 }
 
@@ -181,6 +191,7 @@ struct Driver {
     raised: bool,
     /// Tokens of results, in hundredths of what a call's kind says.
     size: usize,
+    is_attended: bool,
 }
 
 impl Driver {
@@ -199,6 +210,8 @@ impl Driver {
         } else if !self.world.consults().is_empty() {
             // Seldom a no.
             self.apply(&Op::Hear(salt, if kind < 30 { salt } else { 8 }));
+        } else if self.world.closing().is_some() {
+            self.close(kind < 128);
         } else if !self.world.approvals().is_empty() {
             self.apply(&Op::Resolve(salt, kind));
         } else if self.world.outcome().is_some() {
@@ -276,6 +289,33 @@ impl Driver {
                 }
             }
             Op::Stray(seq, kind) => self.stray(Seq(u64::from(*seq)), *kind),
+            Op::Note(kind) => self.note(*kind),
+            Op::Withdraw(which) => {
+                let open = self.world.approvals();
+                if let Some(open) = open.get(usize::from(*which) % open.len().max(1)) {
+                    self.send(SessionEvent::AskWithdrawn { call: open.call.clone() });
+                }
+            }
+            Op::Close(is_seen) => self.close(*is_seen),
+        }
+    }
+
+    fn note(&mut self, kind: u8) {
+        let heard = self.world.session_log().len() as u64;
+        let event = match kind % 6 {
+            0 | 1 => external::started(),
+            2 => TerminalEvent::Exited { exit: Exit::Code(i32::from(kind % 2)) },
+            3 => TerminalEvent::State(TerminalState::Exited),
+            4 => TerminalEvent::Submitted { text: "so".to_owned(), through: Seq(heard % u64::from(kind)) },
+            _ => TerminalEvent::State(TerminalState::Working),
+        };
+        self.send(SessionEvent::Terminal(Box::new(TerminalNoted::certain(event))));
+    }
+
+    fn close(&mut self, is_seen: bool) {
+        if let Some(seq) = self.world.closing() {
+            let exit = is_seen.then_some(Exit::Code(0));
+            self.send(SessionEvent::TerminalClosed { seq, exit });
         }
     }
 
@@ -328,6 +368,11 @@ impl Driver {
             if self.world.outcome().is_some() {
                 return;
             }
+            if self.is_attended {
+                // Where a person works it is over when that one is done.
+                let exited = TerminalEvent::Exited { exit: Exit::Code(0) };
+                self.send(SessionEvent::Terminal(Box::new(TerminalNoted::certain(exited))));
+            }
             if self.world.thinking().is_some() {
                 self.apply(&Op::Answer(128, 1));
             } else if let Some((seq, _)) = self.world.tools().first().cloned() {
@@ -336,6 +381,8 @@ impl Driver {
                 self.apply(&Op::Hooks(0));
             } else if !self.world.consults().is_empty() {
                 self.apply(&Op::Hear(0, 0));
+            } else if self.world.closing().is_some() {
+                self.close(true);
             } else if !self.world.approvals().is_empty() {
                 self.apply(&Op::Resolve(0, 0));
             } else {
@@ -379,6 +426,7 @@ impl Seen {
                 }
                 Entry::Retry(Retry { cause: RetryCause::Compacted, .. }) => self.count("refused as too long"),
                 Entry::ToolFinished(done) if done.output.len() > 2_000 => self.count("large output"),
+                Entry::TerminalEnding(_) => self.count("program ended"),
                 _ => {}
             }
         }
@@ -409,6 +457,8 @@ struct Case {
     cancels: bool,
     reports: u8,
     size: usize,
+    /// Its agent is a program; one that a person works at.
+    program: Option<bool>,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -423,8 +473,9 @@ fn case() -> impl Strategy<Value = Case> {
     let seldom = || proptest::bool::weighted(0.2);
     let flags = (any::<bool>(), any::<bool>(), seldom(), seldom());
     let ops = proptest::collection::vec(op(), 0..160);
-    (ops, limits, hooks, flags, any::<u8>(), 0..300_usize).prop_map(
-        |(ops, limits, hooks, flags, reports, size)| {
+    let program = prop_oneof![3 => Just(None), 1 => any::<bool>().prop_map(Some)];
+    (ops, limits, hooks, flags, any::<u8>(), 0..300_usize, program).prop_map(
+        |(ops, limits, hooks, flags, reports, size, program)| {
             let (tokens, money, wall_time_ms, window, turns_max) = limits;
             let (asks, pauses, is_stepped, cancels) = flags;
             Case {
@@ -441,6 +492,7 @@ fn case() -> impl Strategy<Value = Case> {
                 cancels,
                 reports,
                 size,
+                program,
             }
         },
     )
@@ -458,6 +510,9 @@ impl Case {
         }
         if self.is_stepped {
             policy.agent.pace = Pace::Stepped;
+        }
+        if let Some(attended) = self.program {
+            policy.agent.external = Some(Box::new(ExternalPolicy { attended, ..external::external() }));
         }
         policy.agent.model.window_tokens = self.window;
         policy.agent.model.output_tokens_max = 600;
@@ -480,6 +535,7 @@ impl Case {
             size: self.size,
             cancels: self.cancels,
             raised: false,
+            is_attended: self.program == Some(true),
         };
         for op in &self.ops {
             driver.apply(op);
@@ -554,6 +610,7 @@ fn the_laws_hold_under_random_doubled_late_and_lost_events() {
         "Money used up",
         "WallTime used up",
         "completed",
+        "program ended",
     ] {
         let times = seen.0.get(what).copied().unwrap_or_default();
         assert!(count < 2_000 || times * 500 >= count, "{what}: {times} times in {count} cases");

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     AgentPolicy, AsideCall, Block, CallId, Compacted, CompactionKind, Entry, ModelCalled, Purpose, Record,
+    TerminalEvent,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -23,6 +24,8 @@ pub(crate) struct LogLaws {
     purposes: HashMap<u32, Purpose>,
     /// Nothing has been said and no model called since the last emergency compaction.
     is_just_shortened: bool,
+    /// A program was started and nothing is noted of its end.
+    program_runs: bool,
     /// Those about its goal.
     pub(crate) goal: GoalLaws,
 }
@@ -31,6 +34,8 @@ impl LogLaws {
     /// Takes in the next entry; `request_tokens` is what the session estimated its last request at.
     pub(crate) fn see(&mut self, record: &Record, request_tokens: u64) {
         assert!(!self.has_ended, "something after the end");
+        let is_over = matches!(record.entry, Entry::Paused(_) | Entry::Ended(_));
+        assert!(!is_over || !self.program_runs, "it rests while its program runs");
         match &record.entry {
             Entry::SessionStarted(started) => {
                 self.turns_max = started.policy.limits.turns_max;
@@ -54,6 +59,11 @@ impl LogLaws {
             Entry::ToolStarted(start) => {
                 assert!(self.started.insert(start.call.clone()) || start.again, "started twice unsaid");
             }
+            Entry::TerminalNoted(noted) => match noted.event {
+                TerminalEvent::Started { .. } => self.program_runs = true,
+                TerminalEvent::Exited { .. } => self.program_runs = false,
+                _ => {}
+            },
             Entry::ToolFinished(end) => self.finished(&end.call),
             Entry::ModelCalled(called) => self.called(called, request_tokens),
             Entry::Compacted(compacted) => self.compacted(compacted),
