@@ -21,6 +21,8 @@ mod evidence;
 #[cfg(test)]
 mod evidence_stage;
 #[cfg(test)]
+mod external;
+#[cfg(test)]
 mod goals;
 #[cfg(test)]
 mod goals_agents;
