@@ -1,13 +1,14 @@
 //! The names that a tool is known by.
 
 /// A tool's own name and what scripts written for other agents call it.
-const KNOWN: [&[&str]; 8] = [
+const KNOWN: [&[&str]; 9] = [
     &["shell", "Bash"],
     &["read_file", "Read"],
     &["write_file", "Write"],
     &["edit_file", "Edit", "MultiEdit"],
     &["search", "Grep"],
     &["list_dir", "Glob", "LS"],
+    &["fetch", "WebFetch"],
     &["update_plan", "TodoWrite"],
     &["spawn_agent", "Agent", "Task"],
 ];
