@@ -385,6 +385,9 @@ pub struct Answer {
     pub content: Vec<Block>,
     /// What it consumed.
     pub usage: Usage,
+    /// What that cost, where whoever answered says so itself; counts in place of what the price would come to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroDollars>,
     /// The model by its own name.
     pub model: String,
     /// Why it stopped.

@@ -63,7 +63,7 @@ kinds! {
     Budget = "BUDGET",
     /// A conversation was shortened.
     Compaction = "COMPACTION",
-    /// Something happened at an external agent's terminal. Nothing emits it yet.
+    /// Something happened at an external agent's terminal.
     Terminal = "TERMINAL",
 }
 

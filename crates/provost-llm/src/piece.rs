@@ -110,7 +110,7 @@ pub(crate) fn assemble(mut pieces: Vec<Piece>, facts: Facts) -> Result<Answer, M
         StopReason::EndTurn if !ids.is_empty() => StopReason::ToolUse,
         stop => stop,
     };
-    Ok(Answer { usage: facts.usage, model: facts.model, stop, content })
+    Ok(Answer { cost: None, usage: facts.usage, model: facts.model, stop, content })
 }
 
 const fn call_id(block: &Block) -> Option<&CallId> {

@@ -178,7 +178,7 @@ impl ScriptedModel {
 
     fn nothing(&self) -> Answer {
         let (usage, stop) = (Usage::default(), StopReason::EndTurn);
-        Answer { content: Vec::new(), usage, model: self.script.model.clone(), stop }
+        Answer { cost: None, content: Vec::new(), usage, model: self.script.model.clone(), stop }
     }
 
     fn fail(&self, fault: &Fault, request: &ModelRequest<'_>) -> Result<Answer, ModelFailure> {
@@ -225,7 +225,7 @@ impl ScriptedModel {
             }));
         }
         let usage = usage_of(reply, &content, request);
-        Answer { content, usage, model: self.script.model.clone(), stop: reply.stop }
+        Answer { cost: None, content, usage, model: self.script.model.clone(), stop: reply.stop }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::retry::retry_delay_ms;
 impl Deciding<'_> {
     pub(super) fn answered(&mut self, seq: Seq, answer: Answer) {
         self.step.close(seq);
-        self.settle(answer.usage);
+        self.settle_at(answer.usage, answer.cost);
         match self.state.purpose {
             Purpose::Turn => self.turn_answered(answer),
             Purpose::Summary => self.summed_up(answer),
@@ -51,7 +51,7 @@ impl Deciding<'_> {
             call: self.state.counters.calls,
             content,
             usage: answer.usage,
-            cost: price.map(|price| price.cost(answer.usage)),
+            cost: answer.cost.or_else(|| price.map(|price| price.cost(answer.usage))),
             model: answer.model,
             stop: answer.stop,
         });

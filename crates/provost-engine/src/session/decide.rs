@@ -1,8 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, ModelCalled, ModelPolicy,
-    Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage, UserMessage,
+    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, MicroDollars, ModelCalled,
+    ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage,
+    UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -234,8 +235,13 @@ impl Deciding<'_> {
         }));
     }
 
-    /// Pays for the call in flight.
+    /// Pays for the call in flight, by the model's price.
     pub(super) fn settle(&mut self, usage: Usage) {
+        self.settle_at(usage, None);
+    }
+
+    /// The same, where it is told what it cost.
+    pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
         let model = self.state.model_of(self.state.purpose);
         let price = model.and_then(|model| model.price);
         let model = model.map(|model| model.name.clone()).unwrap_or_default();
@@ -245,7 +251,7 @@ impl Deciding<'_> {
             turn: self.state.turn_of(self.state.purpose),
             model,
             usage,
-            cost: price.map(|price| price.cost(usage)),
+            cost: cost.or_else(|| price.map(|price| price.cost(usage))),
         }));
     }
 

@@ -1,12 +1,13 @@
 //! A session whose agent is somebody else's program, told as scripts: its exchanges, its questions, its end.
 
 use expect_test::{Expect, expect};
-use provost_engine::{Effect, RunEvent, SessionEvent};
+use provost_engine::{Answer, Effect, RunEvent, SessionEvent};
 use provost_event::{
-    Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalScope, AskKind, AskOption, Blocker, Budget,
-    CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy, ModelPolicy,
-    OptionMeaning, Outcome, PauseReason, Permission, Priority, RunPolicy, Seq, StopHookVerdict, TerminalAsk,
-    TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState, ToolStatus, WindowSize,
+    Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalScope, AskKind, AskOption, Block, Blocker, Budget,
+    CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy, MicroDollars,
+    ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Priority, RunPolicy, Seq, StopHookVerdict,
+    StopReason, TerminalAsk, TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState, ToolStatus,
+    Usage, WindowSize,
 };
 
 use crate::tree_world::{self, Tree};
@@ -470,4 +471,26 @@ fn a_program_that_works_for_another_agent_may_ask_for_no_more_than_that_one_may(
     assert_eq!(names, Some(vec!["fetch".to_owned()]));
     tree.call(1, &[("shell", "{\"command\":\"make\"}")]);
     assert_eq!(tree.results(1).last().map(|(status, _)| *status), Some(ToolStatus::Rejected));
+}
+
+#[test]
+fn what_a_program_says_that_it_cost_is_what_is_charged() {
+    let mut policy = program();
+    policy.allow_unpriced = true;
+    let mut world = World::start(policy);
+    world.begin(1);
+    let seq = world.thinking().expect("an exchange");
+    let answer = Answer {
+        content: vec![Block::Text("Done.".to_owned())],
+        usage: Usage { input_tokens: 5, ..Usage::default() },
+        cost: Some(MicroDollars(42)),
+        model: "codex".to_owned(),
+        stop: StopReason::EndTurn,
+    };
+    world.session_event(SessionEvent::Answered { seq, answer });
+    let charged = world.run_log().iter().find_map(|record| match &record.entry {
+        Entry::BudgetCharged(charged) => Some(charged.cost),
+        _ => None,
+    });
+    assert_eq!(charged, Some(Some(MicroDollars(42))));
 }

@@ -139,7 +139,7 @@ impl Stage {
         let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::Think(_)));
         let content = vec![Block::Text(text.to_owned())];
         let usage = Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() };
-        let answer = Answer { content, usage, model: "m".to_owned(), stop: StopReason::EndTurn };
+        let answer = Answer { cost: None, content, usage, model: "m".to_owned(), stop: StopReason::EndTurn };
         self.post(key, SessionEvent::Answered { seq, answer }.into());
     }
 

@@ -226,8 +226,13 @@ fn asking_for_budget() -> Actor {
     let mut session = world.actors[&ROOT.into()].clone();
     let seq = world.thinking().expect("it thinks");
     let content = vec![Block::Text("done".to_owned())];
-    let answer =
-        Answer { content, usage: Usage::default(), model: "m".to_owned(), stop: StopReason::EndTurn };
+    let answer = Answer {
+        cost: None,
+        content,
+        usage: Usage::default(),
+        model: "m".to_owned(),
+        stop: StopReason::EndTurn,
+    };
     assert!(asks_for_budget(&tell(&mut session, SessionEvent::Answered { seq, answer })));
     session
 }

@@ -104,7 +104,7 @@ fn answer(kind: u8, salt: u8, serial: usize) -> Answer {
         }
     };
     let usage = Usage { input_tokens: 20, output_tokens: 30, ..Usage::default() };
-    Answer { content, usage, model: "m".to_owned(), stop }
+    Answer { cost: None, content, usage, model: "m".to_owned(), stop }
 }
 
 fn tool_result(kind: u8, size: usize) -> ToolResult {

@@ -286,7 +286,10 @@ impl Driver {
                 let content = self.script.answer(self.tree.log(actor), think);
                 let usage = Usage { input_tokens: 20, output_tokens: 30, ..Usage::default() };
                 let (content, stop) = content;
-                SessionEvent::Answered { seq, answer: Answer { content, usage, model: "m".to_owned(), stop } }
+                SessionEvent::Answered {
+                    seq,
+                    answer: Answer { cost: None, content, usage, model: "m".to_owned(), stop },
+                }
             }
             Effect::RunTool(_) if stops => {
                 SessionEvent::ToolDone { seq, result: result(ToolStatus::Cancelled, "stopped") }

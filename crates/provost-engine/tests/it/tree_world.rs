@@ -328,7 +328,7 @@ impl Tree {
 
     pub(crate) fn answer(&mut self, agent: u32, content: Vec<Block>, stop: StopReason) {
         let Some((seq, _)) = self.thinks(agent) else { panic!("agent {agent} doesn't think") };
-        let answer = Answer { content, usage: self.usage, model: "m".to_owned(), stop };
+        let answer = Answer { cost: None, content, usage: self.usage, model: "m".to_owned(), stop };
         self.event(agent, SessionEvent::Answered { seq, answer });
     }
 

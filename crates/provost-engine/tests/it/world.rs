@@ -326,7 +326,7 @@ impl World {
 
     pub(crate) fn answer(&mut self, content: Vec<Block>, stop: StopReason) {
         let Some(seq) = self.thinking() else { panic!("nobody thinks") };
-        let answer = Answer { content, usage: self.usage, model: "m".to_owned(), stop };
+        let answer = Answer { cost: None, content, usage: self.usage, model: "m".to_owned(), stop };
         self.session_event(SessionEvent::Answered { seq, answer });
     }
 

@@ -252,7 +252,7 @@ pub(super) fn asks_for_tools(seq: Seq, count: usize) -> Event {
 }
 
 fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
-    let answer = Answer { content, usage: Usage::default(), model: "by-hand".to_owned(), stop };
+    let answer = Answer { cost: None, content, usage: Usage::default(), model: "by-hand".to_owned(), stop };
     SessionEvent::Answered { seq, answer }.into()
 }
 

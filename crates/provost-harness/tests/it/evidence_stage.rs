@@ -73,7 +73,7 @@ impl<F: Fn(u32, u32) -> Line + Send + Sync> Model for Agent<F> {
                 malformed: None,
             })
         }));
-        Ok(Answer { content, usage: usage(), model: "agent".into(), stop })
+        Ok(Answer { cost: None, content, usage: usage(), model: "agent".into(), stop })
     }
 }
 
@@ -99,7 +99,7 @@ impl Model for Judge {
         });
         self.asked.lock().unwrap().push((texts.collect(), self.read.load(Ordering::SeqCst)));
         let content = vec![Block::Text(YES.to_owned())];
-        Ok(Answer { content, usage: usage(), model: "judge".into(), stop: StopReason::EndTurn })
+        Ok(Answer { cost: None, content, usage: usage(), model: "judge".into(), stop: StopReason::EndTurn })
     }
 }
 

@@ -73,7 +73,7 @@ impl Play {
 
 fn answer(content: Block, stop: StopReason) -> Answer {
     let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
-    Answer { content: vec![content], usage, model: "the program".to_owned(), stop }
+    Answer { cost: None, content: vec![content], usage, model: "the program".to_owned(), stop }
 }
 
 #[async_trait]

@@ -213,7 +213,7 @@ async fn speak(
         let has_calls = content.iter().any(|block| matches!(block, Block::ToolCall(_)));
         let stop = if has_calls { StopReason::ToolUse } else { StopReason::EndTurn };
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-        return Ok(Answer { content, usage, model: "the voice".to_owned(), stop });
+        return Ok(Answer { cost: None, content, usage, model: "the voice".to_owned(), stop });
     }
 }
 

@@ -42,7 +42,13 @@ impl Model for Keeping {
         let [Part::Block(Block::Text(question))] = message.parts.as_slice() else { panic!("one text") };
         *self.0.lock().unwrap() = (request.system.to_owned(), question.clone());
         let content = vec![Block::Text(r#"{"achieved": false, "reasoning": "no"}"#.to_owned())];
-        Ok(Answer { content, usage: Usage::default(), model: "keeping".into(), stop: StopReason::EndTurn })
+        Ok(Answer {
+            cost: None,
+            content,
+            usage: Usage::default(),
+            model: "keeping".into(),
+            stop: StopReason::EndTurn,
+        })
     }
 }
 

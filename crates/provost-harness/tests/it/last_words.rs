@@ -263,7 +263,7 @@ async fn tools_that_last_words_ask_for_are_not_called() {
         assert_eq!(request.tool_choice, ToolChoice::None);
         let (mut content, stop) = Job::of(3).answer(1);
         content.push(Block::Text(LAST_WORDS.to_owned()));
-        Some(Ok(Answer { content, usage: Usage::default(), model: MODEL.to_owned(), stop }))
+        Some(Ok(Answer { cost: None, content, usage: Usage::default(), model: MODEL.to_owned(), stop }))
     });
     let mut scene = scene(|policy| policy.agent.limits.turns_max = 4, Some(interference)).await;
     is_used_up(&scene.goes().await, Dimension::Turns);
@@ -279,8 +279,13 @@ async fn tools_that_last_words_ask_for_are_not_called() {
 async fn who_has_just_said_that_all_is_done_is_not_asked_again() {
     let interference: Interference = Box::new(|_, request| {
         let content = vec![Block::Text("That was all.".to_owned())];
-        let answer =
-            Answer { content, usage: Usage::default(), model: MODEL.to_owned(), stop: StopReason::EndTurn };
+        let answer = Answer {
+            cost: None,
+            content,
+            usage: Usage::default(),
+            model: MODEL.to_owned(),
+            stop: StopReason::EndTurn,
+        };
         (request.answers_before == 3).then_some(Ok(answer))
     });
     let mut scene = scene(|policy| policy.agent.limits.turns_max = 4, Some(interference)).await;

@@ -482,7 +482,7 @@ impl Play<'_> {
 }
 
 fn answer(content: Vec<Block>, usage: Usage, stop: StopReason) -> Answer {
-    Answer { content, usage, model: "m".to_owned(), stop }
+    Answer { cost: None, content, usage, model: "m".to_owned(), stop }
 }
 
 /// Whether two conversations are the same, byte for byte.

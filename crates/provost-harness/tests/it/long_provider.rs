@@ -173,7 +173,7 @@ impl Model for Provider {
         }
         let usage = self.reported(input, output);
         seen.reported += usage;
-        Ok(Answer { content, usage, model: MODEL.to_owned(), stop })
+        Ok(Answer { cost: None, content, usage, model: MODEL.to_owned(), stop })
     }
 }
 

@@ -36,7 +36,7 @@ async fn ran_with(says: impl Fn() -> Result<Answer, ModelFailure> + Send + Sync 
 }
 
 fn answer(content: Vec<Block>, stop: StopReason) -> Result<Answer, ModelFailure> {
-    Ok(Answer { content, usage: USAGE, model: MODEL.to_owned(), stop })
+    Ok(Answer { cost: None, content, usage: USAGE, model: MODEL.to_owned(), stop })
 }
 
 fn text(text: &str) -> Vec<Block> {

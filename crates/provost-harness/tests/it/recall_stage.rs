@@ -64,7 +64,7 @@ where
         if content.is_empty() {
             content.push(Block::Text("done".into()));
         }
-        Ok(Answer { content, usage: Usage::default(), model: "deciding".into(), stop })
+        Ok(Answer { cost: None, content, usage: Usage::default(), model: "deciding".into(), stop })
     }
 }
 

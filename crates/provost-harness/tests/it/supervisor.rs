@@ -525,7 +525,7 @@ impl Model for Answers {
                 cancel.cancelled().await;
                 let content = vec![provost_event::Block::Text(YES.to_owned())];
                 let (model, stop) = ("late".to_owned(), provost_event::StopReason::EndTurn);
-                Ok(Answer { content, usage: usage(50, 5), model, stop })
+                Ok(Answer { cost: None, content, usage: usage(50, 5), model, stop })
             }
             Self::FailsWhenStopped => {
                 cancel.cancelled().await;

@@ -88,7 +88,7 @@ impl Model for Cast {
             Some(Block::ToolCall(_)) => StopReason::ToolUse,
             _ => StopReason::EndTurn,
         };
-        Ok(Answer { content: next, usage: Usage::default(), model: "m".to_owned(), stop })
+        Ok(Answer { cost: None, content: next, usage: Usage::default(), model: "m".to_owned(), stop })
     }
 }
 

@@ -139,9 +139,9 @@ impl Outcome {
 }
 
 fn clean_answer(answer: &Answer, redactor: &Redactor) -> Answer {
-    let Answer { content, usage, model, stop } = answer;
+    let Answer { content, usage, cost, model, stop } = answer;
     let content = content.iter().map(|block| clean_block(block, redactor)).collect();
-    Answer { content, usage: *usage, model: clean(model, redactor), stop: *stop }
+    Answer { cost: *cost, content, usage: *usage, model: clean(model, redactor), stop: *stop }
 }
 
 fn clean_failure(failure: &ModelFailure, redactor: &Redactor) -> ModelFailure {

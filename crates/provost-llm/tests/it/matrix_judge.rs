@@ -80,7 +80,8 @@ fn story(speaker: &dyn Speaker) -> Vec<Reply> {
 
 fn policy(workspace: &TempDir) -> RunPolicy {
     let judge = ModelPolicy { effort: Some(Effort::Low), ..ModelPolicy::new("a/model", 2_048) };
-    let agent = AgentPolicy { external: None,
+    let agent = AgentPolicy {
+        external: None,
         goal: Some(Box::new(GoalPolicy::new("everything is made", judge))),
         model: ModelPolicy::new("a/model", 1_000),
         system_prompt: "You are careful.".to_owned(),

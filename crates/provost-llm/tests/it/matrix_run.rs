@@ -71,7 +71,8 @@ fn turn(n: usize, speaker: &dyn Speaker) -> Spoken {
 }
 
 fn policy(tools: &Toolbox) -> RunPolicy {
-    let agent = AgentPolicy { external: None,
+    let agent = AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new("a/model", 1_000),
         system_prompt: "You are careful.".to_owned(),

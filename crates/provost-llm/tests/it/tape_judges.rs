@@ -130,7 +130,8 @@ fn policy(workspace: &TempDir) -> RunPolicy {
     let model = || ModelPolicy::new("demo", 500);
     let goal =
         GoalPolicy { judges: vec![model(), model()], agree: 2, ..GoalPolicy::new("it is done", model()) };
-    let agent = AgentPolicy { external: None,
+    let agent = AgentPolicy {
+        external: None,
         goal: Some(Box::new(goal)),
         model: model(),
         system_prompt: "You are careful.".to_owned(),

@@ -77,7 +77,7 @@ fn answer(purpose: Purpose, seq: Seq, random: &mut fastrand::Rng) -> Answer {
             (vec![Block::Text(format!("Up to {seq} I looked."))], StopReason::EndTurn)
         }
     };
-    Answer { content, usage: Usage::default(), model: "by-hand".to_owned(), stop }
+    Answer { cost: None, content, usage: Usage::default(), model: "by-hand".to_owned(), stop }
 }
 
 /// A conversation that must be shortened now and then.

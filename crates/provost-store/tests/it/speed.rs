@@ -51,7 +51,7 @@ impl Executor for Instantly {
                     (Block::Text("Done.".to_owned()), StopReason::EndTurn)
                 };
                 let content = vec![Block::Text("I'll look at the next file.".to_owned()), block];
-                let answer = Answer { content, usage: usage(), model: "m".to_owned(), stop };
+                let answer = Answer { cost: None, content, usage: usage(), model: "m".to_owned(), stop };
                 SessionEvent::Answered { seq, answer }.into()
             }
             _ => {

@@ -29,7 +29,8 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         timeout_ms: 60_000,
         output_bytes_max: 1000,
     };
-    let agent = AgentPolicy { external: None,
+    let agent = AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new("by/hand", 1000),
         system_prompt: "Be brief.".to_owned(),
@@ -115,7 +116,7 @@ impl Executor for Hands {
 }
 
 fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
-    let answer = Answer { content, usage: Usage::default(), model: "by-hand".to_owned(), stop };
+    let answer = Answer { cost: None, content, usage: Usage::default(), model: "by-hand".to_owned(), stop };
     SessionEvent::Answered { seq, answer }.into()
 }
 

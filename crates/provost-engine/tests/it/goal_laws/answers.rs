@@ -29,7 +29,7 @@ pub(super) fn answer(kind: u8, salt: u8, serial: usize) -> Answer {
         }
     };
     let usage = Usage { input_tokens: 20, output_tokens: 30, ..Usage::default() };
-    Answer { content, usage, model: "m".to_owned(), stop }
+    Answer { cost: None, content, usage, model: "m".to_owned(), stop }
 }
 
 pub(super) fn tool_result(kind: u8) -> ToolResult {
