@@ -10,6 +10,10 @@ use provost_event::{
 
 use crate::{Home, HomeError};
 
+/// What is said before words that may have been typed in already.
+const MAYBE_TOLD: &str =
+    "(You may have been told this before and have begun with it: look at what is there first.)";
+
 /// What is to be typed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
@@ -26,6 +30,9 @@ pub struct Words {
     pending: VecDeque<(Seq, String)>,
     has_begun: bool,
     refusal: Option<String>,
+    /// The last exchange's beginning: what was pending then may have been typed in.
+    offered: Seq,
+    is_uncertain: bool,
 }
 
 impl Words {
@@ -37,6 +44,8 @@ impl Words {
             pending: VecDeque::new(),
             has_begun: false,
             refusal: None,
+            offered: Seq::START,
+            is_uncertain: false,
         }
     }
 
@@ -62,18 +71,20 @@ impl Words {
         Ok(())
     }
 
-    /// All that is to be told, as one text. It stays pending until a note in the log says that it was submitted.
+    /// All that is to be told, as one text. It stays pending until a note in the log says that it was submitted. Where
+    /// whoever typed it in was interrupted before that, the text begins with a word about it.
     #[must_use]
     pub fn prompt(&self) -> Option<Prompt> {
         let (through, _) = self.pending.back()?;
-        let texts = self.pending.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+        let doubt = self.is_uncertain.then_some(MAYBE_TOLD);
+        let texts = doubt.into_iter().chain(self.pending.iter().map(|(_, text)| text.as_str()));
+        let texts = texts.collect::<Vec<_>>();
         Some(Prompt { text: texts.join("\n\n"), through: *through })
     }
 
     /// Forgets what `prompt` has; for whoever has just noted that it was submitted.
     pub fn told(&mut self, prompt: &Prompt) {
-        self.pending.retain(|(seq, _)| *seq > prompt.through);
-        self.has_begun = true;
+        self.submitted(prompt.through);
     }
 
     /// Whether the agent was ever told something: a program that is started now goes on with earlier work.
@@ -110,6 +121,10 @@ impl Words {
                 }
                 ItemKind::Continue | ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::LastTurn => {}
             },
+            Entry::ModelCalled(_) => self.offered = record.seq,
+            Entry::Resumed(_) => {
+                self.is_uncertain |= self.pending.iter().any(|(seq, _)| *seq < self.offered);
+            }
             Entry::AssistantMessage(_) => self.refusal = None,
             Entry::ToolFinished(finished) => {
                 self.refusal = match finished.status {
@@ -121,12 +136,16 @@ impl Words {
             }
             Entry::TerminalNoted(noted) => {
                 if let TerminalEvent::Submitted { through, .. } = noted.event {
-                    self.pending.retain(|(seq, _)| *seq > through);
-                    self.has_begun = true;
+                    self.submitted(through);
                 }
             }
             _ => {}
         }
+    }
+
+    fn submitted(&mut self, through: Seq) {
+        self.pending.retain(|(seq, _)| *seq > through);
+        (self.has_begun, self.is_uncertain) = (true, false);
     }
 
     fn opened(&mut self, seq: Seq, policy: &AgentPolicy, goal: &str) {

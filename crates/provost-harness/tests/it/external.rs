@@ -37,6 +37,8 @@ enum Act {
     Listens,
     /// Works until it is told to stop.
     Hangs,
+    /// Is still being typed to when it is told to stop.
+    HangsFirst,
     Fails(ErrorClass),
     Panics,
 }
@@ -91,10 +93,10 @@ impl ExternalAgents for Play {
         let command = vec!["played".to_owned()];
         let started = TerminalEvent::Started { command, pid: 1, channel: Channel::Terminal, recording: None };
         exchange.log.note(TerminalNoted::certain(started)).await.expect("noted");
-        if let Some(prompt) = exchange.words.prompt() {
+        let act = self.acts.lock().unwrap().pop_front().unwrap_or(Act::Says("I am done."));
+        if let Some(prompt) = exchange.words.prompt().filter(|_| !matches!(act, Act::HangsFirst)) {
             self.tell(&mut exchange, &prompt).await;
         }
-        let act = self.acts.lock().unwrap().pop_front().unwrap_or(Act::Says("I am done."));
         match act {
             Act::Says(text) => Ok(answer(Block::Text(text.to_owned()), StopReason::EndTurn)),
             Act::Asks(command) => {
@@ -109,7 +111,8 @@ impl ExternalAgents for Play {
                 self.tell(&mut exchange, &prompt).await;
                 Ok(answer(Block::Text(format!("I heard: {}", prompt.text)), StopReason::EndTurn))
             }
-            Act::Hangs => {
+            Act::Hangs | Act::HangsFirst => {
+                self.saw("hangs");
                 cancel.cancelled().await;
                 Err(ModelFailure::new(ErrorClass::Aborted, "it was told to stop"))
             }
@@ -318,16 +321,35 @@ async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_n
     let run = stage.start(&home, stage.policy(|_| {})).await;
     let pause = run.pause("a person");
     let handle = tokio::spawn(finish(run));
-    stage.play.has_seen("told: make it").await;
+    stage.play.has_seen("hangs").await;
     pause.await.unwrap();
     assert!(matches!(handle.await.unwrap(), Outcome::Paused { .. }));
-    assert_eq!(stage.seen(), ["exchange", "told: make it", "closed"]);
+    assert_eq!(stage.seen(), ["exchange", "told: make it", "hangs", "closed"]);
 
     // Another process: nothing is remembered but the log.
     let mut run = stage.harness(&home).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
     assert_eq!(finish(run).await, Outcome::Completed { verdict: None });
-    assert_eq!(stage.seen()[3..], ["exchange, begun before", "closed"]);
+    assert_eq!(stage.seen()[4..], ["exchange, begun before", "closed"]);
+}
+
+#[tokio::test]
+async fn what_may_have_been_told_before_an_interruption_is_told_with_a_word_about_it() {
+    let stage = Stage::new([Act::HangsFirst, Act::Says("Done.")]);
+    let home = stage.home();
+    let run = stage.start(&home, stage.policy(|_| {})).await;
+    let pause = run.pause("a person");
+    let handle = tokio::spawn(finish(run));
+    stage.play.has_seen("hangs").await;
+    pause.await.unwrap();
+    assert!(matches!(handle.await.unwrap(), Outcome::Paused { .. }));
+
+    let mut run = stage.harness(&home).open(RUN).await.unwrap();
+    run.resume("a person", Budget::default(), None).await.unwrap();
+    assert_eq!(finish(run).await, Outcome::Completed { verdict: None });
+    let seen = stage.seen();
+    let told = seen.iter().find(|line| line.starts_with("told")).expect("it is told");
+    assert!(told.contains("may have been told this before") && told.ends_with("make it"), "{told}");
 }
 
 #[tokio::test]
