@@ -280,7 +280,7 @@ impl Harness {
                 self.done(outcome.clone()).await.map(Some)
             }
             (ActorKey::Session(session), Entry::Ended(_)) => {
-                self.sessions.forget(session);
+                self.forget(session);
                 self.over.insert(session);
                 Ok(None)
             }
@@ -315,7 +315,7 @@ impl Harness {
                 let seen = self.seen.get(&actor).copied().unwrap_or_default();
                 let records = self.deps.home.read(actor, seen, READ_MAX).await?;
                 if records.is_empty() {
-                    self.sessions.forget(session);
+                    self.forget(session);
                     break;
                 }
                 for record in records {
@@ -328,6 +328,12 @@ impl Harness {
         self.outcome = Some(outcome.clone());
         self.observers.0.finish().await;
         Ok(TurnState::Done(outcome))
+    }
+
+    /// Nothing is kept of a session that has ended or rests.
+    fn forget(&self, session: SessionId) {
+        self.sessions.forget(session);
+        self.deps.tools.session_over(session);
     }
 
     fn tell_callback(&self, record: &Arc<Record>) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{EffectId, Json, Plan, ToolSpec, ToolStatus};
+use provost_event::{EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, ImageData, SessionLog};
@@ -75,6 +75,12 @@ pub trait Tool: Send + Sync {
     /// # Cancellation
     /// When `context.cancel` fires the tool returns soon, with nothing left running.
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput;
+
+    /// The session has ended, or rests with its run: what the tool keeps for it goes. Must not block; may be called for a
+    /// session that never called the tool, and again.
+    fn session_over(&self, session: SessionId) {
+        let _ = session;
+    }
 }
 
 /// The tools a process can run, by name; their order is stable.
@@ -101,6 +107,11 @@ impl Toolbox {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.by_name.get(name)
+    }
+
+    /// Tells all of them that a session is over.
+    pub(crate) fn session_over(&self, session: SessionId) {
+        self.by_name.values().for_each(|tool| tool.session_over(session));
     }
 
     /// What the policy says of them, ordered by name.

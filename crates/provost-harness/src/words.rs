@@ -21,6 +21,16 @@ pub struct Prompt {
     pub text: String,
     /// The last entry that they come from; goes into the note that they were taken.
     pub through: Seq,
+    /// Whoever typed them in before was interrupted: they may have been taken then, and begun with.
+    pub is_uncertain: bool,
+}
+
+impl Prompt {
+    /// The words as an agent is told them: where they are uncertain, with a word about that before.
+    #[must_use]
+    pub fn for_agent(&self) -> String {
+        if self.is_uncertain { format!("{MAYBE_TOLD}\n\n{}", self.text) } else { self.text.clone() }
+    }
 }
 
 /// A session's log, looked at for words to its agent. It goes along with the log, also while an exchange is going on.
@@ -28,6 +38,7 @@ pub struct Words {
     records: BoxStream<'static, Result<std::sync::Arc<Record>, HomeError>>,
     head: Seq,
     pending: VecDeque<(Seq, String)>,
+    told: Vec<(Seq, String)>,
     has_begun: bool,
     refusal: Option<String>,
     /// The last exchange's beginning: what was pending then may have been typed in.
@@ -42,6 +53,7 @@ impl Words {
             records: home.subscribe(session.into(), Seq::START),
             head: Seq::START,
             pending: VecDeque::new(),
+            told: Vec::new(),
             has_begun: false,
             refusal: None,
             offered: Seq::START,
@@ -71,15 +83,13 @@ impl Words {
         Ok(())
     }
 
-    /// All that is to be told, as one text. It stays pending until a note in the log says that it was submitted. Where
-    /// whoever typed it in was interrupted before that, the text begins with a word about it.
+    /// All that is to be told, as one text. It stays pending until a note in the log says that it was submitted.
     #[must_use]
     pub fn prompt(&self) -> Option<Prompt> {
         let (through, _) = self.pending.back()?;
-        let doubt = self.is_uncertain.then_some(MAYBE_TOLD);
-        let texts = doubt.into_iter().chain(self.pending.iter().map(|(_, text)| text.as_str()));
-        let texts = texts.collect::<Vec<_>>();
-        Some(Prompt { text: texts.join("\n\n"), through: *through })
+        let texts = self.pending.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+        let is_uncertain = self.is_uncertain;
+        Some(Prompt { text: texts.join("\n\n"), through: *through, is_uncertain })
     }
 
     /// Forgets what `prompt` has; for whoever has just noted that it was submitted.
@@ -143,7 +153,16 @@ impl Words {
         }
     }
 
+    /// Has all that was ever told told again: to a program that was started anew and remembers nothing.
+    pub fn start_over(&mut self) {
+        self.is_uncertain |= !self.told.is_empty();
+        self.pending.extend(self.told.drain(..));
+        self.pending.make_contiguous().sort_by_key(|(seq, _)| *seq);
+    }
+
     fn submitted(&mut self, through: Seq) {
+        let told = self.pending.iter().filter(|(seq, _)| *seq <= through).cloned();
+        self.told.extend(told);
         self.pending.retain(|(seq, _)| *seq > through);
         (self.has_begun, self.is_uncertain) = (true, false);
     }

@@ -6,6 +6,7 @@ mod budget;
 mod calls;
 mod goals;
 mod logs;
+mod programs;
 
 use super::evidence::Evidence;
 use super::files::Rest;
@@ -65,6 +66,7 @@ pub(super) fn broken(scenario: &Scenario, seen: &Evidence, undisturbed: &Rest) -
     asked::check(seen, &mut found);
     budget::check(seen, &mut found);
     goals::check(seen, &mut found);
+    programs::check(seen, &mut found);
     rests_alike(scenario, &seen.rest, undisturbed, &mut found);
     for complaint in super::files::lines(&seen.files.complaints()) {
         found.wrong(format!("the model was asked wrongly: {complaint}"));

@@ -64,7 +64,7 @@ impl Model for Play {
 fn answer(content: Vec<Block>, stop: StopReason, input_tokens: u64) -> Answer {
     let output_tokens = content.iter().map(tokens_of_block).sum();
     let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-    Answer { content, usage, model: "the model of the matrix".to_owned(), stop }
+    Answer { content, usage, cost: None, model: "the model of the matrix".to_owned(), stop }
 }
 
 type Said = Result<(Vec<Block>, StopReason), ModelFailure>;

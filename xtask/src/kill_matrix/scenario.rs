@@ -138,7 +138,8 @@ impl Scenario {
             flow: None,
             allow_unpriced: false,
             observers: Vec::new(),
-            agent: AgentPolicy { external: None,
+            agent: AgentPolicy {
+                external: None,
                 goal: None,
                 model: ModelPolicy { price: Some(price), ..ModelPolicy::new(MODEL, 1_000) },
                 system_prompt: "You keep notes.".to_owned(),

@@ -7,7 +7,7 @@ use provost_event::{Budget, MicroDollars};
 use super::scenario::{After, Answers, PLAIN, Points, Same, Scenario, Summaries};
 use scripts::{
     agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, gated, goals, late_consent,
-    long_notes, long_words, many, many_turns, small_window, stop_hooks, tools, troubles, wishes,
+    long_notes, long_words, many, many_turns, programs, small_window, stop_hooks, tools, troubles, wishes,
 };
 
 const TRIM: &str = "\"how\":\"trim\"";
@@ -190,6 +190,13 @@ pub(super) const ALL: &[Scenario] = &[
         judge: goals::judge,
         policy: goals::judged_agent,
         shows: &["\"done_when\"", "\"not_achieved\"", "\"achieved\""],
+        ..PLAIN
+    },
+    Scenario {
+        name: "program",
+        policy: programs::notary,
+        same: Same::Kind,
+        shows: &["\"submitted\"", "\"answered\"", "\"terminal_noted\"", "\"exited\""],
         ..PLAIN
     },
     Scenario {

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use anyhow::{Context as _, Result};
 use provost_engine::Actor;
 use provost_event::{Budget, Entry, Record, ResumeCause, Seq};
+use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, HarnessError, Home, Model, Models, SystemClock, read_actor,
 };
@@ -47,7 +48,15 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
         header_env: std::collections::HashMap::new(),
         extra_env: Vec::new(),
     });
+    let drivers = Drivers::new(DriversOptions {
+        folder: files.folder().join("terminals"),
+        records: true,
+        env: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
+        passed: Vec::new(),
+        profiles: Vec::new(),
+    });
     let harness = AgentHarness::new(HarnessDeps {
+        external: Arc::new(drivers),
         hook_programs: Arc::new(programs),
         callback: Arc::new(Shown(files.clone())),
         ..HarnessDeps::new(Arc::clone(&home), models, tools)

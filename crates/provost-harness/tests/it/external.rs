@@ -39,6 +39,8 @@ enum Act {
     Hangs,
     /// Is still being typed to when it is told to stop.
     HangsFirst,
+    /// Was started anew, and remembers nothing.
+    StartsOver,
     Fails(ErrorClass),
     Panics,
 }
@@ -66,7 +68,7 @@ impl Play {
     }
 
     async fn tell(&self, exchange: &mut Exchange<'_>, prompt: &Prompt) {
-        self.saw(format!("told: {}", prompt.text));
+        self.saw(format!("told: {}", prompt.for_agent()));
         let submitted = TerminalEvent::Submitted { text: prompt.text.clone(), through: prompt.through };
         exchange.log.note(TerminalNoted::certain(submitted)).await.expect("noted");
         exchange.words.told(prompt);
@@ -94,10 +96,14 @@ impl ExternalAgents for Play {
         let started = TerminalEvent::Started { command, pid: 1, channel: Channel::Terminal, recording: None };
         exchange.log.note(TerminalNoted::certain(started)).await.expect("noted");
         let act = self.acts.lock().unwrap().pop_front().unwrap_or(Act::Says("I am done."));
+        if matches!(act, Act::StartsOver) {
+            exchange.words.start_over();
+        }
         if let Some(prompt) = exchange.words.prompt().filter(|_| !matches!(act, Act::HangsFirst)) {
             self.tell(&mut exchange, &prompt).await;
         }
         match act {
+            Act::StartsOver => Ok(answer(Block::Text("I have begun anew.".to_owned()), StopReason::EndTurn)),
             Act::Says(text) => Ok(answer(Block::Text(text.to_owned()), StopReason::EndTurn)),
             Act::Asks(command) => {
                 let input = Json::of(&serde_json::json!({ "command": command })).unwrap();
@@ -383,4 +389,27 @@ async fn what_it_reports_as_spent_is_charged() {
         panic!("a run")
     };
     assert_eq!(run.ledger().tokens, 20);
+}
+
+#[tokio::test]
+async fn a_program_that_remembers_nothing_can_be_told_everything_again() {
+    let stage = Stage::new([Act::Hangs, Act::StartsOver, Act::Says("Done.")]);
+    let home = stage.home();
+    let run = stage.start(&home, stage.policy(|_| {})).await;
+    let (pause, said) = (run.pause("a person"), run.say("be quick", "a person"));
+    let handle = tokio::spawn(finish(run));
+    stage.play.has_seen("hangs").await;
+    said.await.unwrap();
+    pause.await.unwrap();
+    assert!(matches!(handle.await.unwrap(), Outcome::Paused { .. }));
+
+    let mut run = stage.harness(&home).open(RUN).await.unwrap();
+    run.resume("a person", Budget::default(), None).await.unwrap();
+    assert_eq!(finish(run).await, Outcome::Completed { verdict: None });
+    let seen = stage.seen();
+    let told = seen.iter().rfind(|line| line.starts_with("told")).expect("it is told");
+    assert!(
+        told.contains("may have been told this before") && told.ends_with("make it\n\nbe quick"),
+        "{told}"
+    );
 }

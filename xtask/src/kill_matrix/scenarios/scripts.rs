@@ -2,6 +2,7 @@
 
 pub(super) mod agents;
 pub(super) mod goals;
+pub(super) mod programs;
 
 use provost_event::{HookMoment, Permission, RunPolicy, Unanswered};
 use serde_json::{Value, json};

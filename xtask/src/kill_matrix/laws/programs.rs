@@ -1,0 +1,55 @@
+//! Programs at a terminal: nothing of them is left, each was started and ended in the log as often as it really was, and
+//! none has done its work more often than it was started.
+
+use provost_event::{Entry, TerminalEvent};
+
+use super::super::evidence::Evidence;
+use super::super::files::lines;
+use super::Breaches;
+
+/// What the program writes for each task that it did.
+const NOTES: &str = "notes.txt";
+
+pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
+    let mut starts = 0;
+    for session in seen.sessions() {
+        let mut runs = None;
+        for (_, entry) in seen.session(session) {
+            let Entry::TerminalNoted(noted) = entry else { continue };
+            match &noted.event {
+                TerminalEvent::Started { pid, .. } => {
+                    starts += 1;
+                    runs = Some(*pid);
+                    if is_alive(*pid) {
+                        found.wrong(format!("process {pid} is left running"));
+                    }
+                }
+                TerminalEvent::Exited { .. } => {
+                    if runs.take().is_none() {
+                        found.doubled("the end of a program");
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(pid) = runs {
+            found.lost(format!("the end of process {pid}"));
+        }
+    }
+    if starts == 0 {
+        return;
+    }
+    let done = lines(&seen.files.workspace().join(NOTES)).len();
+    if done == 0 {
+        found.lost("the program's work");
+    }
+    if done > starts {
+        found.doubled(format!("{done} times the work of a program that was started {starts} times"));
+    }
+}
+
+/// Whether a shell still has this number.
+fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.contains("(sh)") && !stat.contains(") Z"))
+}
