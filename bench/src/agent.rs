@@ -88,6 +88,7 @@ pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
         observers: Vec::new(),
         agent: AgentPolicy {
             goal: None,
+            external: None,
             model: ModelPolicy::new(MODEL, 8192),
             system_prompt: system_prompt(workspace, ""),
             tools: vec![noop_spec()?],

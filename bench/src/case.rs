@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 
 use crate::agent::Store;
 use crate::sample::Sample;
-use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, turn};
+use crate::{agents, appends, dispatch, fold, http, observers, sessions, slots, terminal, turn};
 
 /// One thing to measure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub(crate) enum Case {
     Slots { agents: usize, busy: slots::Busy, pairs: usize },
     /// A tree of agents that talk to a server.
     Agents { store: Store, size: agents::Size, port: u16 },
+    /// Programs at a terminal.
+    Terminal(terminal::Work),
     /// Events told to observers.
     Observers { pace: observers::Pace, observers: usize, events: usize },
 }
@@ -49,6 +51,7 @@ impl Case {
             | Self::Fold { .. }
             | Self::Sessions { .. }
             | Self::Agents { .. }
+            | Self::Terminal(_)
             | Self::Observers { .. } => Builder::new_multi_thread(),
         };
         builder.enable_all().build()?.block_on(async {
@@ -64,6 +67,7 @@ impl Case {
                 Self::Dispatch { hooks, matcher, questions } => {
                     dispatch::case(*hooks, *matcher, *questions, dir).await
                 }
+                Self::Terminal(work) => terminal::case(work, dir).await,
                 Self::Slots { agents, busy, pairs } => slots::case(*agents, *busy, *pairs),
                 Self::Agents { store, size, port } => agents::case(*store, *size, *port, dir).await,
                 Self::Fold { work, entries, log } => fold::case(*work, *entries, log).await,

@@ -116,6 +116,7 @@ fn answer(number: usize) -> anyhow::Result<Answer> {
         usage: Usage::default(),
         model: "claude-sonnet-4-5".to_owned(),
         stop: StopReason::ToolUse,
+        cost: None,
     })
 }
 
@@ -127,5 +128,6 @@ fn summary() -> Answer {
         usage: Usage::default(),
         model: "claude-sonnet-4-5".to_owned(),
         stop: StopReason::EndTurn,
+        cost: None,
     }
 }

@@ -21,6 +21,7 @@ mod slots;
 mod snapshots;
 mod start;
 mod table;
+mod terminal;
 mod timed_store;
 mod turn;
 
@@ -74,6 +75,8 @@ enum Command {
     Slots,
     /// Thousands of agents in one run.
     Agents(agents::Size),
+    /// Programs at a terminal.
+    Terminal,
     /// Everything.
     All,
     /// One case, as a parent asks for it.
@@ -153,6 +156,7 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Observers => observers::report(options),
         Command::Context => context::report(options),
         Command::Slots => slots::report(options),
+        Command::Terminal => terminal::report(options),
         Command::Agents(size) => agents::report(options, *size),
         Command::All | Command::Case { .. } | Command::LongJob { .. } | Command::ServeModel => {
             turn::report(options)?;
@@ -164,7 +168,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             dispatch::report(options)?;
             observers::report(options)?;
             context::report(options)?;
-            slots::report(options)
+            slots::report(options)?;
+            terminal::report(options)
         }
     }
 }

@@ -89,7 +89,7 @@ impl Model for Agrees {
         let verdict = r#"{"achieved": true, "reasoning": "It was called.", "confidence": 1}"#;
         let usage = Usage { input_tokens: 1_000, output_tokens: 40, ..Usage::default() };
         let content = vec![Block::Text(verdict.to_owned())];
-        Ok(Answer { content, usage, model: agent::MODEL.to_owned(), stop: StopReason::EndTurn })
+        Ok(Answer { content, usage, model: agent::MODEL.to_owned(), stop: StopReason::EndTurn, cost: None })
     }
 }
 

@@ -34,6 +34,9 @@ pub use pattern::{Pattern, PatternError};
 /// together when it runs, what can't be read, more than 16 KiB) is covered by no `shell(PATTERN)`, and at least asked
 /// about where there are `ask` or `deny` patterns with arguments for the shell. Where such a `deny` may be met,
 /// nothing but a person's answer to that call lifts the question.
+///
+/// A command line that is started or typed at a `terminal` is read as one for the shell; an `ask` or `deny` of the
+/// shell's counts for it too, an `allow` or `approved` doesn't.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     rules: Vec<Rule>,
@@ -132,7 +135,7 @@ impl Permissions {
             return self.by_default();
         }
         let call = Call::read(tool, input, &self.workspace);
-        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.pattern.speaks_of(&call)).collect();
+        let rules: Vec<&Rule> = self.rules.iter().filter(|rule| rule.speaks_of(&call)).collect();
         if let Some(rule) = touching(&rules, &call, Kind::Deny, Touch::Yes) {
             return rule.ruling(Permission::Deny, "forbids it");
         }
@@ -234,6 +237,12 @@ impl Rule {
             (Err(_), Kind::Allow | Kind::Approved) => return None,
         };
         Some(Self { kind, text: text.to_owned(), pattern })
+    }
+
+    fn speaks_of(&self, call: &Call<'_>) -> bool {
+        let restricts = matches!(self.kind, Kind::Ask | Kind::Deny);
+        self.pattern.speaks_of(call)
+            || (restricts && call.runs_as_shell_does() && self.pattern.speaks_of_tool("shell"))
     }
 
     fn ruling(&self, permission: Permission, meaning: &str) -> Ruling {

@@ -1,15 +1,30 @@
 //! One driver a session, from its first exchange until it is closed.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{CallId, ErrorClass, Exit, ModelFailure, SessionId};
+use provost_event::{CallId, Channel, ErrorClass, Exit, ModelFailure, SessionId};
 use provost_harness::{Exchange, ExternalAgents, ToolOutput};
+use provost_process::end_leftovers;
+use provost_terminal::Profile;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
+use crate::structured::{StructuredDriver, channel};
+
+/// How often a program is started within one exchange: one that ends at once each time isn't started for ever.
+const STARTS_MAX: u32 = 3;
+/// Sessions of which is known where their program is; with more, those whose program has ended are forgotten.
+const PLACES_MAX: usize = 4_096;
+
 /// What drivers work with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DriversOptions {
     /// The folder for what must be found again after a crash, for sockets by which others attach, and for recordings.
     /// It is made with access for its owner only.
@@ -18,34 +33,209 @@ pub struct DriversOptions {
     pub records: bool,
     /// The environment of programs; their policy's variables come on top. Never give it the keys of providers.
     pub env: Vec<(String, String)>,
+    /// Variables that a program gets only if its policy names them, with what they hold.
+    pub passed: Vec<(String, String)>,
+    /// The user's own profiles; one with the name of a shipped one is taken in its stead.
+    pub profiles: Vec<Profile>,
 }
 
-/// The programs of external agents.
+/// Leaves out what variables hold: they may be secrets.
+impl fmt::Debug for DriversOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |variables: &[(String, String)]| {
+            variables.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        f.debug_struct("DriversOptions")
+            .field("folder", &self.folder)
+            .field("records", &self.records)
+            .field("env", &names(&self.env))
+            .field("passed", &names(&self.passed))
+            .field("profiles", &self.profiles.iter().map(|profile| &profile.name).collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// The programs of external agents. Those that still run when it is dropped are killed.
 pub struct Drivers {
     options: DriversOptions,
+    places: Arc<Places>,
+}
+
+/// Where drivers are while nobody works with them.
+#[derive(Default)]
+struct Places {
+    held: Mutex<HashMap<SessionId, Place>>,
+    changed: Notify,
+}
+
+/// A driver, whatever its program is spoken to by.
+enum Driver {
+    Terminal(Box<TerminalDriver>),
+    Structured(Box<StructuredDriver>),
+}
+
+enum Place {
+    /// Somebody works with it.
+    Taken,
+    Here(Driver),
+    /// The program has ended by itself; its driver is gone. Kept until the session is closed.
+    Ended(Exit),
+}
+
+/// A session's driver in somebody's hands; it goes back when this is dropped.
+struct InHand {
+    places: Arc<Places>,
+    session: SessionId,
+    driver: Option<Driver>,
+    ended: Option<Exit>,
 }
 
 impl Drivers {
     /// Drives none yet.
     #[must_use]
-    pub const fn new(options: DriversOptions) -> Self {
-        Self { options }
+    pub fn new(options: DriversOptions) -> Self {
+        Self { options, places: Arc::default() }
+    }
+
+    /// Takes a session's driver in hand; waits while somebody else has it.
+    async fn take(&self, session: SessionId) -> InHand {
+        loop {
+            let changed = self.places.changed.notified();
+            let place = {
+                let mut held = self.places.lock();
+                match held.get(&session) {
+                    Some(Place::Taken) => None,
+                    Some(Place::Here(_) | Place::Ended(_)) | None => Some(held.insert(session, Place::Taken)),
+                }
+            };
+            let Some(place) = place else {
+                changed.await;
+                continue;
+            };
+            let (driver, ended) = match place {
+                Some(Place::Here(driver)) => (Some(driver), None),
+                Some(Place::Ended(exit)) => (None, Some(exit)),
+                Some(Place::Taken) | None => (None, None),
+            };
+            return InHand { places: self.places.clone(), session, driver, ended };
+        }
+    }
+
+    /// Starts the session's program, after ending what an earlier process of Provost has left of it.
+    async fn begin(&self, exchange: &mut Exchange<'_>, beginning: Beginning) -> Result<Driver, ModelFailure> {
+        self.end_leftovers(exchange.session).await;
+        let profile = profile_of(&self.options, exchange.policy)?;
+        if channel(exchange.policy, &profile)? == Channel::Structured
+            && let Some(driver) = StructuredDriver::new(&profile, &self.options, exchange.session)
+        {
+            return Ok(Driver::Structured(Box::new(driver)));
+        }
+        start(&self.options, exchange, beginning).await.map(|driver| Driver::Terminal(Box::new(driver)))
+    }
+
+    /// Ends what an earlier process of Provost has left; returns how many processes those were.
+    async fn end_leftovers(&self, session: SessionId) -> usize {
+        let folder = ledger_of(&self.options.folder, session);
+        match spawn_blocking(move || end_leftovers(&folder)).await {
+            Ok(Ok(count)) => count,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "what an earlier process has left running couldn't be looked for");
+                0
+            }
+            Err(_) => 0,
+        }
+    }
+}
+
+impl Places {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Place>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        let place = match (self.driver.take(), self.ended.take()) {
+            (Some(driver), _) => Some(Place::Here(driver)),
+            (None, Some(exit)) => Some(Place::Ended(exit)),
+            (None, None) => None,
+        };
+        let mut held = self.places.lock();
+        match place {
+            Some(place) => {
+                if held.len() >= PLACES_MAX {
+                    held.retain(|_, place| !matches!(place, Place::Ended(_)));
+                }
+                held.insert(self.session, place)
+            }
+            None => held.remove(&self.session),
+        };
+        drop(held);
+        self.places.changed.notify_waiters();
     }
 }
 
 #[async_trait]
 impl ExternalAgents for Drivers {
-    async fn exchange(&self, exchange: Exchange<'_>, _: &CancellationToken) -> Result<Answer, ModelFailure> {
-        let message =
-            format!("`{}` can't be run in {}", exchange.policy.program, self.options.folder.display());
+    async fn exchange(
+        &self,
+        mut exchange: Exchange<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let mut hand = self.take(exchange.session).await;
+        let mut beginning = if exchange.words.has_begun() { Beginning::Again } else { Beginning::New };
+        if let Some(exit) = hand.ended {
+            let profile = profile_of(&self.options, exchange.policy)?;
+            let ended = Ended::of(&profile, exit);
+            if !ended.goes_on(&exchange) {
+                return Err(ended.cant_be_told(&exchange));
+            }
+            beginning = Beginning::Again;
+        }
+        for _ in 0..STARTS_MAX {
+            let driver = match &mut hand.driver {
+                Some(driver) => driver,
+                empty => empty.insert(self.begin(&mut exchange, beginning).await?),
+            };
+            let driver = match driver {
+                Driver::Terminal(driver) => driver,
+                Driver::Structured(driver) => return driver.exchange(exchange, cancel).await,
+            };
+            match driver.exchange(&mut exchange, cancel).await? {
+                Came::Answer(answer) => return Ok(answer),
+                Came::Ended => {}
+            }
+            let Some(Driver::Terminal(driver)) = hand.driver.take() else { break };
+            let ended = driver.finish(cancel).await?;
+            hand.ended = Some(ended.exit);
+            if !(ended.exit.is_success() && ended.goes_on(&exchange)) {
+                return ended.comes_to(&exchange);
+            }
+            beginning = Beginning::Again;
+        }
+        let program = &exchange.policy.program;
+        let message = format!("`{program}` ended {STARTS_MAX} times without taking what it was to be told");
         Err(ModelFailure::new(ErrorClass::Program, message))
     }
 
-    async fn answer(&self, _: SessionId, _: &CallId, _: &CancellationToken) -> ToolOutput {
-        ToolOutput::error("There is no program that asks.")
+    async fn answer(&self, session: SessionId, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
+        match &mut self.take(session).await.driver {
+            Some(Driver::Terminal(driver)) => driver.answer(call, cancel).await,
+            Some(Driver::Structured(driver)) => driver.answer(call, cancel).await,
+            None => ToolOutput::error("The program that asked this is gone."),
+        }
     }
 
-    async fn close(&self, _: SessionId, _: &CancellationToken) -> Option<Exit> {
-        None
+    async fn close(&self, session: SessionId, cancel: &CancellationToken) -> Option<Exit> {
+        let mut hand = self.take(session).await;
+        let ended = hand.ended.take();
+        match hand.driver.take() {
+            Some(Driver::Terminal(driver)) => Some(driver.close(cancel).await),
+            Some(Driver::Structured(mut driver)) => driver.close(cancel).await,
+            None => {
+                let left = self.end_leftovers(session).await;
+                ended.or((left > 0).then_some(Exit::Unseen))
+            }
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Why a child couldn't be started.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::ChildSpec;
 
@@ -46,8 +46,12 @@ pub enum SpawnError {
 
 impl SpawnError {
     pub(crate) fn new(spec: &ChildSpec, source: io::Error) -> Self {
+        Self::of(&spec.program, &spec.cwd, source)
+    }
+
+    pub(crate) fn of(program: &OsStr, cwd: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{NotADirectory, NotFound};
-        let (program, cwd) = (spec.program.clone(), spec.cwd.clone());
+        let (program, cwd) = (program.to_owned(), cwd.to_owned());
         match source.kind() {
             NotFound | NotADirectory if !cwd.is_dir() => Self::FolderNotFound { program, cwd, source },
             NotFound | NotADirectory => Self::ProgramNotFound { program, cwd, source },

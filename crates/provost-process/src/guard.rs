@@ -7,8 +7,9 @@
 //! The guard is a fork of Provost that never executes anything, so an embedder needs no helper program. It is made
 //! between the fork of `spawn` and its exec: that fork becomes the guard and forks again, and the second one goes
 //! on to exec the program. A failing exec reaches `spawn` as ever; the guard sees its child exit with nothing
-//! left, and ends. Protocol on the control channel: the child's raw wait status (four bytes) comes up, [`Order`]s
-//! (a byte each) go down; the end of the channel going down means "kill all", coming up "all are gone".
+//! left, and ends. Protocol on the control channel: the child's number and later its raw wait status (four bytes each)
+//! come up; [`Order`]s (a byte each) and signals (a byte and the four of a group's number) go down; the end of the
+//! channel going down means "kill all", coming up "all are gone".
 //!
 //! Everything here runs in a forked copy of a process with many threads: only async-signal-safe calls, no
 //! allocation, no locks, no panics.
@@ -20,14 +21,17 @@ mod watch;
 
 use std::io;
 use std::os::unix::net::UnixStream;
-
-use tokio::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// What the guard can be told. Each is harder than the one before; there is no way back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// SIGTERM to all.
     Terminate,
+    /// SIGHUP, SIGTERM and SIGCONT to all: what sits at a terminal may ignore SIGTERM, and what is stopped hears
+    /// nothing.
+    HangUp,
     /// SIGKILL to all, until nothing is left.
     Kill,
 }
@@ -36,24 +40,60 @@ impl Order {
     pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Terminate => b'T',
+            Self::HangUp => b'H',
             Self::Kill => b'K',
         }
     }
 
     /// A byte that can't be read is taken for the harder order.
     const fn from_byte(byte: u8) -> Self {
-        if byte == Self::Terminate.byte() { Self::Terminate } else { Self::Kill }
+        match byte {
+            b'T' => Self::Terminate,
+            b'H' => Self::HangUp,
+            _ => Self::Kill,
+        }
     }
 }
 
+/// The byte that stands for a signal on the control channel; the group's number follows.
+const SIGNALS: [(u8, libc::c_int); 7] = [
+    (b'i', libc::SIGINT),
+    (b't', libc::SIGTERM),
+    (b'h', libc::SIGHUP),
+    (b'k', libc::SIGKILL),
+    (b's', libc::SIGSTOP),
+    (b'c', libc::SIGCONT),
+    (b'w', libc::SIGWINCH),
+];
+
+/// What has the guard signal `group` once, while the child wasn't reaped; `None` for a signal it doesn't send.
+pub(crate) fn signal_message(signal: libc::c_int, group: libc::pid_t) -> Option<[u8; 5]> {
+    let (byte, _) = SIGNALS.iter().find(|(_, known)| *known == signal)?;
+    let [a, b, c, d] = group.to_ne_bytes();
+    Some([*byte, a, b, c, d])
+}
+
+fn signal_of(byte: u8) -> Option<libc::c_int> {
+    SIGNALS.iter().find(|(known, _)| *known == byte).map(|(_, signal)| *signal)
+}
+
+/// What the child's standard input is to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StandardInput {
+    /// A stream like any other.
+    Stream,
+    /// The terminal that is to control the child's session.
+    Terminal,
+}
+
 /// Puts a guard, which holds `control`, between this process and the program `command` starts.
-pub(crate) fn install(command: &mut Command, control: UnixStream) {
+pub(crate) fn install(command: &mut Command, control: UnixStream, input: StandardInput) {
     // SAFETY: `split` and all it calls use only async-signal-safe system calls and memory of their own stack.
-    unsafe { command.pre_exec(move || split(&control)) };
+    unsafe { command.pre_exec(move || split(&control, input)) };
 }
 
 /// Forks; returns in the child only, which is then to exec. The guard never returns.
-fn split(control: &UnixStream) -> io::Result<()> {
+fn split(control: &UnixStream, input: StandardInput) -> io::Result<()> {
     // Blocked until the child is ready: a handler of Provost's must not run in a copy of it. Blocked for ever in
     // the guard: what ends the children by a signal must not end their guard before.
     sys::block_signals();
@@ -63,18 +103,21 @@ fn split(control: &UnixStream) -> io::Result<()> {
     let guard = sys::own_pid();
     // SAFETY: this is the only thread, see `install`.
     match unsafe { sys::fork() }? {
-        None => become_child(guard),
+        None => become_child(guard, input),
         Some(child) => watch::watch(control, child),
     }
 }
 
-fn become_child(guard: libc::pid_t) -> io::Result<()> {
+fn become_child(guard: libc::pid_t, input: StandardInput) -> io::Result<()> {
     sys::die_with_parent()?;
     // The guard may have died before it was asked for its death.
     if sys::parent_pid() != guard {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));
     }
     sys::new_session()?;
+    if input == StandardInput::Terminal {
+        sys::take_terminal()?;
+    }
     sys::close_on_exec();
     sys::unblock_signals();
     Ok(())

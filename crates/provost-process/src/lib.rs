@@ -1,8 +1,9 @@
-//! Plain child processes that cannot hang Provost and cannot outlive it.
+//! Child processes, with pipes or at a terminal, that cannot hang Provost and cannot outlive it.
 //!
 //! [`run`] starts a program, feeds it, drains it, waits for it, and returns when nothing descended from it is
 //! left. On unix each child runs below a *guard*: a fork of this process that executes nothing, adopts every
 //! orphan of the child (Linux), and kills what is left as soon as the caller is gone, also by `kill -9`.
+//! [`PtySupervisor`] does the same for a program at a terminal, which it also shows, types at and looks on at.
 //!
 //! | file | what lives there |
 //! |---|---|
@@ -17,12 +18,24 @@
 //! | `start.rs` | pipes, control channel, spawn (unix) |
 //! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer promises (elsewhere) |
+//! | `piped.rs`, `piped/` | a child that lives on and is spoken to by lines |
+//! | `pty.rs` | a program at a terminal, as its supervisor's handle |
+//! | `pty/options.rs` | what to start there, with what, and what can be asked of it |
+//! | `pty/terminal.rs`, `pty/terminal/asks.rs` | the owner of one terminal, on its thread |
+//! | `pty/shared.rs`, `pty/output.rs`, `pty/events.rs`, `pty/view.rs`, `pty/watcher.rs` | what goes between that thread and the handles |
+//! | `pty/typing.rs`, `pty/live.rs`, `pty/ending.rs` | what is typed; what watchers are shown; how far the ending is |
+//! | `pty/device.rs`, `pty/unix.rs`, `pty/windows.rs` | the platforms |
+//! | `pty/kernel.rs`, `pty/leftover.rs` | what the kernel says of the processes there; what a killed Provost has left |
 //!
 //! Invariants:
-//! - A child has the environment of its spec, three descriptors, default signal handlers, no controlling terminal:
-//!   it inherits nothing else of Provost's.
-//! - Nobody but the guard signals processes, and it signals only its own unreaped children and their groups:
-//!   a reused process number is never hit.
+//! - A child has the environment of its spec, three descriptors, default signal handlers, no controlling terminal but
+//!   the one it is started at: it inherits nothing else of Provost's.
+//! - Nobody but the guard signals processes, and it signals only its own unreaped children, their groups, and the group
+//!   that a terminal has just named as its foreground: a reused process number is never hit. What is left of a killed
+//!   Provost is killed by process descriptors that were checked against the time of its start.
+//! - Nobody but Provost itself has a terminal's master, so its death hangs the terminal up; the guard has neither side.
+//! - A terminal's thread waits for nobody, and nobody's queue grows without a bound.
+//! - A secret is typed only while the terminal's echo is off, and reaches neither recording nor log nor detector.
 //! - The guard allocates nothing, takes no lock and holds no descriptor but the control channel and its signals.
 //! - The guard ends when nothing is left below it, so the end of the control channel means "all gone".
 //!
@@ -37,8 +50,10 @@ mod env;
 mod error;
 #[cfg(unix)]
 mod guard;
+mod piped;
 #[cfg(not(unix))]
 mod portable;
+mod pty;
 #[cfg(unix)]
 mod run;
 mod secrecy;
@@ -50,8 +65,14 @@ pub use ancestry::runs_below;
 pub use capture::Captured;
 pub use env::allowed_env;
 pub use error::SpawnError;
+pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::run;
+pub use pty::{
+    Changes, EVENTS_MAX, EventWish, Events, OUTPUT_BYTES_MAX, OutputWish, Painted, PtyCommand, PtyError,
+    PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView, WATCHER_BYTES_MAX,
+    Watcher, end_leftovers,
+};
 #[cfg(unix)]
 pub use run::run;
 pub use secrecy::hide_variables;

@@ -34,7 +34,7 @@ pub(crate) fn start(spec: &ChildSpec) -> io::Result<Started> {
     let (ours, guards) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let control = Control(UnixStream::from_std(ours)?);
-    guard::install(&mut command, guards);
+    guard::install(command.as_std_mut(), guards, guard::StandardInput::Stream);
     let guard = command.spawn()?;
     // `command` goes out of scope here and closes our copies of the child's and the guard's ends.
     Ok(Started { guard, control, stdin, stdout, stderr })
@@ -75,8 +75,12 @@ pub(crate) struct Control(UnixStream);
 impl Control {
     /// Waits for the child's exit. Not to be called again after it was dropped halfway.
     pub(crate) async fn exit(&mut self) -> Ending {
-        let mut status = [0; 4];
-        if self.0.read_exact(&mut status).await.is_err() {
+        let (mut number, mut status) = ([0; 4], [0; 4]);
+        let told = async {
+            self.0.read_exact(&mut number).await?;
+            self.0.read_exact(&mut status).await
+        };
+        if told.await.is_err() {
             tracing::warn!("the guard of a child was killed; what the child forked may be left");
             return Ending::Signalled(SIGKILL);
         }

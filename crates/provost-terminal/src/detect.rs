@@ -1,11 +1,44 @@
 //! The detector: what the program at a terminal does, and what it asks.
+//!
+//! Bytes, own input, kernel samples and times come in; what they mean is read from whole frames only, once nothing was
+//! painted for a moment (`settle_ms` of the profile), or now and then while a program never stops painting.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `frame.rs` | the screen, made ready for rules |
+//! | `typed.rs` | what was typed: an answer, or letters of one |
+//! | `claim.rs` | what the program says of itself |
+//! | `read.rs` | a frame, a sample and a claim come to a finding: the arbiter's order |
+//! | `finding.rs` | what a frame comes to, and what is remembered of what came before |
+//! | `weigh.rs` | a finding becomes an event, once and only when it is new |
+
+mod claim;
+mod finding;
+mod frame;
+mod read;
+mod typed;
+mod weigh;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_event::{Exit, TerminalNoted, TerminalState, WindowSize};
+use provost_event::{
+    CompletionScope, EvidenceSource, Exit, TerminalAsk, TerminalEvent, TerminalEvidence, TerminalNoted,
+    TerminalState, WindowSize,
+};
 
-use crate::{KernelSample, Profile, Screen};
+use crate::kernel::Reading;
+use crate::{KernelSample, Profile, Screen, Signal};
+use claim::Claim;
+use finding::{Answered, Candidate, Standing, Turn};
+pub(crate) use frame::Frame;
+
+/// A frame that is never done counts as it is after so long.
+const PAINTING_MAX: Duration = Duration::from_millis(250);
+/// The longest pause between two samples of the kernel.
+const SAMPLE_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The first pause.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Something that was noticed, and when, since the program's start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,63 +49,175 @@ pub struct Detected {
     pub noted: TerminalNoted,
 }
 
+/// Whether the detector hears what programs report of themselves (status, titles, notifications).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reports {
+    /// It does.
+    #[default]
+    Heard,
+    /// It goes by the screen and the kernel alone.
+    Ignored,
+}
+
 /// Looks along at one program's terminal. All times are since the program's start and never go back.
 pub struct Detector {
     screen: Screen,
     state: TerminalState,
     found: Vec<Detected>,
     profile: Arc<Profile>,
+    clock: Clock,
+    kernel: Option<(Duration, KernelSample)>,
+    claim: Option<Claim>,
+    candidate: Option<Candidate>,
+    standing: Option<Standing>,
+    answered: Option<Answered>,
+    turn: Turn,
+    reports: Reports,
+    /// Since when the kernel has said what it says of who reads.
+    reading: (Duration, Option<Reading>),
+    /// Whether it counts as working only because something was typed.
+    is_assumed: bool,
+    /// How many prompts were reported; part of a fingerprint, so that the same words asked again have another.
+    serial: u64,
+}
+
+#[derive(Default)]
+struct Clock {
+    output: Option<Duration>,
+    resized: Option<Duration>,
+    input: Option<Duration>,
+    /// The first output since the last frame that was looked at.
+    dirty: Option<Duration>,
+    /// Since when the program has been in the middle of a frame, by its own word.
+    synchronized: Option<Duration>,
+    due: Option<Duration>,
+    sample: Option<Duration>,
+    sample_pause: Duration,
+}
+
+impl Clock {
+    /// The last moment at which something was painted or typed.
+    fn active(&self) -> Duration {
+        self.output.max(self.input).unwrap_or_default()
+    }
+
+    fn call(&mut self, at: Duration) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
 }
 
 impl Detector {
     /// For a program that has just been started.
     #[must_use]
     pub fn new(profile: Arc<Profile>, size: WindowSize) -> Self {
-        Self { screen: Screen::new(size), state: TerminalState::Starting, found: Vec::new(), profile }
+        let sample = Some(Duration::from_millis(profile.settle_ms));
+        Self {
+            screen: Screen::new(size),
+            state: TerminalState::Starting,
+            found: Vec::new(),
+            profile,
+            clock: Clock { sample, sample_pause: SAMPLE_PAUSE, ..Clock::default() },
+            kernel: None,
+            claim: None,
+            candidate: None,
+            standing: None,
+            answered: None,
+            turn: Turn::default(),
+            reports: Reports::Heard,
+            reading: (Duration::ZERO, None),
+            is_assumed: false,
+            serial: 0,
+        }
+    }
+
+    /// The same, hearing or not what the program reports of itself.
+    #[must_use]
+    pub fn with_reports(self, reports: Reports) -> Self {
+        Self { reports, ..self }
     }
 
     /// The program wrote this.
     pub fn output(&mut self, at: Duration, bytes: &[u8]) {
-        let _ = at;
+        if bytes.is_empty() {
+            return;
+        }
+        // What stood there until now is looked at before it is painted over.
+        self.tick(at);
         self.screen.feed(bytes);
+        for signal in self.screen.take_signals() {
+            self.hear(at, signal);
+        }
+        self.clock.output = Some(at);
+        let dirty = *self.clock.dirty.get_or_insert(at);
+        self.clock.synchronized =
+            self.screen.modes().synchronized.then(|| self.clock.synchronized.unwrap_or(at));
+        self.clock.due = Some((at + self.settle()).min(dirty + PAINTING_MAX));
+        self.sample_soon(at);
     }
 
     /// Somebody typed this (never the answers to queries).
     pub fn input(&mut self, at: Duration, bytes: &[u8]) {
-        let _ = (at, bytes);
+        self.tick(at);
+        self.clock.input = Some(at);
+        self.typed(at, bytes);
+        self.clock.call(at + self.settle());
+        self.sample_soon(at);
     }
 
     /// The kernel was looked at.
     pub fn kernel(&mut self, at: Duration, sample: KernelSample) {
-        let _ = (at, sample);
+        self.tick(at);
+        let is_new = self.kernel.is_none_or(|(_, last)| last != sample);
+        self.clock.sample_pause =
+            if is_new { SAMPLE_PAUSE } else { (self.clock.sample_pause * 2).min(SAMPLE_PAUSE_MAX) };
+        self.clock.sample = Some(at + self.clock.sample_pause);
+        self.kernel = Some((at, sample));
+        if self.reading.1 != Some(sample.reading()) {
+            self.reading = (at, Some(sample.reading()));
+        }
+        if self.clock.dirty.is_none() {
+            self.look(at);
+        }
     }
 
     /// The window has another size.
     pub fn resize(&mut self, at: Duration, size: WindowSize) {
-        let _ = at;
+        self.tick(at);
         self.screen.resize(size);
+        self.clock.resized = Some(at);
+        self.clock.dirty.get_or_insert(at);
+        self.clock.call(at + PAINTING_MAX);
     }
 
-    /// The program has ended.
+    /// The program has ended. Tells of its completion and its end.
     pub fn exited(&mut self, at: Duration, exit: Exit) {
-        let _ = (at, exit);
+        self.tick(at);
+        let why = || evidence(EvidenceSource::Exit, exit.to_string());
+        self.set_state(at, TerminalState::Exited, 100, why());
+        let succeeded = Some(exit.is_success());
+        self.note(at, TerminalEvent::Completion { scope: CompletionScope::Process, succeeded }, 100, why());
+        self.note(at, TerminalEvent::Exited { exit }, 100, why());
+        self.clock = Clock::default();
     }
 
     /// Time has passed.
     pub fn tick(&mut self, at: Duration) {
-        let _ = at;
+        if self.clock.due.is_some_and(|due| due <= at) {
+            self.look(at);
+        }
     }
 
     /// When [`tick`](Self::tick) is worth calling if nothing else happens before; `None`: not at all.
     #[must_use]
     pub const fn next_tick(&self) -> Option<Duration> {
-        None
+        self.clock.due
     }
 
-    /// Whether and by when another [`kernel`](Self::kernel) sample would help; `None`: it would tell nothing new.
+    /// Whether and by when another [`kernel`](Self::kernel) sample would help; `None`: it would tell nothing new. Soon
+    /// after something was painted or typed, then ever more seldom, at last every five seconds.
     #[must_use]
     pub const fn next_sample(&self) -> Option<Duration> {
-        None
+        self.clock.sample
     }
 
     /// What was noticed since the last call, in order.
@@ -84,6 +229,12 @@ impl Detector {
     #[must_use]
     pub const fn state(&self) -> TerminalState {
         self.state
+    }
+
+    /// The question for consent that stands on the screen; `None` once it is gone or something was answered.
+    #[must_use]
+    pub fn ask(&self) -> Option<&TerminalAsk> {
+        self.standing.as_ref().and_then(|standing| standing.ask.as_ref())
     }
 
     /// The screen.
@@ -102,4 +253,60 @@ impl Detector {
     pub const fn profile(&self) -> &Arc<Profile> {
         &self.profile
     }
+
+    fn settle(&self) -> Duration {
+        Duration::from_millis(self.profile.settle_ms)
+    }
+
+    fn sample_soon(&mut self, at: Duration) {
+        self.clock.sample = Some(at + self.settle());
+        self.clock.sample_pause = SAMPLE_PAUSE;
+    }
+
+    fn hear(&mut self, at: Duration, signal: Signal) {
+        if self.reports == Reports::Ignored {
+            return;
+        }
+        match signal {
+            Signal::Status(fields) => self.claimed(at, &fields),
+            Signal::Notification(text) => {
+                let why = evidence(EvidenceSource::Signal, "notification");
+                self.note(at, TerminalEvent::Notification { text }, 60, why);
+            }
+            Signal::Title(_) | Signal::Mark(..) | Signal::Progress(..) | Signal::Bell => {}
+        }
+    }
+
+    /// Looks at the frame, if it is one, and weighs what it says.
+    fn look(&mut self, at: Duration) {
+        self.clock.due = None;
+        if let Some(since) = self.clock.synchronized {
+            let until = since + PAINTING_MAX;
+            if at < until {
+                return self.clock.call(until);
+            }
+        }
+        let is_quiet = at >= self.clock.output.unwrap_or_default() + self.settle();
+        self.clock.dirty = None;
+        let frame = Frame::of(&self.screen);
+        self.weigh(at, is_quiet, &frame);
+    }
+
+    fn set_state(&mut self, at: Duration, state: TerminalState, confidence: u8, why: Vec<TerminalEvidence>) {
+        let is_certain =
+            self.is_assumed && why.first().is_some_and(|first| first.source != EvidenceSource::Input);
+        if self.state != state || is_certain {
+            self.state = state;
+            self.is_assumed = false;
+            self.note(at, TerminalEvent::State(state), confidence, why);
+        }
+    }
+
+    fn note(&mut self, at: Duration, event: TerminalEvent, confidence: u8, evidence: Vec<TerminalEvidence>) {
+        self.found.push(Detected { at, noted: TerminalNoted { event, confidence, evidence } });
+    }
+}
+
+fn evidence(source: EvidenceSource, what: impl Into<String>) -> Vec<TerminalEvidence> {
+    vec![TerminalEvidence { source, what: what.into() }]
 }

@@ -1,10 +1,26 @@
 //! The emulator: what the bytes of a program come to on a screen.
 
+mod charset;
+pub(crate) mod csi;
+mod emulator;
+mod flood;
+mod heard;
+mod modes;
+pub(crate) mod scan;
+mod snapshot;
+mod state;
+mod style;
+
 use std::num::NonZeroU16;
 
 use provost_event::WindowSize;
 
+pub use modes::{Modes, Mouse};
+pub use style::{Colour, Run, Style};
+
 use crate::Signal;
+use emulator::Emulator;
+use scan::{Piece, Scanner};
 
 /// Where the cursor is, from 0, and whether it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,98 +33,178 @@ pub struct Cursor {
     pub visible: bool,
 }
 
-/// The modes that whoever types or looks must know of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Modes {
-    /// The alternate screen is shown.
-    pub alternate: bool,
-    /// Pasted text is to be bracketed.
-    pub bracketed_paste: bool,
-    /// The program is in the middle of painting a frame (synchronized update).
-    pub synchronized: bool,
-    /// Cursor keys send their application forms.
-    pub application_cursor: bool,
-}
-
 /// A screen and what came with it.
+///
+/// What it holds is bounded whatever the program writes: cells by the window, unfinished sequences by 4 KiB, reports by
+/// 256, answers by 32 KiB. It knows no time; see [`Modes::synchronized`]. It differs from xterm in that tabs are every
+/// eight columns, a window of one column is kept as one of two, and erasing the rest of a full line leaves its last
+/// character.
 pub struct Screen {
-    parser: vt100::Parser<Heard>,
+    scanner: Scanner,
+    emulator: Emulator,
+    size: WindowSize,
 }
-
-#[derive(Default)]
-struct Heard {
-    signals: Vec<Signal>,
-    replies: Vec<u8>,
-    synchronized: bool,
-}
-
-impl vt100::Callbacks for Heard {}
 
 impl Screen {
     /// An empty screen.
     #[must_use]
     pub fn new(size: WindowSize) -> Self {
-        let (rows, cols) = cells(size);
-        Self { parser: vt100::Parser::new_with_callbacks(rows, cols, 0, Heard::default()) }
+        Self { scanner: Scanner::default(), emulator: Emulator::new(size), size }
     }
 
     /// Takes in what the program wrote. Sequences and characters may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.parser.process(bytes);
+        let (mut run_start, mut at) = (0, 0);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let (piece, len) = self.scanner.next(rest);
+            // Whatever is in this chunk and needs no care goes to the library in one piece with its neighbours.
+            if !(is_in_chunk(&piece, len) && self.emulator.lets_through(&piece)) {
+                self.emulator.process(bytes.get(run_start..at).unwrap_or_default());
+                self.emulator.take(&piece);
+                run_start = at + len;
+            }
+            at += len;
+        }
+        self.emulator.process(bytes.get(run_start..at).unwrap_or_default());
     }
 
     /// Gives it another size.
     pub fn resize(&mut self, size: WindowSize) {
-        let (rows, cols) = cells(size);
-        self.parser.screen_mut().set_size(rows, cols);
+        self.size = size;
+        self.emulator.resize(size);
     }
 
-    /// What programs reported since the last call.
+    /// Its size.
+    #[must_use]
+    pub const fn size(&self) -> WindowSize {
+        self.size
+    }
+
+    /// What programs reported since the last call, in order; of more than 256 the last. Bells in a row are one.
     pub fn take_signals(&mut self) -> Vec<Signal> {
-        std::mem::take(&mut self.parser.callbacks_mut().signals)
+        self.emulator.take_signals()
     }
 
-    /// What a terminal would have answered to queries since the last call, in their order.
+    /// What a terminal would have answered to queries since the last call, in their order, but device attributes behind
+    /// all others; at most 32 KiB, further answers are dropped.
     pub fn take_replies(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.parser.callbacks_mut().replies)
+        self.emulator.take_replies()
     }
 
     /// The rows' texts, without trailing blanks.
     #[must_use]
     pub fn rows(&self) -> Vec<String> {
-        let screen = self.parser.screen();
-        let (_, cols) = screen.size();
-        screen.rows(0, cols.get()).map(|row| row.trim_end().to_owned()).collect()
+        let screen = self.emulator.parser.screen();
+        screen.rows(0, self.size.cols.max(1)).map(|row| told(row).trim_end().to_owned()).collect()
+    }
+
+    /// The text of one row's cells from one column up to another (from 0, without the last), blanks and all; empty beyond
+    /// the window.
+    #[must_use]
+    pub fn row_text(&self, row: u16, from: u16, to: u16) -> String {
+        let screen = self.emulator.parser.screen();
+        screen.rows(from, to.saturating_sub(from)).nth(usize::from(row)).map(told).unwrap_or_default()
+    }
+
+    /// Whether a row's text goes on in the next because the line was full.
+    #[must_use]
+    pub fn row_wraps(&self, row: u16) -> bool {
+        self.emulator.parser.screen().row_wrapped(row)
+    }
+
+    /// The parts of a row that look alike, from the left, blanks among them; none beyond the window.
+    #[must_use]
+    pub fn runs(&self, row: u16) -> Vec<Run> {
+        style::runs(self.emulator.parser.screen(), row)
+    }
+
+    /// How a cell looks; `None` beyond the window.
+    #[must_use]
+    pub fn style(&self, row: u16, col: u16) -> Option<Style> {
+        self.emulator.parser.screen().cell(row, col).map(style::style)
+    }
+
+    /// Whether a cell's colours are exchanged; no beyond the window.
+    #[must_use]
+    pub fn is_inverse(&self, row: u16, col: u16) -> bool {
+        self.style(row, col).is_some_and(|style| style.inverse)
+    }
+
+    /// Whether a cell is dim; no beyond the window.
+    #[must_use]
+    pub fn is_dim(&self, row: u16, col: u16) -> bool {
+        self.style(row, col).is_some_and(|style| style.dim)
     }
 
     /// The cursor.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
-        let screen = self.parser.screen();
+        let screen = self.emulator.parser.screen();
         let (row, col) = screen.cursor_position();
         Cursor { row, col, visible: !screen.hide_cursor() }
+    }
+
+    /// The window's title; empty if none was set. At most 1,024 characters, without control characters.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.emulator.title
     }
 
     /// The modes in force.
     #[must_use]
     pub fn modes(&self) -> Modes {
-        let screen = self.parser.screen();
-        Modes {
-            alternate: screen.alternate_screen(),
-            bracketed_paste: screen.bracketed_paste(),
-            synchronized: self.parser.callbacks().synchronized,
-            application_cursor: screen.application_cursor(),
-        }
+        self.emulator.modes()
     }
 
-    /// Bytes that paint this screen, with its modes, on a fresh terminal of the same size.
+    /// Names what can be read: the rows' texts (without trailing blanks), which screen it is, where the cursor is and
+    /// whether it is shown. Colours, title and modes don't count. It is the same within one version of Provost; it
+    /// isn't for keeping.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let cursor = self.cursor();
+        let rows = self.rows();
+        let place = [
+            u8::from(cursor.visible),
+            u8::from(self.modes().alternate),
+            cursor.row.to_le_bytes()[0],
+            cursor.row.to_le_bytes()[1],
+            cursor.col.to_le_bytes()[0],
+            cursor.col.to_le_bytes()[1],
+        ];
+        rows.iter()
+            .flat_map(|row| row.bytes().chain([b'\n']))
+            .chain(place)
+            .fold(FNV_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
+    }
+
+    /// Bytes that paint this screen, with its modes, on a fresh terminal of the same size. Below an alternate screen the
+    /// main one is painted too. What only sequences to come would show (saved cursors, titles set aside) isn't in them.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
-        self.parser.screen().state_formatted().into_bytes()
+        told(snapshot::snapshot(&self.emulator)).into_bytes()
     }
 }
 
+/// FNV-1a, 64 bits.
+const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+fn is_in_chunk(piece: &Piece<'_>, taken: usize) -> bool {
+    matches!(piece, Piece::Text(bytes) | Piece::Csi(bytes) if bytes.len() == taken)
+}
+
+/// What the cells hold for U+FFFD, which the library doesn't take. Nothing else writes it to a terminal.
+pub(crate) const STAND_IN: char = '\u{fffc}';
+
+/// A text of the library's, with the characters that were meant.
+pub(crate) fn told(text: String) -> String {
+    if text.contains(STAND_IN) { text.replace(STAND_IN, "\u{fffd}") } else { text }
+}
+
+/// A character of two columns has no place in a window of one, and the library stumbles over it.
+const COLS_MIN: u16 = 2;
+
 fn cells(size: WindowSize) -> (NonZeroU16, NonZeroU16) {
     let cells = |count| NonZeroU16::new(count).unwrap_or(NonZeroU16::MIN);
-    (cells(size.rows), cells(size.cols))
+    (cells(size.rows), cells(size.cols.max(COLS_MIN)))
 }

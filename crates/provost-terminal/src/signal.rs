@@ -1,4 +1,15 @@
 //! What programs report of themselves in escape sequences. Any program can forge them: they are claims.
+//!
+//! Texts are shown, logged and sent on, so they arrive here without control characters and without characters that
+//! turn the direction of writing, and no longer than `TEXT_CHARS_MAX`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+/// The longest text of a report, in characters; what is beyond is cut off.
+const TEXT_CHARS_MAX: usize = 1_024;
+/// The most fields of a status; further ones are dropped.
+const FIELDS_MAX: usize = 16;
 
 /// A report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,4 +27,137 @@ pub enum Signal {
     Notification(String),
     /// The bell.
     Bell,
+}
+
+/// Reads reports out of operating system commands; holds the parts of a notification that comes in several (OSC 99).
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    partial: Option<(String, String)>,
+}
+
+impl Reports {
+    /// The report in the payload of an operating system command, if it is one.
+    pub(crate) fn read(&mut self, payload: &[u8]) -> Option<Signal> {
+        let payload = String::from_utf8_lossy(payload);
+        let (number, rest) = payload.split_once(';').unwrap_or((&payload, ""));
+        match number {
+            "0" | "2" => Some(Signal::Title(plain(rest))),
+            "9" => conemu_or_notification(rest),
+            "99" => self.kitty_notification(rest),
+            "133" => mark(rest),
+            "777" => urxvt_notification(rest),
+            "7501" => status(rest),
+            _ => None,
+        }
+    }
+
+    /// `OSC 99 ; key=value:key=value ; payload`, as kitty's protocol for desktop notifications has it.
+    fn kitty_notification(&mut self, rest: &str) -> Option<Signal> {
+        let (metadata, payload) = rest.split_once(';')?;
+        let value = |key: &str| {
+            metadata
+                .split(':')
+                .filter_map(|field| field.split_once('='))
+                .find(|field| field.0 == key)
+                .map(|f| f.1)
+        };
+        if !matches!(value("p").unwrap_or("title"), "title" | "body") {
+            return None;
+        }
+        let text = match value("e") {
+            Some("1") => String::from_utf8_lossy(&BASE64.decode(payload).ok()?).into_owned(),
+            _ => payload.to_owned(),
+        };
+        let id = value("i").unwrap_or_default();
+        let before = self.partial.take().filter(|partial| partial.0 == id).map(|partial| partial.1);
+        let text = match before {
+            Some(before) if text.is_empty() => before,
+            Some(before) => plain(&format!("{before} {text}")),
+            None => plain(&text),
+        };
+        if value("d") == Some("0") {
+            self.partial = Some((plain(id), text));
+            return None;
+        }
+        notification(&text)
+    }
+}
+
+/// A text without what would do more than be read, and not too long.
+pub(crate) fn plain(text: &str) -> String {
+    let harmless = |c: &char| !c.is_control() && !turns_direction(*c);
+    text.chars().filter(harmless).take(TEXT_CHARS_MAX).collect::<String>().trim().to_owned()
+}
+
+/// The marks of Unicode's bidirectional algorithm: with them a text reads otherwise than it is.
+const fn turns_direction(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn notification(text: &str) -> Option<Signal> {
+    let text = plain(text);
+    (!text.is_empty()).then_some(Signal::Notification(text))
+}
+
+/// ConEmu numbers its commands behind the 9; whatever isn't one of them is a notification as iTerm2 has it.
+fn conemu_or_notification(rest: &str) -> Option<Signal> {
+    let mut fields = rest.splitn(3, ';');
+    let command = fields.next().and_then(|first| first.parse::<u8>().ok());
+    match (command, fields.next()) {
+        (Some(4), Some(state)) => {
+            let state = state.parse().ok().filter(|state| *state <= 4)?;
+            let percent = fields.next().and_then(|percent| percent.parse::<u8>().ok());
+            Some(Signal::Progress(state, percent.map(|percent| percent.min(100))))
+        }
+        (Some(1..=12), Some(_)) | (Some(4), None) => None,
+        _ => notification(rest),
+    }
+}
+
+/// `OSC 777 ; notify ; title ; body`.
+fn urxvt_notification(rest: &str) -> Option<Signal> {
+    let mut fields = rest.splitn(3, ';');
+    if fields.next() != Some("notify") {
+        return None;
+    }
+    let title = fields.next().unwrap_or_default();
+    match fields.next() {
+        Some(body) if !body.is_empty() => notification(&format!("{title}: {body}")),
+        _ => notification(title),
+    }
+}
+
+/// `OSC 133 ; letter` with fields behind it, of which only the exit status after `D` is of use.
+fn mark(rest: &str) -> Option<Signal> {
+    let mut fields = rest.split(';');
+    let letter = match fields.next()? {
+        "A" => 'A',
+        "B" => 'B',
+        "C" => 'C',
+        "D" => 'D',
+        _ => return None,
+    };
+    let status = fields.next().and_then(|status| status.parse().ok()).filter(|_| letter == 'D');
+    Some(Signal::Mark(letter, status))
+}
+
+/// Fields are parted by `;` or, as Codex sends them, by `:`. A colon within a value (an address, a time) is kept.
+fn status(rest: &str) -> Option<Signal> {
+    let mut fields: Vec<(String, String)> = Vec::new();
+    for part in rest.split(';').flat_map(|fields| fields.split(':')) {
+        match (part.split_once('='), fields.last_mut()) {
+            (Some((key, value)), _) if is_key(key) => fields.push((key.to_owned(), plain(value))),
+            (_, Some((_, value))) => *value = plain(&format!("{value}:{part}")),
+            (_, None) => {}
+        }
+        if fields.len() >= FIELDS_MAX {
+            break;
+        }
+    }
+    fields.iter().any(|field| field.0 == "state").then_some(Signal::Status(fields))
+}
+
+fn is_key(text: &str) -> bool {
+    (1..=32).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }

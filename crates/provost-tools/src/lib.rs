@@ -25,7 +25,8 @@
 //! - Nothing but regular files is read; a FIFO or a device never makes a call hang.
 //! - A file is replaced as a whole or not at all.
 //! - No tool holds more in memory than its named limits, whatever the size of what it looks at.
-//! - The tools read no environment; what a shell may see of it is chosen by `provost-process`.
+//! - A program at a terminal belongs to one session, and ends with it. Nothing is typed into a prompt for a password.
+//! - The tools read no environment; what a child may see of it is chosen by `provost-process`.
 
 mod arguments;
 mod edit_file;
@@ -38,6 +39,7 @@ mod search;
 mod shell;
 mod sniff;
 mod spec;
+mod terminal;
 mod text;
 mod update_plan;
 mod walk;
@@ -53,6 +55,7 @@ pub use read_file::ReadFile;
 pub use search::Search;
 pub use shell::{SHELL_KEEP_BYTES_MAX, Shell};
 pub use spec::OUTPUT_BYTES_MAX;
+pub use terminal::Terminal;
 pub use update_plan::UpdatePlan;
 pub use write_file::WriteFile;
 
@@ -66,6 +69,7 @@ pub fn builtin() -> Toolbox {
         .with(ListDir::new())
         .with(Search::new())
         .with(Shell::new())
+        .with(Terminal::new())
         .with(UpdatePlan::new())
         .with(Recall::new())
 }

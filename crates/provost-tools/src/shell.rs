@@ -22,6 +22,8 @@ use crate::spec::About;
 use cwd::Cwd;
 use script::Script;
 
+pub(crate) use script::shell_in;
+
 /// Bytes of a command's output that are kept: its beginning and its end, half each.
 pub const SHELL_KEEP_BYTES_MAX: usize = 8 * 1024 * 1024;
 

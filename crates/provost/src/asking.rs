@@ -32,7 +32,9 @@ const AFTER_WITHDRAWN: Duration = Duration::from_secs(2);
 pub(crate) fn who_asks(progress: Progress) -> Asks {
     match progress {
         Progress::Live | Progress::Plain if terminal::is_there() => Asks::HereOnTerminal,
-        Progress::Live | Progress::Plain | Progress::Json | Progress::Silent => Asks::Elsewhere,
+        Progress::Live | Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => {
+            Asks::Elsewhere
+        }
     }
 }
 

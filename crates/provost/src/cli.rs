@@ -1,9 +1,13 @@
 //! The command line.
 
+mod external;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use provost_event::Priority;
+
+pub(crate) use external::{AttachArgs, ChannelArg, ExecArgs, ProfileCommand, ProfileTestArgs, ReplayArgs};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget ends or a hook stops
 /// them, and every step is in a log from which they go on.
@@ -15,7 +19,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_STATUSES: &str = "Exit status of run and resume: 0 finished, and verified where hooks or a goal ask for it · 1 failed · \
+const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 finished, and verified where hooks or a goal ask for it · 1 failed · \
 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
 
@@ -23,6 +27,9 @@ const EXIT_STATUSES: &str = "Exit status of run and resume: 0 finished, and veri
 pub(crate) enum Command {
     /// Runs an agent on a goal, in the current folder.
     Run(RunArgs),
+    /// Runs somebody else's program as an agent, at this terminal or unattended: its questions pass the permissions,
+    /// its end the stop hooks and judges.
+    Exec(ExecArgs),
     /// Goes on with a run that was interrupted, paused, blocked, or ended by a budget.
     Resume(ResumeArgs),
     /// Goes through a flow: work that a file lays out in steps that wait for each other.
@@ -36,6 +43,13 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Prints the log of a run, a line an entry.
     Logs(LogsArgs),
+    /// Connects this terminal to the program of an agent that somebody else's program is.
+    Attach(AttachArgs),
+    /// Plays what a program showed.
+    Replay(ReplayArgs),
+    /// Lists, shows and tests what is known of other people's programs.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Lists what waits for somebody's approval.
     Approvals(ApprovalsArgs),
     /// Allows a tool call that waits for approval.

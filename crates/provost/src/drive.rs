@@ -63,13 +63,30 @@ impl Work {
     ///
     /// # Errors
     /// When the log can't be written or read, or another process has taken the run over.
-    pub(crate) async fn finish(mut self) -> anyhow::Result<Exit> {
+    pub(crate) async fn finish(self) -> anyhow::Result<Exit> {
+        self.finish_beside(std::future::pending()).await
+    }
+
+    /// The same, while something else is done `beside`, which ends with it.
+    ///
+    /// # Errors
+    /// Those of the other too.
+    pub(crate) async fn finish_beside(
+        mut self,
+        beside: impl Future<Output = anyhow::Result<Infallible>>,
+    ) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
         if let Some(state) = run_state(&self.home, run).await? {
             self.watcher.knows(Names::of(&state));
         }
         let asking = self.asking.clone();
-        let (came, signal) = match self.drive(asking.work()).await {
+        let besides = async move {
+            tokio::select! {
+                asked = asking.work() => asked,
+                done = beside => done,
+            }
+        };
+        let (came, signal) = match self.drive(besides).await {
             Ok(result) => result,
             Err(error) => {
                 self.watcher.close();
@@ -156,16 +173,22 @@ impl Work {
             let summary = safe(&summary(run, &state, outcome, &open, goal.as_ref()));
             match self.progress {
                 Progress::Live => eprintln!("\n  {}", hanging(&summary, "  ")),
-                Progress::Plain | Progress::Json | Progress::Silent => eprintln!("{summary}"),
+                Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => {
+                    eprintln!("{summary}")
+                }
             }
         }
         Ok(())
     }
 
+    const fn is_watched(&self) -> bool {
+        matches!(self.progress, Progress::Live | Progress::Attended)
+    }
+
     /// A person who watched has read it already.
     fn print_last_text(&self, text: &str) -> std::io::Result<()> {
         let mut out = std::io::stdout();
-        if text.is_empty() || (self.progress == Progress::Live && out.is_terminal()) {
+        if text.is_empty() || (self.is_watched() && out.is_terminal()) {
             return Ok(());
         }
         match writeln!(out, "{}", safe(text.trim_end())) {

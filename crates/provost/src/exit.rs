@@ -69,6 +69,11 @@ impl Refusal {
     pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { what: what.into(), hint: hint.into() }
     }
+
+    /// What would be right; empty where there is nothing to say.
+    pub(crate) fn hint(&self) -> &str {
+        &self.hint
+    }
 }
 
 impl fmt::Display for Refusal {

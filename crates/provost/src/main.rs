@@ -10,18 +10,22 @@
 //! | `wiring.rs`, `wiring/` | from settings to models, home and harness |
 //! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
+//! | `profiles.rs` | what is known of other people's programs |
 //! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
 //! | `goals.rs` | goals as the logs have them |
 //! | `asking.rs` | asking for consent on the terminal |
+//! | `attached.rs`, `attached/` | a person's terminal that is connected to a program |
 //! | `approved.rs` | keeping in the user's settings what was agreed to for always |
 //! | `whole_file.rs` | changing small files that other processes change too |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
+//! | `reports.rs` | what the terminal around is told of a run |
 //! | `exit.rs` | exit statuses, errors and hints |
 
 mod answering;
 mod approved;
 mod asking;
+mod attached;
 mod cli;
 mod commands;
 mod drive;
@@ -29,8 +33,10 @@ mod exit;
 mod goals;
 mod names;
 mod observers;
+mod profiles;
 mod questions;
 mod render;
+mod reports;
 mod settings;
 mod signals;
 mod trust;

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use provost_engine::{Actor, AgentStanding, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, Record, RunId, Seq, SessionId,
-    Timestamp,
+    TerminalEvent, Timestamp,
 };
 use provost_harness::{Home as _, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
@@ -13,6 +13,8 @@ use crate::names::Names;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
+/// Entries between what a program asks and somebody's being asked for it: hooks and permissions come between.
+const NOTED_BEFORE: u64 = 100;
 
 /// A tool call that somebody is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,10 @@ pub(crate) struct Question {
     pub(crate) session: SessionId,
     /// What that agent is called, in a few words; absent for the root, whose call needs no telling.
     pub(crate) who: Option<String>,
+    /// The program that asks, where the agent is somebody else's.
+    pub(crate) program: Option<String>,
+    /// How the program can be answered, in its screen's words and keys; empty where that isn't known.
+    pub(crate) options: String,
     /// The entry that asks.
     pub(crate) asked: Seq,
     /// The tool.
@@ -46,7 +52,8 @@ impl Question {
         };
         let ApprovalRequested { call: _, tool, input, why, pattern, due } = entry.clone();
         let who = Names::default().prefix(record.actor);
-        Some(Self { session, who, asked: record.seq, tool, input, why, pattern, since: record.at, due })
+        let (program, options, asked, since) = (None, String::new(), record.seq, record.at);
+        Some(Self { session, who, program, options, asked, tool, input, why, pattern, since, due })
     }
 
     /// The same, with what its agent is called.
@@ -81,13 +88,34 @@ pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<
     let Actor::Run(state) = read_actor(home, run.into()).await? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     for session in may_ask(&state) {
-        all.extend(open_of(session, &read_actor(home, session.into()).await?));
+        for mut question in open_of(session, &read_actor(home, session.into()).await?) {
+            if question.program.is_some() {
+                question.options = options(home, &question).await?;
+            }
+            all.push(question);
+        }
     }
     if all.is_empty() {
         return Ok(all);
     }
     let names = Names::of(&state);
     Ok(all.into_iter().map(|question| question.by(&names)).collect())
+}
+
+/// How a program that asks can be answered: what was noted of its question shortly before somebody was asked.
+async fn options(home: &LocalHome, question: &Question) -> anyhow::Result<String> {
+    let after = Seq(question.asked.0.saturating_sub(NOTED_BEFORE));
+    let records = home.read(question.session.into(), after, READ_MAX).await?;
+    let before = records.iter().rev().filter(|record| record.seq < question.asked);
+    let ask = before.filter_map(|record| match &record.entry {
+        Entry::TerminalNoted(noted) => match &noted.event {
+            TerminalEvent::ApprovalRequest(ask) => Some(ask),
+            _ => None,
+        },
+        _ => None,
+    });
+    let Some(ask) = ask.into_iter().next() else { return Ok(String::new()) };
+    Ok(ask.options.iter().map(|option| option.label.as_str()).collect::<Vec<_>>().join(" · "))
 }
 
 /// The agents of a run that may have asked something and wait for it: those whose work isn't over.
@@ -100,7 +128,11 @@ fn may_ask(state: &RunState) -> Vec<SessionId> {
 /// The open questions of a session that stands like `actor`.
 pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
     let Actor::Session(state) = actor else { return Vec::new() };
+    let external = state.policy().and_then(|policy| policy.external.as_ref());
+    let program = external.map(|external| external.program.clone());
     let question = |open: &PendingApproval| Question {
+        program: program.clone(),
+        options: String::new(),
         session,
         who: Names::default().prefix(session.into()),
         asked: open.asked,

@@ -2,6 +2,7 @@
 
 mod afford;
 mod choose;
+mod external;
 mod goals;
 mod team;
 
@@ -10,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
+use provost_event::RunPolicy;
+use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, Redactor, SystemClock,
     Toolbox,
@@ -20,13 +23,16 @@ use provost_power::KeepAwake;
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
-use crate::settings::{Folders, Named, Settings, Source, setting_variables};
+use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setting_variables};
 use crate::trust::TrustStore;
 
 pub(crate) use choose::{Choosing, Chosen, choose_model};
+pub(crate) use external::{
+    Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
+};
 pub(crate) use team::{
-    Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, policy, tool_names, unaffordable,
-    wanted,
+    Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, policy, programs_of, tool_names,
+    unaffordable, wanted,
 };
 
 /// The environment, as text.
@@ -40,6 +46,7 @@ const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
 const LONG_TEXTS: &str = "hook-texts";
 const WORKTREES: &str = "worktrees";
+const TERMINALS: &str = "terminals";
 
 /// What the process was started with, read before its secrets are hidden.
 static STARTED_WITH: OnceLock<Variables> = OnceLock::new();
@@ -96,6 +103,11 @@ impl Place {
         self.folder.join(WORKTREES)
     }
 
+    /// Where what concerns the terminals of other people's programs is kept.
+    pub(crate) fn terminals(&self) -> PathBuf {
+        self.folder.join(TERMINALS)
+    }
+
     /// Where is kept how observers fared.
     pub(crate) fn observers(&self) -> PathBuf {
         self.folder.join(OBSERVERS)
@@ -113,7 +125,15 @@ impl Place {
             Some(power) => Arc::new(power),
             None => Arc::new(NoPower),
         };
+        let drivers = Drivers::new(DriversOptions {
+            folder: self.terminals(),
+            records: around.programs.records,
+            env: external::environment(),
+            passed: around.programs.passed,
+            profiles: around.programs.profiles,
+        });
         AgentHarness::new(HarnessDeps {
+            external: Arc::new(drivers),
             callback: around.callback,
             observers: around.observers,
             hook_programs: Arc::new(programs),
@@ -137,6 +157,32 @@ pub(crate) struct Around {
     power: Option<KeepAwake>,
     /// Knows the keys, which judges aren't shown.
     redactor: Arc<Redactor>,
+    programs: Programs,
+}
+
+/// What other people's programs among a run's agents are run with.
+pub(crate) struct Programs {
+    /// Whether what they show is recorded.
+    records: bool,
+    /// The variables that their policies hand through, with what they hold.
+    passed: Vec<(String, String)>,
+    /// The user's own profiles.
+    profiles: Vec<provost_terminal::Profile>,
+}
+
+impl Programs {
+    /// Those of a run with this policy.
+    ///
+    /// # Errors
+    /// What is wrong with the user's own profiles, if the run has programs at all.
+    pub(crate) fn of(policy: &RunPolicy, settled: &Settled, variables: &Variables) -> Result<Self, Problems> {
+        let has_programs = programs_of(policy).next().is_some();
+        Ok(Self {
+            records: settled.settings.exec.records,
+            passed: passed(policy, variables),
+            profiles: if has_programs { settled.profiles()?.own() } else { Vec::new() },
+        })
+    }
 }
 
 impl Around {
@@ -144,12 +190,13 @@ impl Around {
     pub(crate) fn new(
         settings: &Settings,
         variables: &Variables,
-        callback: Arc<dyn HarnessCallback>,
-        observers: Observers,
+        (callback, observers): (Arc<dyn HarnessCallback>, Observers),
+        programs: Programs,
     ) -> Self {
         Self {
             callback,
             observers,
+            programs,
             header_env: header_env(settings, variables),
             power: power(settings),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),

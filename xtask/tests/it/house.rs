@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(&str, &[&str])] = &[
     ("provost-event", &[]),
     ("provost-engine", &["provost-event"]),
-    ("provost-process", &[]),
+    ("provost-terminal", &["provost-event"]),
+    ("provost-process", &["provost-event", "provost-terminal"]),
     ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
     ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),
@@ -17,10 +18,15 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("provost-telemetry", &["provost-event", "provost-harness"]),
     ("provost-power", &["provost-harness"]),
     (
+        "provost-external",
+        &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-terminal"],
+    ),
+    (
         "provost",
         &[
             "provost-engine",
             "provost-event",
+            "provost-external",
             "provost-harness",
             "provost-hooks",
             "provost-llm",
@@ -28,6 +34,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-process",
             "provost-store",
             "provost-telemetry",
+            "provost-terminal",
             "provost-tools",
         ],
     ),
@@ -107,7 +114,7 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 7] = [
+    let homes: [(&str, &[&str]); 9] = [
         ("reqwest", &["provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-store"]),
         ("libc", &["provost-process"]),
@@ -115,6 +122,8 @@ fn what_is_foreign_stays_in_its_crate() {
         ("anyhow", &["provost"]),
         ("grep-searcher", &["provost-tools"]),
         ("keepawake", &["provost-power"]),
+        ("vt100", &["provost-terminal"]),
+        ("portable-pty", &["provost-process"]),
     ];
     for (name, _) in FLOORS {
         for dependency in dependencies(name) {

@@ -48,6 +48,12 @@ impl<'c> Call<'c> {
         }
     }
 
+    /// Whether it runs a command line by another tool than the shell: what is never done there, or only with somebody's
+    /// consent, isn't done so either.
+    pub(super) fn runs_as_shell_does(&self) -> bool {
+        matches!(self.subject, Subject::Shell(_)) && names_of(self.tool).first() != Some(&"shell")
+    }
+
     /// Why it may do more than its text tells.
     pub(super) fn unclear(&self) -> Option<&'static str> {
         match &self.subject {
@@ -58,13 +64,19 @@ impl<'c> Call<'c> {
     }
 }
 
-fn subject(tool: &str, mut value: Value, workspace: &Path) -> Subject {
+fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
     let text = |name: &str| value.get(name).map(Value::as_str);
     let path = |path: &str, walks| Subject::Path { place: Place::new(path, workspace), walks };
     match names_of(tool).first().copied().unwrap_or(tool) {
         "shell" => match text("command") {
             Some(Some(command)) => Subject::Shell(Script::read(command)),
             _ => Subject::Unreadable,
+        },
+        // What is typed may be read by a shell, or by anything else: it is taken for the worst.
+        "terminal" => match (text("action").flatten(), text("command").flatten(), text("text").flatten()) {
+            (Some("start"), Some(line), _) | (Some("send"), _, Some(line)) => Subject::Shell(Script::read(line)),
+            (Some("start"), None, _) | (None, ..) => Subject::Unreadable,
+            _ => all(value),
         },
         "read_file" | "write_file" | "edit_file" => match text("path") {
             Some(Some(given)) => path(given, false),
@@ -76,9 +88,11 @@ fn subject(tool: &str, mut value: Value, workspace: &Path) -> Subject {
             Some(None) if value.get("path").is_some_and(Value::is_null) => path(".", true),
             Some(None) => Subject::Unreadable,
         },
-        _ => {
-            value.sort_all_objects();
-            Subject::Json(value.to_string())
-        }
+        _ => all(value),
     }
+}
+
+fn all(mut value: Value) -> Subject {
+    value.sort_all_objects();
+    Subject::Json(value.to_string())
 }

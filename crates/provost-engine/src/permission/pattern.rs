@@ -31,6 +31,8 @@ pub struct PatternError {
 ///
 /// - `shell`: one simple command. ` *` at the end also stands for no arguments, `git push:*` is `git push *`, runs of
 ///   blanks count as one space.
+/// - `terminal`: the same, of the command line that is started, or the text that is typed; of other calls their
+///   arguments as JSON, as below.
 /// - tools with a path: that path, from the workspace on or from the root if it begins with `/`. `*` stays within a
 ///   name, `**` is any number of folders, `/` at the end is all that is in the folder. One name without `/`, and what
 ///   follows `**/`, counts in every folder (of the workspace, for what lies there). `~/` is the home of any user,
@@ -106,7 +108,12 @@ impl Pattern {
 
     /// Whether it is about the call's tool.
     pub(super) fn speaks_of(&self, call: &Call<'_>) -> bool {
-        names_of(call.tool).into_iter().any(|name| self.tool.matches(name))
+        self.speaks_of_tool(call.tool)
+    }
+
+    /// Whether it is about this tool.
+    pub(super) fn speaks_of_tool(&self, tool: &str) -> bool {
+        names_of(tool).into_iter().any(|name| self.tool.matches(name))
     }
 
     /// Whether it looks at arguments.

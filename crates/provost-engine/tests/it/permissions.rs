@@ -672,3 +672,36 @@ fn a_hook_s_pattern_is_touched_by_any_part_of_a_call() {
     assert!(touches("Edit(*.ts)", "edit_file", &json(r#"{"path":"src/a.ts"}"#)));
     assert!(!touches("Edit(*.ts)", "write_file", &json(r#"{"path":"src/a.ts"}"#)));
 }
+
+#[test]
+fn a_command_line_at_a_terminal_is_judged_as_the_shell_judges_it() {
+    let start = |line: &str| json(&serde_json::json!({"action": "start", "command": line}).to_string());
+    let send = |text: &str| json(&serde_json::json!({"action": "send", "text": text}).to_string());
+    let read = json(r#"{"action":"read"}"#);
+    let judge = |rules: &[&str], input: &Json| shown(&permissions(rules).judge("terminal", input));
+
+    let own = ["allow terminal(python3 *)", "deny terminal(rm *)", "otherwise ask"];
+    assert_eq!(judge(&own, &start("python3 -i")), "Allow allow terminal(python3 *)");
+    assert_eq!(judge(&own, &start("python3 && gdb")), "Ask - by default");
+    assert_eq!(judge(&own, &start("cd / && rm -rf x")), "Deny deny terminal(rm *)");
+    assert_eq!(judge(&own, &send("rm -rf x")), "Deny deny terminal(rm *)");
+    assert_eq!(judge(&own, &read), "Ask - by default");
+    assert_eq!(judge(&["allow terminal"], &send("print(1)")), "Allow allow terminal");
+
+    // What the shell may not do, or only with consent, isn't done here either; what it may is no leave to do it here.
+    let shells = ["deny shell(rm *)", "ask Bash(git push *)", "allow shell(ls *)", "otherwise ask"];
+    assert_eq!(judge(&shells, &start("rm -rf x")), "Deny deny shell(rm *)");
+    assert_eq!(judge(&shells, &send("rm -rf x")), "Deny deny shell(rm *)");
+    assert_eq!(judge(&shells, &start("git push origin")), "Ask ask Bash(git push *)");
+    assert_eq!(judge(&shells, &start("ls -l")), "Ask - by default");
+    assert_eq!(judge(&["deny shell", "allow terminal"], &start("ls")), "Deny deny shell");
+    assert_eq!(judge(&["deny shell", "allow terminal"], &read), "Allow allow terminal");
+
+    // Without what it is about it may be anything.
+    assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"action":"start"}"#)), "Deny deny terminal(rm *)");
+    assert_eq!(judge(&["deny terminal(rm *)"], &json(r#"{"command":"ls"}"#)), "Deny deny terminal(rm *)");
+    assert_eq!(
+        narrowest_pattern("terminal", &start("git status"), Path::new(WORKSPACE)),
+        "terminal(git status)"
+    );
+}

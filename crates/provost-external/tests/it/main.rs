@@ -1,1 +1,20 @@
 //! What the crate promises, seen from outside.
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod attached;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod moments;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod structured;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod structured_stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod turns;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::ptr;
 
 use libc::{c_int, pid_t};
@@ -53,6 +54,13 @@ pub(super) fn parent_pid() -> pid_t {
 pub(super) fn new_session() -> io::Result<()> {
     // SAFETY: no memory is involved.
     checked(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Makes the terminal at standard input the one that controls this process's session.
+pub(super) fn take_terminal() -> io::Result<()> {
+    // SAFETY: `Command` has put the child's standard input there before it calls what was installed.
+    let input = unsafe { BorrowedFd::borrow_raw(0) };
+    Ok(rustix::process::ioctl_tiocsctty(input)?)
 }
 
 /// Makes orphaned descendants children of this process.

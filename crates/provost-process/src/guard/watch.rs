@@ -19,6 +19,8 @@ struct Watch<'a> {
     /// Tells of ended children; negative where the system has no such thing, then they are polled for.
     child_signals: c_int,
     child: pid_t,
+    /// The child was reaped: its number may be anybody's.
+    is_reaped: bool,
     ordered: Option<Order>,
     asked: Asked,
 }
@@ -30,7 +32,10 @@ pub(super) fn watch(control: &UnixStream, child: pid_t) -> ! {
     sys::take_own_name();
     sys::leave_folder();
     let asked = Asked { groups: [0; ASKED_MAX], count: 0 };
-    let mut watch = Watch { control, child_signals: sys::child_signals(), child, ordered: None, asked };
+    let child_signals = sys::child_signals();
+    let mut watch = Watch { control, child_signals, child, is_reaped: false, ordered: None, asked };
+    // This and the status fail only when nobody is there to read it.
+    let _ = watch.control.write_all(&child.to_ne_bytes());
     while watch.reap() {
         watch.carry_out();
         if sys::wait_readable(watch.listening(), watch.child_signals, watch.patience_ms()) {
@@ -55,8 +60,8 @@ impl Watch<'_> {
     fn reap(&mut self) -> bool {
         loop {
             match sys::reap() {
-                sys::Reaped::One(pid, status) if pid == self.child => {
-                    // Fails only when nobody is there to read it.
+                sys::Reaped::One(pid, status) if pid == self.child && !self.is_reaped => {
+                    self.is_reaped = true;
                     let _ = self.control.write_all(&status.to_ne_bytes());
                 }
                 sys::Reaped::One(..) => {}
@@ -68,29 +73,56 @@ impl Watch<'_> {
 
     fn obey(&mut self) {
         let mut byte = [0];
-        self.ordered = match self.control.read(&mut byte) {
-            Ok(0) => Some(Order::Kill),
-            Ok(_) => Some(Order::from_byte(u8::from_ne_bytes(byte))),
-            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
-                self.ordered
-            }
-            Err(_) => Some(Order::Kill),
+        let order = match self.control.read(&mut byte) {
+            Ok(0) => Order::Kill,
+            Ok(_) => match super::signal_of(u8::from_ne_bytes(byte)) {
+                Some(signal) => return self.signal(signal),
+                None => Order::from_byte(u8::from_ne_bytes(byte)),
+            },
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return,
+            Err(_) => Order::Kill,
         };
+        self.ordered = self.ordered.max(Some(order));
+    }
+
+    /// Signals the group whose number follows, and the child's own with what ends or continues it.
+    fn signal(&mut self, signal: c_int) {
+        let mut group = [0; 4];
+        if self.control.read_exact(&mut group).is_err() {
+            self.ordered = Some(Order::Kill);
+            return;
+        }
+        if self.is_reaped {
+            return;
+        }
+        let group = pid_t::from_ne_bytes(group);
+        if group != self.child && group != sys::own_pid() {
+            sys::kill_group(group, signal);
+        }
+        let is_for_all = matches!(signal, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL | libc::SIGCONT);
+        if is_for_all || group == self.child {
+            sys::kill_group(self.child, signal);
+        }
     }
 
     fn carry_out(&mut self) {
         match self.ordered {
             None => {}
-            Some(Order::Terminate) => {
-                let asked = &mut self.asked;
-                each_group(self.child, |group| {
-                    if asked.is_first_time(group) {
-                        sys::kill_group(group, libc::SIGTERM);
-                    }
-                });
-            }
+            Some(Order::Terminate) => self.ask(&[libc::SIGTERM]),
+            Some(Order::HangUp) => self.ask(&[libc::SIGHUP, libc::SIGTERM, libc::SIGCONT]),
             Some(Order::Kill) => each_group(self.child, |group| sys::kill_group(group, libc::SIGKILL)),
         }
+    }
+
+    fn ask(&mut self, signals: &[c_int]) {
+        let asked = &mut self.asked;
+        each_group(self.child, |group| {
+            if asked.is_first_time(group) {
+                for signal in signals {
+                    sys::kill_group(group, *signal);
+                }
+            }
+        });
     }
 }
 

@@ -1,4 +1,5 @@
-//! Real processes, seen from outside: what `run` promises about endings, output, descendants and sudden death.
+//! Real processes, seen from outside: what `run` and terminals promise about endings, output, descendants and
+//! sudden death.
 
 #![cfg(target_os = "linux")]
 
@@ -12,6 +13,26 @@ mod helper;
 mod killed;
 #[cfg(test)]
 mod output;
+#[cfg(test)]
+mod piped;
+#[cfg(test)]
+mod pty;
+#[cfg(test)]
+mod pty_ending;
+#[cfg(test)]
+mod pty_input;
+#[cfg(test)]
+mod pty_killed;
+#[cfg(test)]
+mod pty_output;
+#[cfg(test)]
+mod pty_start;
+#[cfg(test)]
+mod pty_watch;
+#[cfg(test)]
+mod real_program;
+#[cfg(test)]
+mod real_programs;
 #[cfg(test)]
 mod start;
 #[cfg(test)]

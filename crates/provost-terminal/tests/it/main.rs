@@ -1,1 +1,32 @@
 //! What the crate promises, seen from outside.
+
+#[cfg(test)]
+mod agents;
+#[cfg(test)]
+mod cast;
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod detect;
+#[cfg(test)]
+mod detect_laws;
+#[cfg(test)]
+mod held_out;
+#[cfg(test)]
+mod mask;
+#[cfg(test)]
+mod profile;
+#[cfg(test)]
+mod query;
+#[cfg(test)]
+mod score;
+#[cfg(test)]
+mod screen;
+#[cfg(test)]
+mod signal;
+#[cfg(test)]
+mod stream;
+#[cfg(test)]
+mod stream_law;
+#[cfg(test)]
+mod subject;

@@ -24,6 +24,9 @@ mod shell;
 mod shell_cwd;
 #[cfg(test)]
 mod specs;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod update_plan;
 #[cfg(test)]

@@ -59,6 +59,12 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
     if let Some(who) = &question.who {
         row("agent", &visible(who));
     }
+    if let Some(program) = &question.program {
+        row("program", &visible(program));
+    }
+    if !question.options.is_empty() {
+        row("options", &visible(&question.options));
+    }
     row("why", &visible(&question.why));
     row("asked", &format!("{} ago", age(now, question.since)));
     row("left", &left(run, question, now));
@@ -85,6 +91,11 @@ pub(super) struct Line<'a> {
     /// Which agent asks, by number and name; absent for the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
+    /// The program that asks, where the agent is somebody else's, and how it can be answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    options: &'a str,
     asked: u64,
     run_status: &'static str,
     goal: &'a str,
@@ -103,6 +114,8 @@ impl<'a> Line<'a> {
             run: run.run,
             session: question.session,
             agent: question.who.as_deref(),
+            program: question.program.as_deref(),
+            options: &question.options,
             asked: question.asked.0,
             run_status: status(&run.status),
             goal: &run.goal,

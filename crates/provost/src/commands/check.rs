@@ -13,12 +13,13 @@ use crate::exit::Exit;
 use crate::observers::observers;
 use crate::render::{amount, duration, one_line, safe};
 use crate::settings::{
-    Agent, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled, keys, load,
-    named_keys, runs, schema,
+    Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
+    keys, load, named_keys, runs, schema,
 };
 use crate::trust::{Standing, standing};
 use crate::wiring::{
-    Choosing, Place, Variables, doubts, misplaced, note_once, unaffordable, variables, wanted,
+    Choosing, Place, Variables, doubts, misplaced, note_once, programs_problems, unaffordable, variables,
+    wanted,
 };
 
 const VALUE_WIDTH: usize = 60;
@@ -57,6 +58,13 @@ fn hook_in_words(hook: &Placed) -> String {
 /// What it has of its own; where it says nothing, it is as the agent of the run is.
 fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
     let mut parts = vec![agent.priority.to_string()];
+    if let Some(external) = agent.external() {
+        parts.push(one_line(&format!("runs {}", external.command().join(" ")), VALUE_WIDTH));
+        parts.extend(external.profile.as_ref().map(|profile| format!("profile {profile}")));
+        if !external.passes.is_empty() {
+            parts.push(format!("gets {}", external.passes.join(", ")));
+        }
+    }
     parts.extend(agent.model.clone());
     parts.extend(agent.tools.as_ref().map(|tools| match tools.as_slice() {
         [] => "no tools".to_owned(),
@@ -87,6 +95,8 @@ fn agent_as_json(agent: &Agent, is_offered: bool) -> Value {
         "name": agent.name,
         "description": agent.description,
         "model": agent.model,
+        "program": agent.external().map(External::command),
+        "profile": agent.external().and_then(|external| external.profile.as_ref()),
         "tools": agent.tools,
         "priority": agent.priority,
         "max_turns": agent.max_turns,
@@ -155,6 +165,9 @@ impl Found {
         };
         self.notes.extend(elsewhere.into_iter().map(note));
         self.problems.extend(here);
+        if let Err(Problems(problems)) = programs_problems(settled, agents) {
+            self.problems.extend(problems);
+        }
         let mut choosing = Choosing::new(settled, variables);
         for wanted in wanted(settled, agents, folder) {
             match choosing.missing_key(&wanted) {

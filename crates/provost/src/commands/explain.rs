@@ -17,6 +17,7 @@ mod reach;
 mod rules;
 mod say;
 mod stop_hooks;
+mod terminal;
 mod why_not;
 
 use std::sync::Arc;

@@ -3,9 +3,11 @@
 mod act;
 mod answer;
 mod approvals;
+mod attach;
 mod check;
 mod completions;
 mod cost;
+mod exec;
 mod explain;
 mod find;
 mod flow;
@@ -15,7 +17,9 @@ mod init;
 mod logs;
 mod man;
 mod models;
+mod profile;
 mod ps;
+mod replay;
 mod resume;
 mod run;
 mod show;
@@ -46,9 +50,13 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Run(args) => block_on(run::run(args)),
         Command::Flow(FlowCommand::Run(args)) => block_on(flow::run(args)),
         Command::Flow(FlowCommand::Check(args)) => flow::check(&args),
+        Command::Exec(args) => block_on(exec::exec(args)),
         Command::Resume(args) => block_on(act::resume(args)),
         Command::Ps(args) => block_on(ps::ps(args)),
         Command::Cost(args) => block_on(cost::cost(args)),
+        Command::Attach(args) => block_on(attach::attach(args)),
+        Command::Replay(args) => block_on(replay::replay(args)),
+        Command::Profile(command) => profile::profile(command),
         Command::Approvals(args) => block_on(approvals::approvals(args)),
         Command::Approve(args) => block_on(answer::approve(args)),
         Command::Deny(args) => block_on(answer::deny(args)),

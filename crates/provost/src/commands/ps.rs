@@ -1,7 +1,11 @@
 //! `provost ps`: the runs.
 
-use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp};
-use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_engine::Actor;
+use provost_event::{
+    Blocker, MicroDollars, Outcome, PauseReason, RunId, SessionId, TerminalState, Timestamp,
+};
+use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, read_actor};
+use provost_store::LocalHome;
 use serde::Serialize;
 
 use super::{home, print};
@@ -9,9 +13,13 @@ use crate::cli::PsArgs;
 use crate::exit::Exit;
 use crate::questions::{Question, of_summary};
 use crate::render::{Cells, Table, age, one_line, terminal_width, tokens};
+use crate::wiring::is_program;
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
+/// A run's open questions, and what its program waits for besides.
+type Waiting = (Vec<Question>, Option<&'static str>);
+
 const NEEDS_APPROVAL: &str = "needs approval";
 /// What is said of a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
@@ -23,10 +31,11 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let mut waiting = Vec::with_capacity(runs.len());
     for run in &runs {
         // A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
-        waiting.push(of_summary(&home, run).await.unwrap_or_default());
+        let open = of_summary(&home, run).await.unwrap_or_default();
+        waiting.push((open, at_terminal(&home, run).await.unwrap_or_default()));
     }
     if args.json {
-        for (run, open) in runs.iter().zip(&waiting) {
+        for (run, (open, _)) in runs.iter().zip(&waiting) {
             print(&format!("{}\n", serde_json::to_string(&Line::of(run, open))?))?;
         }
     } else if runs.is_empty() {
@@ -47,16 +56,39 @@ pub(super) fn status(status: &RunStatus) -> &'static str {
 }
 
 /// How a run stands that has these open questions: what it waits for is more worth knowing than that it runs or rests.
-fn standing(run: &RunSummary, open: &[Question]) -> String {
+fn standing(run: &RunSummary, open: &[Question], at_terminal: Option<&'static str>) -> String {
     match &run.status {
-        _ if open.is_empty() => status(&run.status).to_owned(),
+        _ if open.is_empty() => at_terminal.unwrap_or_else(|| status(&run.status)).to_owned(),
         RunStatus::Running => NEEDS_APPROVAL.to_owned(),
         RunStatus::Rests(Outcome::Paused { why: PauseReason::Approval { .. } }) => NEEDS_APPROVAL.to_owned(),
         RunStatus::Interrupted | RunStatus::Rests(_) => format!("{}, {NEEDS_APPROVAL}", status(&run.status)),
     }
 }
 
-fn table(runs: &[RunSummary], waiting: &[Vec<Question>], now: Timestamp) -> Table {
+/// What a run's first agent waits for at its terminal, if it is somebody else's program that is at work.
+async fn at_terminal(home: &LocalHome, run: &RunSummary) -> anyhow::Result<Option<&'static str>> {
+    if run.status != RunStatus::Running || !is_program(&run.model) {
+        return Ok(None);
+    }
+    let Actor::Session(session) = read_actor(home, SessionId::root(run.run).into()).await? else {
+        return Ok(None);
+    };
+    Ok(session.terminal().and_then(|state| match state {
+        TerminalState::WaitingForInput | TerminalState::Blocked(Blocker::Question) => Some("needs input"),
+        TerminalState::Password => Some("needs a password"),
+        TerminalState::Blocked(Blocker::Auth) => Some("needs a login"),
+        TerminalState::Blocked(Blocker::Approval) => Some(NEEDS_APPROVAL),
+        TerminalState::Stalled => Some("stalled"),
+        TerminalState::Starting
+        | TerminalState::Working
+        | TerminalState::Idle
+        | TerminalState::Exiting
+        | TerminalState::Exited
+        | TerminalState::Unknown => None,
+    }))
+}
+
+fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
         ("STATUS", Cells::Text),
@@ -66,10 +98,10 @@ fn table(runs: &[RunSummary], waiting: &[Vec<Question>], now: Timestamp) -> Tabl
         ("AGE", Cells::Numbers),
         ("GOAL", Cells::CutAtEnd),
     ]);
-    for (run, open) in runs.iter().zip(waiting) {
+    for (run, (open, at_terminal)) in runs.iter().zip(waiting) {
         table.row(vec![
             run.run.to_string(),
-            standing(run, open),
+            standing(run, open, *at_terminal),
             run.turns.to_string(),
             tokens(run.tokens),
             run.cost.to_string(),

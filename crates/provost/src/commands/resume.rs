@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{ActorKey, Budget, Dimension, Exhausted, GoalState, Outcome, RunId, SessionId};
+use provost_event::{
+    ActorKey, Budget, Dimension, Exhausted, GoalState, Outcome, RunId, RunPolicy, SessionId,
+};
 use provost_harness::{Models, read_actor};
 
 use super::current_dir;
@@ -17,10 +19,13 @@ use crate::exit::{Exit, Refusal};
 use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Progress, amount, duration};
+use crate::reports::reporting;
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Judges, Place, Variables, frozen_models, models_of, variables};
+use crate::wiring::{
+    Around, Judges, Place, Programs, Variables, frozen_models, models_of, programs_of, variables,
+};
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let (folder, variables) = (current_dir()?, variables());
@@ -39,13 +44,15 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     may_go_on(run, &state, &more)?;
     let root = read_actor(&*home, ActorKey::from(SessionId::root(run))).await?;
     let models = models(&state, judges(&root), &more, (settings, &variables))?;
+    let programs = Programs::of(policy_of(&state)?, &settled, &variables)?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let progress = Progress::choose(args.shown);
     let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
-    let watcher = Arc::new(Watcher::new(progress.view(Some(&state)), asks, heads));
-    let around = Around::new(settings, &variables, watcher.clone(), observers);
+    let view = reporting(progress.view(Some(&state)), settings, None);
+    let watcher = Arc::new(Watcher::new(view, asks, heads));
+    let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
     let opened = place.harness(home.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     if state.outcome().is_some() {
@@ -148,6 +155,10 @@ fn shown(dimension: Dimension, used: u64) -> String {
     }
 }
 
+fn policy_of(state: &RunState) -> anyhow::Result<&RunPolicy> {
+    state.policy().context("the run's log doesn't begin with its policy")
+}
+
 /// The models that the run was started with, reached with today's addresses and keys.
 fn models(
     state: &RunState,
@@ -155,8 +166,8 @@ fn models(
     more: &More,
     (settings, variables): (&Settings, &Variables),
 ) -> anyhow::Result<Models> {
-    let policy = state.policy().context("the run's log doesn't begin with its policy")?;
-    let unpriced = models_of(policy).find(|model| model.price.is_none());
+    let policy = policy_of(state)?;
+    let unpriced = models_of(policy).chain(programs_of(policy)).find(|model| model.price.is_none());
     if let Some(model) = unpriced.filter(|_| more.budget.money.is_some() && !policy.allow_unpriced) {
         let what = format!("--usd can't bind: the price of {} isn't known", model.name);
         return Err(Refusal::new(what, "limit tokens instead, with --tokens").into());

@@ -10,16 +10,18 @@ use provost_event::{ModelPolicy, RunId, RunPolicy};
 use provost_harness::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models};
 
 use crate::asking::{Asking, who_asks};
+use crate::attached::Asides;
 use crate::cli::{RunArgs, ShownArgs, WorkArgs};
 use crate::drive::{Wish, Work};
 use crate::exit::{Exit, Refusal};
 use crate::observers::observers;
 use crate::render::{Progress, safe};
+use crate::reports::reporting;
 use crate::settings::{Folders, Request, Scope, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Team, Variables, doubts, policy, variables};
+use crate::wiring::{Around, Place, Programs, Team, Variables, doubts, policy, variables};
 
 /// A flag and what stands behind it.
 type Flag = (&'static str, String);
@@ -80,15 +82,31 @@ impl Ready {
     /// # Errors
     /// When it can't be started, or its log not be written or read.
     pub(super) async fn start(self, goal: Goal, policy: RunPolicy, models: Models) -> anyhow::Result<Exit> {
+        let shape = Shape { progress: Progress::choose(self.shown), asides: None };
+        self.begin(goal, policy, models, shape).await?.finish().await
+    }
+
+    /// Starts a run, to be worked on.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub(super) async fn begin(
+        self,
+        goal: Goal,
+        policy: RunPolicy,
+        models: Models,
+        Shape { progress, asides }: Shape,
+    ) -> anyhow::Result<Work> {
         let Self { settled, folder, variables, place, folders, shown } = self;
         let observers = observers(&settled, &folder, &variables)?;
+        let programs = Programs::of(&policy, &settled, &variables)?;
         settled.skipped.iter().for_each(|skipped| eprintln!("warning: skipped {}", safe(skipped)));
         let home = place.open()?;
         let signals = Signals::listen().context("can't listen for Ctrl-C")?;
-        let progress = Progress::choose(shown);
         let asks = who_asks(progress);
-        let watcher = Arc::new(Watcher::new(progress.view(None), asks, HashMap::new()));
-        let around = Around::new(&settled.settings, &variables, watcher.clone(), observers);
+        let view = reporting(progress.view(None), &settled.settings, asides);
+        let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
+        let around = Around::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
         let harness = place.harness(home.clone(), models, around);
         let id = RunId::from_entropy(fastrand::u64(..));
         let harness = harness.start(id, goal, policy).await;
@@ -96,8 +114,15 @@ impl Ready {
         let user_file = folders.user_file;
         let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file };
         let (wish, observed) = (Wish::None, place.observers());
-        Work { home, harness, observed, watcher, asking, signals, shown, progress, wish }.finish().await
+        Ok(Work { home, harness, observed, watcher, asking, signals, shown, progress, wish })
     }
+}
+
+/// How a run is shown, and reported to the terminal around.
+pub(super) struct Shape {
+    pub(super) progress: Progress,
+    /// What takes the reports, where they can't just be written; else standard error does.
+    pub(super) asides: Option<Asides>,
 }
 
 fn goal(args: &RunArgs) -> anyhow::Result<String> {
@@ -116,15 +141,15 @@ fn goal(args: &RunArgs) -> anyhow::Result<String> {
     }
 }
 
-fn read_file(file: &Path) -> anyhow::Result<String> {
-    let cant = |why: String| Refusal::new(format!("can't read the goal from {}: {why}", file.display()), "");
+pub(super) fn read_file(file: &Path) -> anyhow::Result<String> {
+    let cant = |why: String| Refusal::new(format!("can't read the text from {}: {why}", file.display()), "");
     let text = std::fs::File::open(file).and_then(read);
     Ok(text.map_err(|error| cant(error.to_string()))?)
 }
 
-fn read_stdin() -> anyhow::Result<String> {
+pub(super) fn read_stdin() -> anyhow::Result<String> {
     let text = read(std::io::stdin());
-    Ok(text.map_err(|error| Refusal::new(format!("can't read the goal from standard input: {error}"), ""))?)
+    Ok(text.map_err(|error| Refusal::new(format!("can't read the text from standard input: {error}"), ""))?)
 }
 
 fn read(input: impl std::io::Read) -> std::io::Result<String> {

@@ -7,11 +7,14 @@ mod screen;
 mod steps;
 mod tree;
 
+use std::path::PathBuf;
+
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{
-    Budget, CompactionKind, Entry, Image, MicroDollars, Outcome, PlanItem, Retry, RetryCause, RunId, Seq,
-    SessionId, StopReport, ToolStatus, WrappedUp,
+    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Image, MicroDollars,
+    Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEvent, TerminalState,
+    ToolStatus, WrappedUp,
 };
 use provost_harness::{
     Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
@@ -108,6 +111,47 @@ struct Facts {
     /// Why the agent couldn't be asked for last words at the limit it rests at; absent where it was, or rests at none.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_last_words: Option<String>,
+    /// The program that the agent is, if it is somebody else's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<ProgramFacts>,
+}
+
+/// A program, as its terminal's log has it.
+#[derive(Default, Serialize)]
+struct ProgramFacts {
+    command: Vec<String>,
+    profile: String,
+    channel: Channel,
+    state: TerminalState,
+    /// How often it was started.
+    starts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<ProgramExit>,
+}
+
+impl ProgramFacts {
+    fn of(policy: &ExternalPolicy) -> Self {
+        let command = std::iter::once(&policy.program).chain(&policy.args).cloned().collect();
+        Self { command, profile: policy.profile.clone(), channel: policy.channel, ..Self::default() }
+    }
+
+    fn take(&mut self, event: &TerminalEvent) {
+        match event {
+            TerminalEvent::Started { command, pid, channel, recording } => {
+                self.starts += 1;
+                (self.command, self.pid, self.channel) = (command.clone(), Some(*pid), *channel);
+                self.recording.clone_from(recording);
+                (self.state, self.exit) = (TerminalState::Starting, None);
+            }
+            TerminalEvent::State(state) => self.state = *state,
+            TerminalEvent::Exited { exit } => (self.state, self.exit) = (TerminalState::Exited, Some(*exit)),
+            _ => {}
+        }
+    }
 }
 
 #[derive(Default, Serialize)]
@@ -158,7 +202,13 @@ impl Facts {
     /// Takes in what is said of one agent, besides what is counted.
     fn take(&mut self, entry: &Entry) {
         match entry {
-            Entry::SessionStarted(started) => self.goal_images.clone_from(&started.images),
+            Entry::SessionStarted(started) => {
+                self.goal_images.clone_from(&started.images);
+                self.program = started.policy.external.as_deref().map(ProgramFacts::of);
+            }
+            Entry::TerminalNoted(noted) => {
+                self.program.iter_mut().for_each(|program| program.take(&noted.event));
+            }
             Entry::WrappedUp(wrapped) => self.no_last_words = why_none(wrapped),
             Entry::Resumed(_) => self.no_last_words = None,
             Entry::StopVerdicts(verdicts) => self.stop_hooks.clone_from(&verdicts.reports),

@@ -5,6 +5,7 @@
 
 mod agents;
 mod arguments;
+mod attended;
 mod context;
 mod entry;
 mod flow;
@@ -82,8 +83,22 @@ pub(crate) trait View: Send + Sync {
         let _ = words;
     }
 
+    /// This terminal is a program's from now on, and nothing may be drawn over it; or it is ours again.
+    fn attached(&self, attached: Attached) {
+        let _ = attached;
+    }
+
     /// Takes away what isn't meant to stay.
     fn close(&self) {}
+}
+
+/// Whose this terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attached {
+    /// A program's.
+    Here,
+    /// Ours.
+    Gone,
 }
 
 /// How a run is shown.
@@ -93,6 +108,8 @@ pub(crate) enum Progress {
     Live,
     /// Lines.
     Plain,
+    /// Not at all while a program has this terminal; lines afterwards.
+    Attended,
     /// Records, on standard output.
     Json,
     /// Not at all.
@@ -117,6 +134,7 @@ impl Progress {
         match self {
             Self::Live => Box::new(live::Live::new(before)),
             Self::Plain => Box::new(plain::Plain::new(before.map(Names::of).unwrap_or_default())),
+            Self::Attended => Box::new(attended::Attended::new(before.map(Names::of).unwrap_or_default())),
             Self::Json => Box::new(json::Json),
             Self::Silent => Box::new(Silent),
         }

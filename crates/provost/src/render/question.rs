@@ -195,6 +195,8 @@ mod tests {
     #[track_caller]
     fn check(tool: &str, input: &str, lines_max: usize, expected: Expect) {
         let question = Question {
+            program: None,
+            options: String::new(),
             session: SessionId::root(RunId::from_entropy(1)),
             who: None,
             asked: Seq(7),

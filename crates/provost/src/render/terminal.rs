@@ -3,9 +3,13 @@
 use provost_event::{TerminalEvent, TerminalNoted};
 
 use super::saying::{Saying, Tag};
+use super::words::one_line;
+
+/// Columns of what was said or shown there: a prompt may be pages long.
+const WIDTH: usize = 160;
 
 pub(super) fn noted(entry: &TerminalNoted) -> Saying {
-    let words = entry.event.to_string();
+    let words = one_line(&entry.event.to_string(), WIDTH);
     match entry.event {
         TerminalEvent::Started { .. }
         | TerminalEvent::Submitted { .. }
@@ -25,5 +29,5 @@ pub(super) fn noted(entry: &TerminalNoted) -> Saying {
 }
 
 pub(super) fn ending() -> Saying {
-    Saying::detail("the program is ended".to_owned())
+    Saying::detail("the program is ended")
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use provost_engine::{AgentStanding, RunState, StepStanding, StepTracker};
 use provost_event::{
     ActorKey, Block, CallId, Delta, DeltaKind, Entry, GoalJudged, GoalTrigger, GoalVerdict, MicroDollars,
-    Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded,
+    Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEvent, TerminalState,
 };
 
 use super::arguments;
@@ -34,6 +34,8 @@ enum Doing {
     Waiting(Instant),
     AskingHooks(&'static str),
     AskingSomebody,
+    /// Somebody else's program does this.
+    Program(TerminalState),
     Stopping,
 }
 
@@ -51,6 +53,8 @@ pub(super) struct Tracker {
     doing: BTreeMap<u32, Doing>,
     /// Calls that have another agent work, by who made them: that one tells what is done.
     delegated: HashSet<(u32, Seq)>,
+    /// Agents that are somebody else's programs.
+    programs: HashSet<u32>,
     slots: usize,
     /// Steps of its flow; none where it has no flow.
     steps: usize,
@@ -70,6 +74,7 @@ impl Tracker {
         let mut tracker = Self {
             doing: BTreeMap::from([(ROOT, Doing::Starting)]),
             delegated: HashSet::new(),
+            programs: HashSet::new(),
             slots: 0,
             steps: 0,
             steps_done: 0,
@@ -129,7 +134,15 @@ impl Tracker {
                 {
                     return;
                 }
-                self.doing.entry(session.agent).or_default().note(record, has_hooks);
+                if matches!(record.entry, Entry::TerminalNoted(_)) {
+                    self.programs.insert(session.agent);
+                }
+                let doing = self.doing.entry(session.agent).or_default();
+                doing.note(record, has_hooks);
+                // Whether it thinks is for a program to say.
+                if matches!(doing, Doing::Thinking) && self.programs.contains(&session.agent) {
+                    *doing = Doing::Starting;
+                }
                 if session.agent != ROOT && matches!(record.entry, Entry::Paused(_) | Entry::Ended(_)) {
                     self.doing.remove(&session.agent);
                 }
@@ -231,6 +244,11 @@ impl Tracker {
 impl Doing {
     fn note(&mut self, record: &Record, has_hooks: bool) {
         match &record.entry {
+            Entry::TerminalNoted(noted) => {
+                if let TerminalEvent::State(state) = noted.event {
+                    self.now(Self::Program(state));
+                }
+            }
             Entry::ModelCalled(entry) => match entry.purpose {
                 Purpose::Turn => self.now(Self::Thinking),
                 Purpose::Summary => self.now(Self::SummingUp),
@@ -322,6 +340,7 @@ impl Doing {
             Self::WaitingForJudge(until) => format!("waiting {} for a judge", left(*until)),
             Self::AskingHooks(words) => (*words).to_owned(),
             Self::AskingSomebody => "waiting for approval".to_owned(),
+            Self::Program(state) => state.to_string(),
             Self::Stopping => "stopping".to_owned(),
         }
     }

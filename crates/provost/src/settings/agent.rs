@@ -1,6 +1,7 @@
 //! `[[agents]]`: sub-agents that others may ask for by name.
 
 mod checks;
+mod external;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ use super::item::{Item, Objection};
 use super::table::{TURNS_MAX, effort, permission, small};
 
 pub(super) use checks::check;
+pub(crate) use external::External;
+pub(super) use external::OF_PROGRAMS;
 
 /// What the list of sub-agents is for.
 pub(super) const AGENTS_WORDS: &str = "Sub-agents that the agent may ask to work for it, each by a tool of its name; it \
@@ -57,6 +60,9 @@ pub(crate) struct Agent {
     /// The model that judges that as it was written, where it isn't the run's judges.
     pub(crate) judge: Option<String>,
     permissions: Narrower,
+    /// Whether it is somebody else's program, and which.
+    is_external: bool,
+    external: External,
     /// Where it begins.
     pub(crate) source: Source,
     /// Where each of its fields was given.
@@ -76,6 +82,16 @@ impl Agent {
     /// Where `field` was given, or else the agent.
     pub(crate) fn source_of(&self, field: &str) -> Source {
         self.places.get(field).unwrap_or(&self.source).clone()
+    }
+
+    /// The program that it is, if it is somebody else's.
+    pub(crate) fn external(&self) -> Option<&External> {
+        self.is_external.then_some(&self.external)
+    }
+
+    /// Whether it says what becomes of calls that no pattern speaks of.
+    pub(crate) const fn names_default(&self) -> bool {
+        self.permissions.default.is_some()
     }
 
     /// What it may do by itself, where those of the run are `run`: theirs, or its own with nothing besides. The engine
@@ -120,6 +136,8 @@ impl Item for Agent {
             condition: None,
             judge: None,
             permissions: Narrower::default(),
+            is_external: false,
+            external: External::default(),
             source,
             places: BTreeMap::new(),
         };
@@ -138,11 +156,12 @@ impl Item for Agent {
     }
 
     fn objections(&self) -> Vec<Objection> {
-        if !self.description.trim().is_empty() {
-            return Vec::new();
+        let mut all = external::objections(self, &self.places);
+        if self.description.trim().is_empty() {
+            let remedy = "say what it is good for: that is all that others know of it";
+            all.push(Objection::new("description", "must not be empty", remedy));
         }
-        let remedy = "say what it is good for: that is all that others know of it";
-        vec![Objection::new("description", "must not be empty", remedy)]
+        all
     }
 
     fn put(self, settings: &mut Settings) {
@@ -170,6 +189,14 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
         words: "What it is good for, and what it should be told: this is what other agents know of it.",
         ..field("", "description")
     },
+    external::KIND,
+    external::PROGRAM,
+    external::ARGS,
+    external::PROFILE,
+    external::CHANNEL,
+    external::SIZE,
+    external::IDLE_TIME,
+    external::ENV,
     Setting {
         kind: Kind::Text(|agent, text| agent.instructions = Some(text)),
         otherwise: Otherwise::Unset("as agent.instructions"),

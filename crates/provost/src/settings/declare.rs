@@ -19,7 +19,7 @@ pub(crate) struct Setting<T: 'static> {
     pub(crate) example: &'static str,
     /// One or two sentences.
     pub(crate) words: &'static str,
-    /// The flag of `provost run` that sets it.
+    /// The flag of `provost run` or `exec` that sets it.
     pub(crate) flag: Option<&'static str>,
     /// Variables that set it besides the one that its key gives, the stronger first.
     pub(crate) variables: &'static [&'static str],

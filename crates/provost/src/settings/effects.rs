@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use provost_event::ModelPolicy;
+use provost_event::{Channel, ModelPolicy};
 use provost_harness::Models;
+use provost_terminal::Profile;
 
-use super::agent::AGENT;
+use super::agent::{AGENT, OF_PROGRAMS};
 use super::declare::{From, Kind, Otherwise, Setting};
 use super::file::File;
 use super::hook::HOOK;
@@ -15,7 +16,9 @@ use super::stop_hook::STOP_HOOK;
 use super::table::settings;
 use super::{Folders, Loading, imported};
 use crate::observers::{observers, telemetry};
-use crate::wiring::{Place, Team, Variables, policy, power, providers};
+use crate::wiring::{
+    Manner, Place, Team, Variables, WantedProgram, external_policy, policy, power, providers,
+};
 
 /// All that a run gets of its settings, as text.
 #[track_caller]
@@ -39,10 +42,20 @@ fn comes_of(toml: &str, folder: &Path) -> String {
             Team { model, goal: None, judging: None, agents: Vec::new(), models: Models::new() }
         }
     };
+    let alone = WantedProgram {
+        program: "p".to_owned(),
+        args: Vec::new(),
+        profile: Profile::for_command("p", &[]),
+        channel: Channel::Auto,
+        manner: Manner::Alone,
+    };
+    let exec = &settled.settings.exec;
     let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
     let providers = providers(&settled.settings, &variables);
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        external_policy(&settled, &team, folder, alone),
+        (exec.records, exec.detach_key, settled.settings.terminal_reports),
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
         Place::new(&settled.settings, &folders).observers(),
         observers(&settled, folder, &variables).unwrap(),
@@ -141,7 +154,18 @@ fn every_field_of_an_agent_changes_what_a_run_gets() {
     let hook = "\"stop_hooks\" = [{ name = \"lint-check\", command = \"true\" }]\n";
     let least = format!("{hook}[[agents]]\nname = \"x\"\ndescription = \"y\"\n");
     for field in AGENT {
-        let needs = if field.name == "judge" { "goal.condition = \"z\"\n" } else { "" };
+        let needs = match field.name {
+            "judge" => "goal.condition = \"z\"\n",
+            // Both kinds have fields that the other can't.
+            "kind" => {
+                let native = comes_of(&least, folder.path());
+                let external = format!("{least}kind = \"external\"\nprogram = \"p\"\n");
+                assert_ne!(native, comes_of(&external, folder.path()), "`kind` does nothing");
+                continue;
+            }
+            name if OF_PROGRAMS.contains(&name) => "kind = \"external\"\nprogram = \"p\"\n",
+            _ => "",
+        };
         differs_as(&field.key(), field, &format!("{least}{needs}"), folder.path());
     }
 }

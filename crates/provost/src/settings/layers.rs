@@ -72,6 +72,7 @@ pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> 
     let found = project_file(request, &folders);
     let project = found.as_deref().and_then(Path::parent).unwrap_or(request.folder);
     let mut loading = Loading::defaults(project.to_owned());
+    loading.user_path.clone_from(&folders.user_file);
     loading.user_file = called(&folders.user_file, request.folder);
     load_file(&mut loading, &folders.user_file, From::User, &folders, request.folder);
     let without = loading.settings.permissions.otherwise();

@@ -7,6 +7,7 @@ mod document;
 #[cfg(test)]
 mod effects;
 mod errors;
+mod exec;
 mod file;
 mod flow;
 mod goal;
@@ -27,9 +28,10 @@ use std::path::PathBuf;
 
 use provost_event::{Budget, Effort, Limits, SpawnBudget};
 
-pub(crate) use agent::Agent;
+pub(crate) use agent::{Agent, External};
 pub(crate) use document::{init_file, schema};
-pub(crate) use errors::{Problem, Problems, Source};
+pub(crate) use errors::{Problem, Problems, Source, Spot};
+pub(crate) use exec::{DetachKey, ExecSettings};
 pub(crate) use flow::FlowFile;
 pub(crate) use goal::{EVIDENCE_TOKENS_MIN, GoalSettings};
 pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load, setting_variables};
@@ -37,9 +39,12 @@ pub(crate) use layers::{FILE_NAME, Folders, Request, Scope, load, setting_variab
 pub(crate) use hook::{Hook, runs};
 pub(crate) use imported::Placed;
 pub(crate) use named::Named;
+pub(crate) use nearest::nearest;
 pub(crate) use permissions::Permissions;
 pub(crate) use project::{Project, Wish};
 pub(crate) use stop_hook::StopHook;
+
+use crate::profiles::Profiles;
 
 use declare::{Otherwise, Setting};
 use named::Table;
@@ -86,6 +91,10 @@ pub(crate) struct Settings {
     pub(crate) permissions: Permissions,
     /// Who else is told of a run.
     pub(crate) trace: Trace,
+    /// Other people's programs as agents.
+    pub(crate) exec: ExecSettings,
+    /// Whether the terminal that Provost runs in is told how it stands.
+    pub(crate) terminal_reports: bool,
 }
 
 /// Who else is told of a run.
@@ -147,6 +156,8 @@ pub(crate) struct Loading {
     pub(crate) items: Vec<(String, Given)>,
     /// What people call the user's own file, which counts in every folder.
     pub(crate) user_file: String,
+    /// Where that is, or would be.
+    pub(crate) user_path: PathBuf,
     /// The files that were read, the weakest first.
     pub(crate) files: Vec<PathBuf>,
     /// What comes from the project's folder.
@@ -164,6 +175,7 @@ impl Loading {
             given: BTreeMap::new(),
             items: Vec::new(),
             user_file: String::new(),
+            user_path: PathBuf::new(),
             files: Vec::new(),
             project: Project::new(project_folder),
             skipped: Vec::new(),
@@ -232,6 +244,7 @@ impl Loading {
                 skipped: self.skipped,
                 given: self.given,
                 user_file: self.user_file,
+                user_path: self.user_path,
             })
         } else {
             Err(Problems(self.problems))
@@ -269,12 +282,21 @@ pub(crate) struct Settled {
     pub(crate) skipped: Vec<String>,
     given: BTreeMap<String, Given>,
     user_file: String,
+    user_path: PathBuf,
 }
 
 impl Settled {
     /// Whether this stands in the user's own file, which counts in every folder, and so can't be right for each of them.
     pub(crate) fn counts_everywhere(&self, source: &Source) -> bool {
         source.is_in(&self.user_file)
+    }
+
+    /// The profiles that count for this user.
+    ///
+    /// # Errors
+    /// What is wrong with those of the user's own.
+    pub(crate) fn profiles(&self) -> Result<Profiles, Problems> {
+        Profiles::load(&self.user_path)
     }
 
     /// Whether `key` was given anywhere.

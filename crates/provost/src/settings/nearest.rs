@@ -35,7 +35,7 @@ pub(super) fn fields<T: Item>(name: &str) -> String {
 }
 
 /// The one of `all` that differs from `wrong` the least, unless that is too much.
-pub(super) fn nearest(wrong: &str, all: impl Iterator<Item = String>) -> Option<String> {
+pub(crate) fn nearest(wrong: &str, all: impl Iterator<Item = String>) -> Option<String> {
     let distances = all.map(|known| (strsim::damerau_levenshtein(wrong, &known), known));
     let (distance, known) = distances.min()?;
     (distance <= known.chars().count().div_ceil(3).min(4)).then_some(known)

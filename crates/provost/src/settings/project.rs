@@ -62,7 +62,40 @@ pub(super) fn wishes(loading: &Loading, without: Permission) -> Vec<Wish> {
     all.extend(hooks(loading));
     all.extend(patterns(loading, without));
     all.extend(default(loading, without));
+    all.extend(variables(loading));
+    all.extend(programs(loading));
     all
+}
+
+/// Variables that programs are to get, which may hold keys.
+fn variables(loading: &Loading) -> Vec<Wish> {
+    let its = loading.items.iter().filter(|(key, given)| key == "exec.env" && given.source.is_projects());
+    let wish = |(_, given): &(String, Given)| Wish {
+        file: FILE_NAME.to_owned(),
+        place: given.source.to_string(),
+        what: "is handed to programs that work as agents (exec.env)".to_owned(),
+        body: given.shown.clone(),
+    };
+    its.map(wish).collect()
+}
+
+/// Other people's programs that agents consist of.
+fn programs(loading: &Loading) -> Vec<Wish> {
+    let its = loading.settings.agents.iter().filter(|agent| agent.source.is_projects());
+    let wish = |agent: &super::Agent| {
+        let external = agent.external()?;
+        let mut body = external.command().join(" ");
+        if !external.passes.is_empty() {
+            body.push_str(&format!("\nwith the values of {}", external.passes.join(", ")));
+        }
+        Some(Wish {
+            file: FILE_NAME.to_owned(),
+            place: agent.source.to_string(),
+            what: format!("runs when the agent {} is asked for", agent.name),
+            body,
+        })
+    };
+    its.filter_map(wish).collect()
 }
 
 fn stop_hooks(loading: &Loading) -> Vec<Wish> {

@@ -3,6 +3,7 @@
 use provost_event::{Budget, Effort, Limits, Permission, SpawnBudget, Unanswered};
 
 use super::declare::{From, Kind, Otherwise, Setting};
+use super::exec::{EXEC, EXEC_WORDS, ExecSettings, TERMINAL_WORDS};
 use super::goal::{GOAL, GOAL_WORDS, GoalSettings};
 use super::hook::pattern;
 use super::permissions::Permissions;
@@ -30,6 +31,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
          and ask before allow. The lists of all files add up.",
     ),
     ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
+    ("exec", EXEC_WORDS),
+    ("terminal", TERMINAL_WORDS),
     ("store", "Where Provost keeps its runs."),
     ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
 ];
@@ -44,7 +47,7 @@ pub(super) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, GOAL, BOUNDS, AROUND].into_iter().flatten()
+    [WORK, GOAL, BOUNDS, EXEC, AROUND].into_iter().flatten()
 }
 
 /// Who works, and with how much.
@@ -410,6 +413,8 @@ impl Settings {
             imported: Vec::new(),
             permissions: Permissions::default(),
             trace: Trace::default(),
+            exec: ExecSettings::default(),
+            terminal_reports: true,
         }
     }
 }

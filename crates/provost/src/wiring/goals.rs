@@ -66,7 +66,8 @@ fn goal_of(agent: &Agent, settled: &Settled, folder: &Path) -> Option<WantedGoal
     };
     let mut judges = or_own(judges, &worker, settled, condition);
     judges.iter_mut().for_each(|judge| judge.money.clone_from(&worker.money));
-    let worker = Some((format!("`{}`", agent.name), worker.name));
+    // A program thinks with a model of its own.
+    let worker = agent.external().is_none().then(|| (format!("`{}`", agent.name), worker.name));
     Some(WantedGoal { condition: condition.clone(), judges, worker })
 }
 

@@ -13,6 +13,7 @@ use provost_llm::resolve;
 
 use super::afford;
 use super::choose::{Choosing, Wanted, words};
+use super::external;
 use super::goals::wanted_goals;
 use super::{Variables, model_name, providers, tools};
 use crate::exit::Refusal;
@@ -34,6 +35,41 @@ pub(crate) struct Team {
 }
 
 impl Team {
+    /// Nobody but the judges of a run whose first agent is somebody else's program.
+    ///
+    /// # Errors
+    /// [`Problems`] that name the settings.
+    pub(crate) fn of_program(
+        settled: &Settled,
+        program: &str,
+        folder: &Path,
+        variables: &Variables,
+    ) -> Result<Self, Problems> {
+        let mut choosing = Choosing::new(settled, variables);
+        let mut problems = external::unpriced(settled, None, program).into_iter().collect::<Vec<_>>();
+        let choose = |wanted: &Wanted| match choosing.choose(wanted) {
+            Ok(chosen) => Some(chosen.policy),
+            Err(Problems(more)) => {
+                more.into_iter().for_each(|problem| note_once(&mut problems, problem));
+                None
+            }
+        };
+        let mut goals = wanted_goals(settled, &[], folder);
+        goals.of_spawned = None;
+        let goals = goals.policies(&settled.settings, choose);
+        problems.extend(afford::problems(settled, &[], &goals));
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
+        Ok(Self {
+            model: external::external_model(program),
+            goal: goals.of_run,
+            judging: None,
+            agents: Vec::new(),
+            models: choosing.models(),
+        })
+    }
+
     /// The agent that the settings describe, with `agents` of theirs, in `folder`.
     ///
     /// # Errors
@@ -58,15 +94,32 @@ impl Team {
             }
         };
         let settings = &settled.settings;
-        let models = wanted_of_agents(settled, agents, folder).iter().map(&mut choose).collect::<Vec<_>>();
+        let model = choose(&wanted_of_root(settled, folder));
+        let of_agent = |agent: &Agent| match agent.external() {
+            Some(external) => Some(external::external_model(&external.program)),
+            None => choose(&wanted_of(agent, settled, folder)),
+        };
+        let models = agents.iter().map(of_agent).collect::<Vec<_>>();
         let goals = wanted_goals(settled, agents, folder).policies(settings, choose);
         problems.extend(afford::problems(settled, agents, &goals));
-        let mut models = models.into_iter().flatten();
-        let Some(model) = models.next().filter(|_| problems.is_empty()) else {
+        let profiles = match external::profiles_of(settled, agents) {
+            Ok(profiles) => profiles,
+            Err(Problems(more)) => {
+                problems.extend(more);
+                Vec::new()
+            }
+        };
+        let Some(model) = model.filter(|_| problems.is_empty()) else {
             return Err(Problems(problems));
         };
-        let sub_agents = agents.iter().zip(models).zip(goals.of_agents).map(|((agent, model), goal)| {
-            let mut one = sub_agent(settings, agent, model, folder);
+        let made = agents.iter().zip(models.into_iter().flatten()).zip(profiles);
+        let sub_agents = made.zip(goals.of_agents).map(|(((agent, model), profile), goal)| {
+            let mut one = match (agent.external(), &profile) {
+                (Some(external), Some(profile)) => {
+                    external::sub_agent(settled, agent, external, (folder, profile))
+                }
+                _ => sub_agent(settings, agent, model, folder),
+            };
             one.agent.goal = goal;
             one
         });
@@ -130,8 +183,14 @@ pub(crate) fn models_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy
     working_models(policy).chain(goals.flat_map(|goal| &goal.judges))
 }
 
+/// A program has a model of its own, which nobody here asks.
 fn working_models(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
-    agents_of(policy).map(|agent| &agent.model)
+    agents_of(policy).filter(|agent| agent.external.is_none()).map(|agent| &agent.model)
+}
+
+/// The programs among a run's agents, as their models are called.
+pub(crate) fn programs_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
+    agents_of(policy).filter(|agent| agent.external.is_some()).map(|agent| &agent.model)
 }
 
 fn agents_of(policy: &RunPolicy) -> impl Iterator<Item = &AgentPolicy> {
@@ -164,7 +223,8 @@ pub(crate) fn doubts(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<
 
 fn wanted_of_agents(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<Wanted> {
     let root = wanted_of_root(settled, folder);
-    std::iter::once(root).chain(agents.iter().map(|agent| wanted_of(agent, settled, folder))).collect()
+    let native = agents.iter().filter(|agent| agent.external().is_none());
+    std::iter::once(root).chain(native.map(|agent| wanted_of(agent, settled, folder))).collect()
 }
 
 pub(super) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
@@ -288,7 +348,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
 }
 
 /// What all agents have alike; each names its own model, prompt and tools.
-fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
+pub(super) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
         external: None,
         goal: None,

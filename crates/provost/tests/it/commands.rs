@@ -129,6 +129,10 @@ fn init_files_are_right_with_everything_switched_on() {
         };
         let text = text.lines().map(on).collect::<String>().replace("lint-check", file);
         let text = text.replace("researcher", if args.len() > 1 { "researcher" } else { "another" });
+        let text = text.replace(
+            "name = \"codex\"",
+            if args.len() > 1 { "name = \"codex\"" } else { "name = \"other\"" },
+        );
         assert!(text.matches(" = ").count() > 10, "{text}");
         scene.write(file, &text);
     }
@@ -189,6 +193,12 @@ fn check_says_what_counts_and_where_it_came_from() {
         permissions.default           not set: ask where anything is listed in allow, else allow
         permissions.approval_timeout  1h  (default)
         permissions.unanswered        deny  (default)
+        exec.size                     40x120  (default)
+        exec.idle_time                30m  (default)
+        exec.record                   true  (default)
+        exec.detach_key               ctrl-\  (default)
+        exec.env                      not set: none besides those that any child gets
+        terminal.reports              on  (default)
         hooks.import                  not set: nothing is imported
         store.dir                     /FOLDER/state  (PROVOST_STATE_DIR)
         trace.file                    not set: none is written

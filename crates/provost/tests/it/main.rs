@@ -10,6 +10,9 @@ mod agents;
 mod approvals;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+mod attach;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod awake;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -28,6 +31,9 @@ mod control_rules;
 mod cost;
 #[cfg(test)]
 mod embedding;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod exec;
 #[cfg(test)]
 mod exit_statuses;
 #[cfg(test)]
@@ -53,7 +59,12 @@ mod on_terminal;
 #[cfg(test)]
 mod pictures;
 #[cfg(test)]
+mod profile_command;
+#[cfg(test)]
 mod recording;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod replay;
 #[cfg(test)]
 mod resuming;
 #[cfg(test)]
@@ -62,6 +73,8 @@ mod secrets;
 mod settings_agents;
 #[cfg(test)]
 mod settings_errors;
+#[cfg(test)]
+mod settings_external;
 #[cfg(test)]
 mod settings_goal;
 #[cfg(test)]
@@ -76,6 +89,9 @@ mod settings_permissions;
 mod shown;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod terminal;
 #[cfg(test)]
 mod transfer;
 #[cfg(test)]

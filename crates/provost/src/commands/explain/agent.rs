@@ -14,6 +14,7 @@ use super::limits::Limit;
 use super::rules::{Grant, Otherwise, Rule, RuleSums, Rulings};
 use super::say::{Group, Standing};
 use super::stop_hooks::{StopHook, StopHookSums, Verdicts};
+use super::terminal::{Terminal, TerminalSums};
 use super::why_not::Asked;
 
 /// The sums of a session's log. How large they are hangs on the policy and on what is open, not on the log's length.
@@ -30,6 +31,7 @@ pub(super) struct AgentSums {
     hooks: HookSums,
     rules: RuleSums,
     approvals: ApprovalSums,
+    terminal: Option<TerminalSums>,
 }
 
 /// An agent, and how all that is configured for it fared.
@@ -48,6 +50,9 @@ pub(super) struct Agent<'a> {
     pub(super) unknown_hooks_answers: u64,
     pub(super) permissions: Permissions<'a>,
     pub(super) approvals: &'a ApprovalSums,
+    /// What was noted at its terminal, if it is somebody else's program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) terminal: Option<Terminal<'a>>,
 }
 
 /// A hook, and how it fared.
@@ -90,6 +95,7 @@ impl AgentSums {
             hooks: HookSums::new(&policy),
             rules: RuleSums::new(&policy.permissions),
             approvals: ApprovalSums::default(),
+            terminal: TerminalSums::new(&policy),
             policy,
         }
     }
@@ -113,6 +119,7 @@ impl AgentSums {
         self.calls.add(entry);
         self.counters.add(entry, &self.calls);
         self.goal.iter_mut().for_each(|goal| goal.add(record));
+        self.terminal.iter_mut().for_each(|terminal| terminal.add(record));
         self.hooks.add(record.seq, entry, &self.policy.hooks);
         self.approvals.add((record.seq, record.at), entry);
         match entry {
@@ -135,6 +142,7 @@ impl AgentSums {
             unknown_hooks_answers: self.hooks.strangers() + self.stop_hooks.strangers(),
             permissions: self.permissions(),
             approvals: &self.approvals,
+            terminal: self.terminal.as_ref().map(TerminalSums::terminal),
         }
     }
 

@@ -87,6 +87,8 @@ fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<Stri
     }
     texts.push(permissions(&agent.permissions, whose, width));
     texts.push(approvals(agent.approvals, whose));
+    let title = format!("noted at the terminal{whose}");
+    texts.extend(agent.terminal.iter().map(|terminal| terminal.text(&title, width)));
     if !absent.is_empty() {
         texts.push(format!("\nnot configured{whose}: {}\n", absent.join(", ")));
     }

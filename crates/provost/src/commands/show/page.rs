@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use provost_engine::RunState;
-use provost_event::{HookMoment, PlanItem, PlanStatus, StopHookVerdict, Timestamp};
+use provost_event::{Channel, HookMoment, PlanItem, PlanStatus, StopHookVerdict, TerminalState, Timestamp};
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
 use super::agents::Node;
 use super::tree::{self, Crew, Drawing};
-use super::{Compactions, Facts};
+use super::{Compactions, Facts, ProgramFacts};
 use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::ps::status;
@@ -95,7 +95,10 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         let wrong = format!("{} of {} claims found wrong", goal.status.rounds, goal.policy.rounds_max);
         row("", &format!("{}, {wrong}", standing(goal)));
     }
-    row("model", &summary.model);
+    match &facts.program {
+        Some(program) => program_rows(program).into_iter().for_each(|(name, value)| row(name, &value)),
+        None => row("model", &summary.model),
+    }
     row("workspace", &shown(&summary.workspace));
     row("started", &moment(summary.started_at));
     row("updated", &moment(summary.updated_at));
@@ -109,6 +112,27 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     };
     row("calls", &format!("{}{whose}", calls(facts)));
     out
+}
+
+/// Somebody else's program, in place of a model.
+fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
+    let channel = match program.channel {
+        Channel::Structured => "by its structured stream",
+        Channel::Terminal | Channel::Auto => "at a terminal",
+    };
+    let command = one_line(&program.command.join(" "), REASON_WIDTH);
+    let mut rows = vec![("program", format!("{command}, {channel}, profile {}", program.profile))];
+    let exit = program.exit.map(|exit| format!(" ({exit})")).unwrap_or_default();
+    let pid = program.pid.filter(|_| program.exit.is_none() && program.state != TerminalState::Exited);
+    let pid = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+    let state = match program.starts {
+        0 => "not started".to_owned(),
+        1 => format!("{}{exit}{pid}", program.state),
+        starts => format!("{}{exit}{pid}, started {starts} times", program.state),
+    };
+    rows.push(("state", state));
+    rows.extend(program.recording.as_ref().map(|path| ("recording", shown(path))));
+    rows
 }
 
 fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::otherwise;
 use crate::settings::Settings;
-use crate::settings::agent::{AGENT, AGENTS_WORDS};
+use crate::settings::agent::{AGENT, AGENTS_WORDS, OF_PROGRAMS};
 use crate::settings::declare::{From, Setting};
 use crate::settings::hook::{HOOKS_WORDS, Hook};
 use crate::settings::item::Item as _;
@@ -45,11 +45,27 @@ pub(crate) fn init_file(for_user: bool) -> String {
     }
     let _ = write!(out, "\n{}{HOOKS}", comment(HOOKS_WORDS));
     let _ = write!(out, "\n{}# [[agents]]\n", comment(AGENTS_WORDS));
-    for field in AGENT {
+    for field in AGENT.iter().filter(|field| !OF_PROGRAMS.contains(&field.name)) {
         let _ = writeln!(out, "# {} = {}", field.key(), field.example);
     }
+    out.push_str(PROGRAMS);
     out
 }
+
+/// An agent that is a program has other fields than one with a model.
+const PROGRAMS: &str = r#"#
+# [[agents]]
+# kind = "external"
+# name = "codex"
+# description = "Writes code by itself. Say what to change, and how to tell that it works."
+# program = "codex"
+# args = []
+# profile = "codex"
+# channel = "auto"
+# size = "40x120"
+# idle_time = "30m"
+# env = ["OPENAI_API_KEY"]
+"#;
 
 /// Not all fields, of which some exclude others: hooks as one would write them.
 const HOOKS: &str = r#"# [[hooks]]

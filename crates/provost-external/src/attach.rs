@@ -1,0 +1,71 @@
+//! People's terminals, attached to a program's from other processes: through a socket for each session.
+
+#[cfg(unix)]
+mod client;
+#[cfg(unix)]
+mod hub;
+#[cfg(not(unix))]
+mod nowhere;
+#[cfg(unix)]
+mod place;
+#[cfg_attr(not(unix), expect(dead_code, reason = "nothing is said where nobody can attach"))]
+mod wire;
+
+use std::io;
+use std::path::PathBuf;
+
+use provost_event::SessionId;
+use tokio::time::Instant;
+
+#[cfg(unix)]
+pub use client::{Attached, AttachedInput, attach};
+#[cfg(unix)]
+pub(crate) use hub::Hub;
+#[cfg(not(unix))]
+pub(crate) use nowhere::Hub;
+#[cfg(not(unix))]
+pub use nowhere::{Attached, AttachedInput, attach};
+pub use wire::{Hello, Role, Shown, Welcome};
+
+/// Who is attached with the right to type.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Attendance {
+    /// How many.
+    pub(crate) controls: usize,
+    /// Whether there ever was one.
+    pub(crate) has_been: bool,
+    /// When the last one left.
+    pub(crate) left: Option<Instant>,
+    /// When a key was typed last.
+    pub(crate) last_key: Option<Instant>,
+}
+
+/// Why one can't attach, or was cut off.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// No program runs for it, or not at a terminal.
+    #[error("no program runs at a terminal for {session} (there is no {})", path.display())]
+    NotThere {
+        /// Whose terminal.
+        session: SessionId,
+        /// Where its socket would be.
+        path: PathBuf,
+    },
+    /// Provost doesn't let it in.
+    #[error("it isn't let in: {why}")]
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// The socket failed, or what came isn't what this version understands.
+    #[error("can't {attempt}")]
+    Failed {
+        /// What was attempted.
+        attempt: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// This platform has no such sockets.
+    #[error("attaching to a terminal isn't possible on this platform")]
+    Unsupported,
+}

@@ -1,0 +1,130 @@
+//! The side of whoever attaches.
+
+use std::io;
+use std::path::Path;
+
+use provost_event::{SessionId, WindowSize};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::AttachError;
+use super::place::Place;
+use super::wire::{self, FrameReader, FromClient, Hello, INPUT_BYTES_MAX, Shown, Welcome};
+
+/// An attached terminal: what it is shown.
+pub struct Attached {
+    frames: FrameReader<OwnedReadHalf>,
+}
+
+/// An attached terminal: what it types. Dropping it doesn't detach; dropping both halves does.
+pub struct AttachedInput {
+    to: OwnedWriteHalf,
+}
+
+/// Attaches to the program of `session`, whose sockets are below `folder`
+/// ([`DriversOptions::folder`](crate::DriversOptions)). The first that is shown is the whole screen.
+///
+/// # Errors
+/// [`AttachError::NotThere`] while no program runs for it: it may be tried again. [`AttachError::Refused`].
+///
+/// # Cancellation
+/// Safe: it isn't attached then.
+pub async fn attach(
+    folder: &Path,
+    session: SessionId,
+    hello: Hello,
+) -> Result<(Welcome, Attached, AttachedInput), AttachError> {
+    let place = Place::of(folder, session);
+    let stream = connect(&place, session).await?;
+    let (from, mut to) = stream.into_split();
+    wire::write(&mut to, &FromClient::Hello(hello)).await.map_err(failed("say who attaches"))?;
+    let mut attached = Attached { frames: FrameReader::of_server(from) };
+    match attached.next().await? {
+        Some(Shown::Welcome(welcome)) => Ok((welcome, attached, AttachedInput { to })),
+        Some(Shown::Refused(why)) => Err(AttachError::Refused { why }),
+        // The program ended in the same moment.
+        Some(Shown::Gone(_)) | None => Err(AttachError::NotThere { session, path: place.path() }),
+        Some(Shown::Screen { .. } | Shown::Output(_) | Shown::State(_)) => {
+            let source = io::Error::new(io::ErrorKind::InvalidData, "no welcome came first");
+            Err(AttachError::Failed { attempt: "attach to the terminal", source })
+        }
+    }
+}
+
+async fn connect(place: &Place, session: SessionId) -> Result<UnixStream, AttachError> {
+    use io::ErrorKind::{ConnectionRefused, NotFound};
+    let not_there = || AttachError::NotThere { session, path: place.path() };
+    let connected = match place.address() {
+        Ok(address) => UnixStream::connect(&address.path).await,
+        Err(error) => Err(error),
+    };
+    connected.map_err(|source| match source.kind() {
+        // Refused: the process that made it is gone.
+        NotFound | ConnectionRefused => not_there(),
+        _ => AttachError::Failed { attempt: "connect to the terminal's socket", source },
+    })
+}
+
+fn failed(attempt: &'static str) -> impl Fn(io::Error) -> AttachError {
+    move |source| AttachError::Failed { attempt, source }
+}
+
+impl Attached {
+    /// What it is shown next; waits for it. `None` at the end, which is after [`Shown::Gone`], or when Provost is gone.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
+    pub async fn next(&mut self) -> Result<Option<Shown>, AttachError> {
+        match self.frames.next().await {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
+            shown => shown.map_err(failed("read from the terminal's socket")),
+        }
+    }
+}
+
+impl AttachedInput {
+    /// Types these bytes, as a keyboard sends them. Somebody who only watches types nothing.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    ///
+    /// # Cancellation
+    /// Not safe: nothing more can be sent then.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), AttachError> {
+        for piece in bytes.chunks(INPUT_BYTES_MAX) {
+            self.say(&FromClient::Input(piece.to_vec())).await?;
+        }
+        Ok(())
+    }
+
+    /// Says that its window has another size.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub async fn resize(&mut self, size: WindowSize) -> Result<(), AttachError> {
+        self.say(&FromClient::Resize(size)).await
+    }
+
+    /// Asks for the whole screen once more.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub async fn repaint(&mut self) -> Result<(), AttachError> {
+        self.say(&FromClient::Repaint).await
+    }
+
+    /// Leaves. What is shown ends soon after.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub async fn detach(&mut self) -> Result<(), AttachError> {
+        self.say(&FromClient::Detach).await
+    }
+
+    async fn say(&mut self, message: &FromClient) -> Result<(), AttachError> {
+        wire::write(&mut self.to, message).await.map_err(failed("write to the terminal's socket"))
+    }
+}

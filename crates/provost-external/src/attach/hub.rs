@@ -1,0 +1,204 @@
+//! The side of the program: who is attached, the window that fits them all, and the door.
+
+mod guest;
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use provost_event::{Exit, SessionId, WindowSize};
+use provost_process::PtySupervisor;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use super::place::Place;
+use super::wire::{Hello, Role};
+use super::{AttachError, Attendance};
+use crate::driver::{Desk, Notes, Standing};
+
+/// Terminals attached to one program at a time.
+const GUESTS_MAX: usize = 16;
+/// How long those who are attached have to hear that the program is gone.
+const FAREWELL_MAX: Duration = Duration::from_secs(1);
+const OWNER_ONLY: u32 = 0o600;
+
+/// Lets terminals attach to one program; nobody can any more when it is dropped.
+pub(crate) struct Hub {
+    place: Place,
+    booth: Arc<Booth>,
+    tasks: JoinSet<()>,
+}
+
+/// What all who are attached have in common.
+struct Booth {
+    pty: Arc<PtySupervisor>,
+    program: String,
+    notes: Notes,
+    standing: watch::Receiver<Standing>,
+    /// The window when nobody is attached.
+    size: WindowSize,
+    roster: Mutex<Roster>,
+    wanted_size: watch::Sender<WindowSize>,
+    attendance: watch::Sender<Attendance>,
+    gone: watch::Sender<Option<Option<Exit>>>,
+}
+
+#[derive(Default)]
+struct Roster {
+    last: u64,
+    guests: Vec<(u64, Role, Option<WindowSize>)>,
+}
+
+impl Hub {
+    /// Lets others attach to `program`, whose window is of `size` when nobody is.
+    pub(crate) fn open(
+        folder: &Path,
+        session: SessionId,
+        (program, size): (&str, WindowSize),
+        pty: &Arc<PtySupervisor>,
+        desk: &Desk,
+    ) -> Result<Self, AttachError> {
+        let place = Place::of(folder, session);
+        let failed = |source| AttachError::Failed { attempt: "make the terminal's socket", source };
+        let owner = place.prepare().map_err(failed)?;
+        let listener = bound(&place).map_err(failed)?;
+        let booth = Arc::new(Booth {
+            pty: pty.clone(),
+            program: program.to_owned(),
+            notes: desk.notes(),
+            standing: desk.standing(),
+            size,
+            roster: Mutex::default(),
+            wanted_size: watch::Sender::new(size),
+            attendance: watch::Sender::default(),
+            gone: watch::Sender::new(None),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(stand_at_door(listener, owner, booth.clone()));
+        Ok(Self { place, booth, tasks })
+    }
+
+    pub(crate) fn attendance(&self) -> watch::Receiver<Attendance> {
+        self.booth.attendance.subscribe()
+    }
+
+    /// Tells everybody that the program is gone, and closes.
+    pub(crate) async fn close(mut self, exit: Option<Exit>) {
+        self.booth.gone.send_replace(Some(exit));
+        // Who doesn't listen is cut off.
+        let _ = timeout(FAREWELL_MAX, self.tasks.join_next()).await;
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        if let Err(error) = self.place.clear() {
+            tracing::debug!(%error, "a terminal's socket could not be removed");
+        }
+    }
+}
+
+fn bound(place: &Place) -> io::Result<UnixListener> {
+    let address = place.address()?;
+    let listener = UnixListener::bind(&address.path)?;
+    fs::set_permissions(&address.path, Permissions::from_mode(OWNER_ONLY))?;
+    Ok(listener)
+}
+
+/// Lets guests in, gives the window the size that fits them, and goes when the program is gone and so are they.
+async fn stand_at_door(listener: UnixListener, owner: u32, booth: Arc<Booth>) {
+    let (mut wanted, mut gone) = (booth.wanted_size.subscribe(), booth.gone.subscribe());
+    let mut guests = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = async { drop(gone.wait_for(Option::is_some).await) } => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if is_of(&stream, owner) => {
+                    guests.spawn(guest::serve(stream, booth.clone()));
+                }
+                Ok(_) => tracing::warn!("another user tried to attach to a terminal"),
+                Err(error) => {
+                    tracing::warn!(%error, "nobody can attach to a terminal any more");
+                    break;
+                }
+            },
+            Ok(()) = wanted.changed() => {
+                let size = *wanted.borrow_and_update();
+                // One that has ended has no window.
+                let _ = booth.pty.resize(size).await;
+            }
+            Some(_) = guests.join_next() => {}
+        }
+    }
+    drop(listener);
+    while guests.join_next().await.is_some() {}
+}
+
+fn is_of(stream: &UnixStream, owner: u32) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == owner)
+}
+
+impl Booth {
+    /// Lets a guest in; `None` if there are too many. It leaves when what is returned is dropped.
+    fn enter(self: &Arc<Self>, hello: &Hello) -> Option<Seat> {
+        let id = self.with_roster(|roster| {
+            if roster.guests.len() >= GUESTS_MAX {
+                return None;
+            }
+            roster.last += 1;
+            roster.guests.push((roster.last, hello.role, hello.size));
+            Some(roster.last)
+        })?;
+        Some(Seat { booth: self.clone(), id })
+    }
+
+    /// Changes the list of who is attached, and what follows from it.
+    fn with_roster<T>(&self, change: impl FnOnce(&mut Roster) -> T) -> T {
+        let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut roster);
+        let controls = roster.guests.iter().filter(|(_, role, _)| *role == Role::Control).count();
+        let sizes = roster.guests.iter().filter_map(|(_, _, size)| *size);
+        let size = sizes.reduce(WindowSize::smallest).unwrap_or(self.size);
+        self.wanted_size.send_if_modified(|wanted| std::mem::replace(wanted, size) != size);
+        self.attendance.send_if_modified(|attendance| {
+            let before = std::mem::replace(&mut attendance.controls, controls);
+            attendance.has_been |= controls > 0;
+            if before > 0 && controls == 0 {
+                attendance.left = Some(Instant::now());
+            }
+            before != controls
+        });
+        result
+    }
+
+    fn key_was_typed(&self) {
+        self.attendance.send_modify(|attendance| attendance.last_key = Some(Instant::now()));
+    }
+}
+
+/// A guest's place.
+struct Seat {
+    booth: Arc<Booth>,
+    id: u64,
+}
+
+impl Seat {
+    fn resize(&self, size: WindowSize) {
+        self.booth.with_roster(|roster| {
+            if let Some((.., own)) = roster.guests.iter_mut().find(|(id, ..)| *id == self.id) {
+                *own = Some(size);
+            }
+        });
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.booth.with_roster(|roster| roster.guests.retain(|(id, ..)| *id != self.id));
+    }
+}

@@ -1,0 +1,162 @@
+//! One attached terminal.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use provost_event::{Exit, TerminalEvent};
+use provost_process::Painted;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
+
+use super::super::wire::{self, FrameReader, FromClient, Hello, Role, Shown, VERSION, Welcome};
+use super::{Booth, GUESTS_MAX, Seat};
+
+/// How long somebody has to say who it is.
+const HELLO_MAX: Duration = Duration::from_secs(5);
+/// Inputs that wait for a program which doesn't read; more are dropped, as a terminal does.
+const INPUTS_MAX: usize = 64;
+/// How long what was typed last may take to be taken.
+const LAST_KEYS_MAX: Duration = Duration::from_secs(1);
+/// Characters of a name.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Serves whoever is at the other end of `stream` until it leaves or the program is gone.
+pub(super) async fn serve(stream: UnixStream, booth: Arc<Booth>) {
+    let (from, mut to) = stream.into_split();
+    let mut frames = FrameReader::of_client(from);
+    let Ok(Ok(Some(FromClient::Hello(hello)))) = timeout(HELLO_MAX, frames.next()).await else { return };
+    let refusal = if hello.version == VERSION {
+        None
+    } else {
+        Some(format!("it speaks version {}, and the running Provost version {VERSION}", hello.version))
+    };
+    let seat = if refusal.is_none() { booth.enter(&hello) } else { None };
+    let Some(seat) = seat else {
+        let why = refusal.unwrap_or_else(|| format!("{GUESTS_MAX} terminals are attached already"));
+        // Whoever is refused may be gone by now.
+        let _ = wire::write(&mut to, &Shown::Refused(why)).await;
+        return;
+    };
+    let by = name_of(&hello);
+    booth.notes.note(TerminalEvent::Attached { by: by.clone() }).await;
+    if let Err(error) = attend(&booth, &seat, hello.role, frames, to).await {
+        tracing::debug!(%error, "an attached terminal was cut off");
+    }
+    drop(seat);
+    booth.notes.note(TerminalEvent::Detached { by }).await;
+}
+
+fn name_of(hello: &Hello) -> String {
+    let name: String = hello.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+    match hello.role {
+        Role::Control => name,
+        Role::Watch => format!("{name} (watching)"),
+    }
+}
+
+async fn attend(
+    booth: &Booth,
+    seat: &Seat,
+    role: Role,
+    frames: FrameReader<OwnedReadHalf>,
+    to: OwnedWriteHalf,
+) -> io::Result<()> {
+    let (keys, typed) = mpsc::channel(INPUTS_MAX);
+    let repaint = Notify::new();
+    let ear = Ear { seat, role, keys, repaint: &repaint };
+    let mut typing = pin!(hand_on(booth, typed));
+    tokio::select! {
+        shown = show(booth, to, &repaint) => shown,
+        heard = ear.listen(frames) => {
+            // What was typed before it left counts; a program that doesn't read isn't waited for.
+            let _ = timeout(LAST_KEYS_MAX, typing).await;
+            heard
+        }
+        () = &mut typing => Ok(()),
+    }
+}
+
+/// Shows what is painted, until the program is gone.
+async fn show(booth: &Booth, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Result<()> {
+    let (mut standing, mut gone) = (booth.standing.clone(), booth.gone.subscribe());
+    let mut state = standing.borrow_and_update().state;
+    wire::write(&mut to, &Shown::Welcome(Welcome { program: booth.program.clone(), state })).await?;
+    let mut watcher = booth.pty.watch().await.ok();
+    loop {
+        let next = async {
+            match &mut watcher {
+                Some(watcher) => watcher.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            painted = next => match painted {
+                Some(painted) => wire::write(&mut to, &shown(painted)).await?,
+                None => watcher = None,
+            },
+            Ok(()) = standing.changed() => {
+                let now = standing.borrow_and_update().state;
+                if std::mem::replace(&mut state, now) != now {
+                    wire::write(&mut to, &Shown::State(now)).await?;
+                }
+            }
+            () = repaint.notified() => watcher = booth.pty.watch().await.ok(),
+            exit = is_gone(&mut gone) => return wire::write(&mut to, &Shown::Gone(exit)).await,
+        }
+    }
+}
+
+fn shown(painted: Painted) -> Shown {
+    match painted {
+        Painted::Snapshot { size, bytes } => Shown::Screen { size, bytes },
+        Painted::Output(bytes) => Shown::Output(bytes),
+    }
+}
+
+async fn is_gone(gone: &mut tokio::sync::watch::Receiver<Option<Option<Exit>>>) -> Option<Exit> {
+    match gone.wait_for(Option::is_some).await {
+        Ok(exit) => (*exit).flatten(),
+        Err(_) => None,
+    }
+}
+
+/// Types what the guest types, until it has left. A program that doesn't read keeps only this waiting.
+async fn hand_on(booth: &Booth, mut typed: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = typed.recv().await {
+        booth.key_was_typed();
+        // A program that has ended reads nothing.
+        let _ = booth.pty.input_raw(&bytes).await;
+    }
+}
+
+/// Hears what a guest says.
+struct Ear<'a> {
+    seat: &'a Seat,
+    role: Role,
+    keys: mpsc::Sender<Vec<u8>>,
+    repaint: &'a Notify,
+}
+
+impl Ear<'_> {
+    /// Until it leaves.
+    async fn listen(self, mut frames: FrameReader<OwnedReadHalf>) -> io::Result<()> {
+        while let Some(message) = frames.next().await? {
+            match message {
+                FromClient::Input(bytes) if self.role == Role::Control => {
+                    // Full: the program doesn't read.
+                    let _ = self.keys.try_send(bytes);
+                }
+                FromClient::Input(_) | FromClient::Hello(_) => {}
+                FromClient::Resize(size) => self.seat.resize(size),
+                FromClient::Repaint => self.repaint.notify_one(),
+                FromClient::Detach => break,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! What an attached terminal and Provost say to each other: frames of a length, a kind and a payload.
+
+use std::io;
+
+use provost_event::{Exit, TerminalState, WindowSize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// The version of what is said here; both sides must have the same.
+pub(crate) const VERSION: u32 = 1;
+
+/// Bytes of a frame; a snapshot of the largest window stays below.
+const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a frame from a client: whoever pastes more has it cut into several.
+pub(super) const INPUT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the length before each frame.
+const LENGTH_BYTES: usize = 4;
+const READ_BYTES: usize = 16 * 1024;
+
+/// What an attached terminal may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Look and type.
+    Control,
+    /// Look.
+    Watch,
+}
+
+/// Who attaches, with what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// The version that the client speaks.
+    pub version: u32,
+    /// What it may do.
+    pub role: Role,
+    /// Its window; absent where it has none that counts.
+    pub size: Option<WindowSize>,
+    /// Who it is, as the log shall name it.
+    pub name: String,
+}
+
+impl Hello {
+    /// For a client of this version.
+    #[must_use]
+    pub fn new(role: Role, size: Option<WindowSize>, name: impl Into<String>) -> Self {
+        Self { version: VERSION, role, size, name: name.into() }
+    }
+}
+
+/// To what one is attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The program.
+    pub program: String,
+    /// What it does.
+    pub state: TerminalState,
+}
+
+/// What a client says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FromClient {
+    Hello(Hello),
+    /// Keys, as its terminal sends them.
+    Input(Vec<u8>),
+    Resize(WindowSize),
+    /// It wants the screen anew.
+    Repaint,
+    Detach,
+}
+
+/// What is shown to a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// It is attached.
+    Welcome(Welcome),
+    /// The whole screen with the modes in force, for a fresh terminal; whatever was painted before is stale.
+    Screen {
+        /// The window's size, which is the smallest of those attached.
+        size: WindowSize,
+        /// What to write to the terminal.
+        bytes: Vec<u8>,
+    },
+    /// What the program wrote since.
+    Output(Vec<u8>),
+    /// The program does something else.
+    State(TerminalState),
+    /// The program has ended; nothing more comes.
+    Gone(Option<Exit>),
+    /// The client isn't let in; nothing more comes.
+    Refused(String),
+}
+
+/// A message as a frame has it.
+pub(super) trait Message: Sized {
+    fn encode(&self) -> io::Result<(u8, Vec<u8>)>;
+    fn decode(kind: u8, payload: &[u8]) -> io::Result<Self>;
+}
+
+impl Message for FromClient {
+    fn encode(&self) -> io::Result<(u8, Vec<u8>)> {
+        Ok(match self {
+            Self::Hello(hello) => (b'h', json(hello)?),
+            Self::Input(bytes) => (b'i', bytes.clone()),
+            Self::Resize(size) => (b'z', json(size)?),
+            Self::Repaint => (b'p', Vec::new()),
+            Self::Detach => (b'd', Vec::new()),
+        })
+    }
+
+    fn decode(kind: u8, payload: &[u8]) -> io::Result<Self> {
+        match kind {
+            b'h' => parsed(payload).map(Self::Hello),
+            b'i' => Ok(Self::Input(payload.to_vec())),
+            b'z' => {
+                parsed::<WindowSize>(payload).map(|size| Self::Resize(WindowSize::new(size.rows, size.cols)))
+            }
+            b'p' => Ok(Self::Repaint),
+            b'd' => Ok(Self::Detach),
+            _ => Err(unknown(kind)),
+        }
+    }
+}
+
+impl Message for Shown {
+    fn encode(&self) -> io::Result<(u8, Vec<u8>)> {
+        Ok(match self {
+            Self::Welcome(welcome) => (b'w', json(welcome)?),
+            Self::Screen { size, bytes } => {
+                let mut payload = Vec::with_capacity(LENGTH_BYTES + bytes.len());
+                payload.extend(size.rows.to_be_bytes());
+                payload.extend(size.cols.to_be_bytes());
+                payload.extend(bytes);
+                (b's', payload)
+            }
+            Self::Output(bytes) => (b'o', bytes.clone()),
+            Self::State(state) => (b't', json(state)?),
+            Self::Gone(exit) => (b'g', json(exit)?),
+            Self::Refused(why) => (b'r', why.clone().into_bytes()),
+        })
+    }
+
+    fn decode(kind: u8, payload: &[u8]) -> io::Result<Self> {
+        match kind {
+            b'w' => parsed(payload).map(Self::Welcome),
+            b's' => screen(payload),
+            b'o' => Ok(Self::Output(payload.to_vec())),
+            b't' => parsed(payload).map(Self::State),
+            b'g' => parsed(payload).map(Self::Gone),
+            b'r' => Ok(Self::Refused(String::from_utf8_lossy(payload).into_owned())),
+            _ => Err(unknown(kind)),
+        }
+    }
+}
+
+fn screen(payload: &[u8]) -> io::Result<Shown> {
+    match payload.split_first_chunk::<LENGTH_BYTES>() {
+        Some(([a, b, c, d], bytes)) => {
+            let size = WindowSize::new(u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]));
+            Ok(Shown::Screen { size, bytes: bytes.to_vec() })
+        }
+        None => Err(io::Error::new(io::ErrorKind::InvalidData, "a screen without a size")),
+    }
+}
+
+fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn parsed<T: DeserializeOwned>(payload: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(payload).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn unknown(kind: u8) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("a frame of the unknown kind {kind}"))
+}
+
+/// Reads frames; what was read of one is kept when the future is dropped.
+pub(super) struct FrameReader<R> {
+    from: R,
+    held: Vec<u8>,
+    frame_bytes_max: usize,
+}
+
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    /// Frames of the other side's length.
+    pub(super) const fn of_client(from: R) -> Self {
+        // A kind and some room for what isn't input.
+        Self { from, held: Vec::new(), frame_bytes_max: INPUT_BYTES_MAX + 1 }
+    }
+
+    pub(super) const fn of_server(from: R) -> Self {
+        Self { from, held: Vec::new(), frame_bytes_max: FRAME_BYTES_MAX }
+    }
+
+    /// The next message; `None` at the end.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
+    pub(super) async fn next<M: Message>(&mut self) -> io::Result<Option<M>> {
+        loop {
+            if let Some(message) = self.whole()? {
+                return Ok(Some(message));
+            }
+            self.held.reserve(READ_BYTES);
+            if self.from.read_buf(&mut self.held).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn whole<M: Message>(&mut self) -> io::Result<Option<M>> {
+        let Some((length, rest)) = self.held.split_first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        if length == 0 || length > self.frame_bytes_max {
+            let message = format!("a frame of {length} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        let Some((kind, payload)) = rest.get(..length).and_then(<[u8]>::split_first) else { return Ok(None) };
+        let message = M::decode(*kind, payload)?;
+        self.held.drain(..LENGTH_BYTES + length);
+        Ok(Some(message))
+    }
+}
+
+/// Writes one message as a frame.
+///
+/// # Cancellation
+/// Not safe: part of the frame may have been written.
+pub(super) async fn write<M: Message>(to: &mut (impl AsyncWrite + Unpin), message: &M) -> io::Result<()> {
+    let (kind, payload) = message.encode()?;
+    let too_long =
+        || io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {} bytes", payload.len()));
+    let length = u32::try_from(payload.len() + 1).map_err(|_| too_long())?;
+    if payload.len() >= FRAME_BYTES_MAX {
+        return Err(too_long());
+    }
+    let mut frame = Vec::with_capacity(LENGTH_BYTES + 1 + payload.len());
+    frame.extend(length.to_be_bytes());
+    frame.push(kind);
+    frame.extend(payload);
+    to.write_all(&frame).await?;
+    to.flush().await
+}

@@ -1,0 +1,301 @@
+//! One program at a terminal, driven: it is told things, its questions are handed on and answered, it is ended.
+
+mod answer;
+mod closing;
+mod desk;
+mod ended;
+mod keys;
+mod masked;
+mod said;
+mod standing;
+mod start;
+mod step;
+mod submit;
+
+use std::sync::Arc;
+
+use provost_engine::Answer;
+use provost_event::{
+    CallId, ErrorClass, ExternalPolicy, ModelFailure, Seq, TerminalAsk, TerminalEvent, TerminalNoted,
+    TerminalState,
+};
+use provost_harness::{Exchange, HomeError, Redactor, TerminalLog, Words};
+use provost_process::{PtyError, PtySupervisor};
+use provost_terminal::{Profile, ProgramKind};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use desk::{Desk, Notes};
+pub(crate) use ended::Ended;
+pub(crate) use standing::Standing;
+pub(crate) use start::{Beginning, ledger_of, private_folder, profile_of, start};
+use step::{Situation, Step, Turn};
+use submit::Submission;
+
+use crate::attach::{Attendance, Hub};
+use crate::consent;
+
+/// Said to an agent that goes on with earlier work and that nobody has anything else to tell.
+const GO_ON: &str = "You were interrupted. Go on where you left off.";
+
+/// A program at a terminal, from its start to its end.
+pub(crate) struct TerminalDriver {
+    pty: Arc<PtySupervisor>,
+    profile: Arc<Profile>,
+    policy: ExternalPolicy,
+    redactor: Arc<Redactor>,
+    log: TerminalLog,
+    desk: Desk,
+    hub: Option<Hub>,
+    attendance: watch::Receiver<Attendance>,
+    started: Instant,
+    /// The question that was handed on, and not answered yet.
+    asked: Option<Asked>,
+    /// How many were handed on.
+    handed_on: u64,
+    /// It was told to stop what it does.
+    is_interrupted: bool,
+    /// The composer may hold what the agent was told before.
+    may_hold_words: bool,
+    /// Words of Provost's own that are to be told when the agent is ready.
+    own_words: Option<OwnWords>,
+    turn: Option<Turn>,
+    was_told: bool,
+    last_told: String,
+    turns_seen: u64,
+    seen_at: Instant,
+}
+
+/// A question that somebody else decides on.
+struct Asked {
+    ask: TerminalAsk,
+    call: CallId,
+}
+
+/// Words that aren't in the log.
+struct OwnWords {
+    text: String,
+    /// They are void once the program has worked more often than this.
+    unless_worked: Option<u64>,
+}
+
+/// What was looked at besides what is noted.
+struct Seen {
+    /// When the program wrote last.
+    wrote: Instant,
+    attendance: Attendance,
+    /// When the exchange began.
+    began: Instant,
+}
+
+/// What an exchange came to.
+pub(crate) enum Came {
+    /// The program asks something, or is done.
+    Answer(Answer),
+    /// It has ended.
+    Ended,
+}
+
+impl TerminalDriver {
+    /// Goes on until the program needs somebody, is done, or has ended.
+    pub(crate) async fn exchange(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Came, ModelFailure> {
+        let began = Instant::now();
+        self.desk.take_back();
+        let refusal = exchange.words.refusal().map(str::to_owned);
+        loop {
+            let standing = self.desk.look();
+            if let Some(failure) = standing.failure {
+                return Err(ModelFailure::new(ErrorClass::Storage, failure));
+            }
+            self.forget_what_has_gone(&standing);
+            let seen =
+                Seen { wrote: self.wrote().await, attendance: *self.attendance.borrow_and_update(), began };
+            let step = step::next(&self.situation(exchange, &standing, &seen));
+            match step {
+                Step::Wait(until) => {
+                    let before = (&standing, &seen.attendance);
+                    self.wait(exchange.words, before, until, cancel).await?;
+                }
+                Step::Submit => self.submit(exchange.words, cancel).await?,
+                Step::Deny(ask) => self.deny(&ask, refusal.as_deref(), cancel).await?,
+                Step::HandOn(ask) => {
+                    let shown = masked::ask_of(&ask, &self.redactor);
+                    let call = self.next_call(&ask);
+                    if self.desk.hand_on(&ask, &call) {
+                        self.asked = Some(Asked { ask, call: call.clone() });
+                        return Ok(Came::Answer(consent::question(&shown, call, &self.policy.program)));
+                    }
+                }
+                Step::Done => return self.done(&standing).await.map(Came::Answer),
+                Step::Unanswered(waits_for) => {
+                    let message = format!("`{}` waits for {waits_for}", self.policy.program);
+                    let message = self.redactor.redact(&message).into_owned();
+                    return Err(ModelFailure::new(ErrorClass::Unanswered, message));
+                }
+                Step::Ended => return Ok(Came::Ended),
+            }
+        }
+    }
+
+    fn situation<'a>(
+        &'a self,
+        exchange: &Exchange<'_>,
+        standing: &'a Standing,
+        seen: &Seen,
+    ) -> Situation<'a> {
+        Situation {
+            now: Instant::now(),
+            standing,
+            attendance: seen.attendance,
+            kind: self.profile.kind,
+            policy: &self.policy,
+            is_verified: exchange.is_verified,
+            has_words: self.own_words.is_some() || exchange.words.prompt().is_some(),
+            was_told: self.was_told,
+            refused: self.asked.as_ref().map(|asked| asked.ask.fingerprint.as_str()),
+            turn: self.turn,
+            turns_seen: self.turns_seen,
+            seen_at: self.seen_at,
+            started: self.started,
+            wrote: seen.wrote,
+            began: seen.began,
+        }
+    }
+
+    /// A name that no other call in the session's log has: the same question may be handed on twice, and asked again by
+    /// the program after a restart.
+    fn next_call(&mut self, ask: &TerminalAsk) -> CallId {
+        self.handed_on += 1;
+        CallId(format!("{}-{}-{}", ask.fingerprint, self.pty.pid(), self.handed_on).into())
+    }
+
+    /// A question that is no longer asked needs no answer; words for a moment that has passed needn't be told.
+    fn forget_what_has_gone(&mut self, standing: &Standing) {
+        self.asked.take_if(|asked| !standing.asks(&asked.ask.fingerprint));
+        self.own_words.take_if(|own| own.unless_worked.is_some_and(|works| standing.works > works));
+    }
+
+    /// When the program wrote last; only where it matters.
+    async fn wrote(&self) -> Instant {
+        match self.policy.idle_ms {
+            Some(_) => self.pty.view().await.map_or(self.started, |view| self.started + view.at),
+            None => self.started,
+        }
+    }
+
+    /// Waits until something happens, or it is `until`.
+    async fn wait(
+        &mut self,
+        words: &mut Words,
+        (seen, attended): (&Standing, &Attendance),
+        until: Option<Instant>,
+        cancel: &CancellationToken,
+    ) -> Result<(), ModelFailure> {
+        let (mut standing, mut attendance) = (self.desk.standing(), self.attendance.clone());
+        let hears_words = words.prompt().is_none();
+        // What has changed since the decision to wait is news.
+        let is_news =
+            |now: &Standing| now.exit.is_some() || now.failure.is_some() || now.changes != seen.changes;
+        let mut attends = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(self.interrupted().await),
+                () = async { drop(standing.wait_for(is_news).await) } => return Ok(()),
+                changed = attendance.changed(), if attends => match changed {
+                    Ok(()) if attendance.borrow_and_update().controls != attended.controls => return Ok(()),
+                    Ok(()) => {}
+                    Err(_) => attends = false,
+                },
+                heard = words.wait(), if hears_words => return heard.map_err(|error| storage(&error)),
+                () = sleep_until(until.unwrap_or_else(Instant::now)), if until.is_some() => return Ok(()),
+            }
+        }
+    }
+
+    /// Types in what is pending.
+    async fn submit(&mut self, words: &mut Words, cancel: &CancellationToken) -> Result<(), ModelFailure> {
+        let pending = words.prompt();
+        let said = pending.as_ref().map(|prompt| match self.profile.kind {
+            ProgramKind::Agent => prompt.for_agent(),
+            ProgramKind::Plain => prompt.text.clone(),
+        });
+        let own = self.own_words.as_ref().map(|own| own.text.clone());
+        let text = own.into_iter().chain(said).collect::<Vec<_>>().join("\n\n");
+        if self.may_hold_words && !self.clear_composer(cancel).await? {
+            return self.wait_a_moment(cancel).await;
+        }
+        let Submission::Taken { turns_before } = self.type_in(&text, cancel).await? else {
+            // What has made it unready is about to be noted.
+            return self.wait_a_moment(cancel).await;
+        };
+        self.turn = Some(Turn { turns_before, since: Instant::now() });
+        self.was_told = true;
+        self.may_hold_words = false;
+        self.own_words = None;
+        let through = pending.as_ref().map_or(Seq::START, |prompt| prompt.through);
+        self.note(TerminalEvent::Submitted { text: text.clone(), through }).await?;
+        if let Some(prompt) = pending {
+            words.told(&prompt);
+        }
+        self.last_told = text;
+        Ok(())
+    }
+
+    /// The agent is done with what it was told.
+    async fn done(&mut self, standing: &Standing) -> Result<Answer, ModelFailure> {
+        let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
+        let said = said::last_message(&view, (&self.last_told, self.profile.kind), &self.redactor);
+        let said =
+            if said.is_empty() { format!("({} is ready for a prompt.)", self.policy.program) } else { said };
+        self.turn = None;
+        (self.turns_seen, self.seen_at) = (standing.turns, Instant::now());
+        Ok(consent::text(said, &self.policy.program))
+    }
+
+    /// What the program showed last, without secrets.
+    async fn last_rows(&self) -> String {
+        match self.pty.view().await {
+            Ok(view) => said::last_rows(&view, &self.redactor),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// What it does at this very moment, noted or not.
+    async fn state(&self) -> TerminalState {
+        self.pty.view().await.map_or(TerminalState::Exited, |view| view.state)
+    }
+
+    async fn note(&self, event: TerminalEvent) -> Result<(), ModelFailure> {
+        self.log.note(TerminalNoted::certain(event)).await.map_err(|error| storage(&error))
+    }
+
+    /// What it works on is stopped; it is ended by whoever has cancelled.
+    async fn interrupted(&mut self) -> ModelFailure {
+        let works = matches!(self.state().await, TerminalState::Working | TerminalState::Stalled);
+        if works && self.profile.kind == ProgramKind::Agent {
+            self.is_interrupted = true;
+            // One that takes no keys is ended soon.
+            let typed = self.pty.send_input(&self.profile.keys.interrupt);
+            let _ = tokio::time::timeout(std::time::Duration::from_millis(200), typed).await;
+        }
+        self.aborted()
+    }
+
+    fn aborted(&self) -> ModelFailure {
+        ModelFailure::new(ErrorClass::Aborted, format!("`{}` was told to stop", self.policy.program))
+    }
+
+    fn failed(&self, error: &PtyError) -> ModelFailure {
+        ModelFailure::new(ErrorClass::Program, format!("`{}`: {error}", self.policy.program))
+    }
+}
+
+pub(crate) fn storage(error: &HomeError) -> ModelFailure {
+    ModelFailure::new(ErrorClass::Storage, error.to_string())
+}

@@ -1,0 +1,183 @@
+//! Answering a program's question for consent.
+
+use std::time::Duration;
+
+use provost_event::{CallId, ErrorClass, ModelFailure, OptionMeaning, TerminalAsk, TerminalEvent};
+use provost_harness::ToolOutput;
+use provost_terminal::{Detector, ProgramKind};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{Asked, OwnWords, TerminalDriver};
+
+/// How long an answer has to take effect; then it is tried once more, if the question stands as it was.
+const TAKES_EFFECT_WITHIN: Duration = Duration::from_secs(4);
+/// A dialog that is gone for so long is answered.
+const GONE_FOR: Duration = Duration::from_millis(250);
+
+/// Characters of what a question is about that must be on the screen; more might be wrapped.
+const SUBJECT_CHARS: usize = 16;
+
+/// What came of an answer's keys.
+enum Effect {
+    Taken,
+    /// It isn't asked any more; nothing was typed.
+    Gone,
+    /// It is still asked.
+    None,
+}
+
+impl TerminalDriver {
+    /// Consents to the question that `call` stands for.
+    pub(crate) async fn answer(&mut self, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
+        self.desk.take_back();
+        let asked = self.asked.take();
+        let Some(Asked { ask, .. }) = asked.filter(|asked| asked.call == *call) else {
+            return ToolOutput::error("The program doesn't ask that any more.");
+        };
+        let Some((keys, choice)) = self.keys_for(&ask, OptionMeaning::ApproveOnce) else {
+            return ToolOutput::error("It isn't known which keys would consent, so nothing was typed.");
+        };
+        let choice = self.redactor.redact(&choice).into_owned();
+        match self.press(&ask, keys, cancel).await {
+            Ok(Effect::Taken) => match self.note(answered(&ask, &choice)).await {
+                Ok(()) => ToolOutput::ok(format!("Answered: {choice}")),
+                Err(failure) => ToolOutput::error(failure.message),
+            },
+            Ok(Effect::Gone) => ToolOutput::error(
+                "The screen changed before the answer could be given: the program doesn't ask that any more. \
+                 Nothing was typed.",
+            ),
+            Ok(Effect::None) => {
+                ToolOutput::error("The answer was typed twice, and the program still asks the same.")
+            }
+            Err(failure) => ToolOutput::error(failure.message),
+        }
+    }
+
+    /// Refuses what nobody has consented to.
+    pub(super) async fn deny(
+        &mut self,
+        ask: &TerminalAsk,
+        reason: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<(), ModelFailure> {
+        let Some((keys, choice)) = self.keys_for(ask, OptionMeaning::Deny) else {
+            let message =
+                format!("`{}` asks something, and it isn't known how to say no to it", self.policy.program);
+            return Err(ModelFailure::new(ErrorClass::Program, message));
+        };
+        let works = self.desk.look().works;
+        match self.press(ask, keys, cancel).await? {
+            Effect::Taken => {
+                let choice = self.redactor.redact(&choice).into_owned();
+                self.note(answered(ask, &choice)).await?;
+                self.asked = None;
+                let is_agent = self.profile.kind == ProgramKind::Agent;
+                self.may_hold_words = is_agent;
+                let text = reason.filter(|_| is_agent && self.was_told).map(str::to_owned);
+                self.own_words = text.map(|text| OwnWords { text, unless_worked: Some(works) });
+                Ok(())
+            }
+            Effect::Gone => {
+                self.asked = None;
+                self.wait_a_moment(cancel).await
+            }
+            Effect::None => {
+                let shown = self.last_rows().await;
+                let program = &self.policy.program;
+                let message = format!("`{program}` doesn't take no for an answer. It shows:\n{shown}");
+                Err(ModelFailure::new(ErrorClass::Program, message))
+            }
+        }
+    }
+
+    /// The keys that mean so, and the option's words.
+    pub(super) fn keys_for(&self, ask: &TerminalAsk, meaning: OptionMeaning) -> Option<(String, String)> {
+        if let Some(option) = ask.option(meaning) {
+            return Some((option.keys.clone(), option.label.clone()));
+        }
+        let keys = &self.profile.keys;
+        let (keys, words) = match meaning {
+            OptionMeaning::ApproveOnce => (keys.approve_once.clone(), "yes"),
+            OptionMeaning::ApproveAlways => (keys.approve_always.clone(), "yes, always"),
+            OptionMeaning::Deny => (keys.deny.clone(), "no"),
+            OptionMeaning::Other => (None, ""),
+        };
+        keys.map(|keys| (keys, words.to_owned()))
+    }
+
+    /// Types `keys` if the question still stands at that very moment, and sees whether they take effect.
+    async fn press(
+        &self,
+        ask: &TerminalAsk,
+        keys: String,
+        cancel: &CancellationToken,
+    ) -> Result<Effect, ModelFailure> {
+        for attempt in 0..2 {
+            let before = self.pty.view().await.map_err(|error| self.failed(&error))?;
+            let asked = ask.clone();
+            let still_asks = move |detector: &Detector| is_asked(&asked, detector);
+            if !self.send_if(keys.clone(), still_asks, cancel).await? {
+                return Ok(if attempt == 0 { Effect::Gone } else { Effect::Taken });
+            }
+            if self.takes_effect(ask, &before.rows, cancel).await? {
+                return Ok(Effect::Taken);
+            }
+        }
+        Ok(Effect::None)
+    }
+
+    /// Waits until the question is gone for good, and something on the screen is another.
+    async fn takes_effect(
+        &self,
+        ask: &TerminalAsk,
+        rows: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<bool, ModelFailure> {
+        let mut standing = self.desk.standing();
+        let effect = timeout(TAKES_EFFECT_WITHIN, async {
+            loop {
+                let gone = standing.wait_for(|now| now.exit.is_some() || !now.asks(&ask.fingerprint)).await;
+                let has_ended = gone.map_or(true, |now| now.exit.is_some());
+                if has_ended {
+                    return;
+                }
+                // A dialog that is painted anew was gone for a moment too.
+                let comes_back = timeout(GONE_FOR, standing.wait_for(|now| now.asks(&ask.fingerprint)));
+                let is_gone = comes_back.await.is_err();
+                let is_another = self.pty.view().await.is_ok_and(|view| view.rows != rows);
+                if is_gone && is_another {
+                    return;
+                }
+            }
+        });
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(self.aborted()),
+            effect = effect => Ok(effect.is_ok()),
+        }
+    }
+
+    /// What was just noticed is about to be noted.
+    pub(super) async fn wait_a_moment(&self, cancel: &CancellationToken) -> Result<(), ModelFailure> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(self.aborted()),
+            () = sleep(GONE_FOR) => Ok(()),
+        }
+    }
+}
+
+/// Whether the question stands, and the screen shows what it is about: another one may have been painted in its place a
+/// moment ago, too short for the detector to say so.
+fn is_asked(ask: &TerminalAsk, detector: &Detector) -> bool {
+    let stands = detector.ask().is_some_and(|now| now.fingerprint == ask.fingerprint);
+    let subject = ask.subject.as_deref().and_then(|subject| subject.lines().next()).unwrap_or_default();
+    let head: String = subject.trim().chars().take(SUBJECT_CHARS).collect();
+    stands && (head.is_empty() || detector.screen().rows().iter().any(|row| row.contains(&head)))
+}
+
+fn answered(ask: &TerminalAsk, choice: &str) -> TerminalEvent {
+    TerminalEvent::Answered { fingerprint: ask.fingerprint.clone(), choice: choice.to_owned() }
+}

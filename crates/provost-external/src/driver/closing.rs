@@ -1,0 +1,124 @@
+//! Ending a program, and seeing to it that nothing of it is left.
+
+use std::time::Duration;
+
+use provost_event::{Exit, ModelFailure, OptionMeaning, TerminalEvent, TerminalState};
+use provost_process::QuitPlan;
+use provost_terminal::{Detector, ProgramKind};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::{Ended, TerminalDriver};
+
+/// From the request to end to the end by force.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a program has to be ready for its quit keys once it was refused what it asks, or interrupted.
+const READY_WITHIN: Duration = Duration::from_secs(3);
+/// How often is looked whether it is.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// How long what was noticed last may take to be noted.
+const NOTED_WITHIN: Duration = Duration::from_secs(2);
+
+impl TerminalDriver {
+    /// Has the program quit, in its own way first; returns when nothing of it is left. When `cancel` fires the rest of
+    /// its time is over.
+    pub(crate) async fn close(mut self, cancel: &CancellationToken) -> Exit {
+        if self.pty.is_running() {
+            tokio::select! {
+                () = self.quit() => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+        let exit = self.end(cancel).await;
+        self.see_off(exit).await;
+        exit
+    }
+
+    /// The program has ended by itself: sees to it that nothing of it is left, and notes that.
+    pub(crate) async fn finish(mut self, cancel: &CancellationToken) -> Result<Ended, ModelFailure> {
+        let exit = tokio::select! {
+            exit = self.pty.gone() => exit,
+            () = cancel.cancelled() => self.end(cancel).await,
+        };
+        let shown = self.last_rows().await;
+        let noted = self.note(TerminalEvent::Exited { exit }).await;
+        self.see_off(exit).await;
+        noted.map(|()| Ended { shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
+    }
+
+    /// Types what has the program quit, where it reads that: a return would consent to what it asks.
+    async fn quit(&self) {
+        self.get_ready().await;
+        self.desk.notes().note(TerminalEvent::State(TerminalState::Exiting)).await;
+        for (place, step) in self.profile.quit.iter().enumerate() {
+            let check = if place == 0 { is_ready } else { asks_nothing };
+            if !matches!(self.pty.send_if(&step.keys, check).await, Ok(true)) {
+                return;
+            }
+            let wait = Duration::from_millis(step.wait_ms);
+            if timeout(wait, self.pty.wait()).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Refuses what the program asks, and interrupts what it does.
+    async fn get_ready(&self) {
+        let standing = self.desk.look();
+        let is_agent = self.profile.kind == ProgramKind::Agent;
+        let keys = match (&standing.ask, self.state().await) {
+            (Some(ask), _) => self.keys_for(ask, OptionMeaning::Deny).map(|(keys, _)| keys),
+            (None, TerminalState::Idle | TerminalState::Password) => None,
+            (None, _) if self.is_interrupted => Some(String::new()),
+            (None, _) => is_agent.then(|| self.profile.keys.interrupt.clone()),
+        };
+        let Some(keys) = keys else { return };
+        let asked = standing.ask.map(|ask| ask.fingerprint);
+        let is_as_it_was = move |detector: &Detector| {
+            detector.ask().map(|ask| &ask.fingerprint) == asked.as_ref()
+                && detector.state() != TerminalState::Password
+        };
+        if !matches!(self.pty.send_if(&keys, is_as_it_was).await, Ok(true)) {
+            return;
+        }
+        let mut changes = self.pty.changes();
+        let is_ready = async {
+            while !matches!(self.state().await, TerminalState::Idle | TerminalState::Exited) {
+                // What it does may become known without a change on the screen.
+                let _ = timeout(LOOK_PAUSE, changes.next()).await;
+            }
+        };
+        // One that isn't is ended in a harder way.
+        let _ = timeout(READY_WITHIN, is_ready).await;
+    }
+
+    /// Ends what is still there, from the end of its input to force.
+    async fn end(&self, cancel: &CancellationToken) -> Exit {
+        let plan = QuitPlan { steps: Vec::new(), grace: GRACE };
+        tokio::select! {
+            exit = self.pty.end(plan.clone()) => exit,
+            // Each further wish makes it harder: the request at once, then force.
+            () = cancel.cancelled() => tokio::join!(self.pty.end(plan.clone()), self.pty.end(plan.clone())).0,
+        }
+    }
+
+    /// Those who look on are told, and what was noticed last is noted.
+    async fn see_off(&mut self, exit: Exit) {
+        let mut standing = self.desk.standing();
+        // At worst the last notes are missing.
+        let _ = timeout(NOTED_WITHIN, standing.wait_for(|now| now.exit.is_some())).await;
+        if let Some(hub) = self.hub.take() {
+            hub.close(Some(exit)).await;
+        }
+    }
+}
+
+/// Whether it reads what has it quit. One that works may ask something at any moment.
+fn is_ready(detector: &Detector) -> bool {
+    matches!(detector.state(), TerminalState::Idle | TerminalState::WaitingForInput) && asks_nothing(detector)
+}
+
+fn asks_nothing(detector: &Detector) -> bool {
+    let asks = matches!(detector.state(), TerminalState::Blocked(_) | TerminalState::Password);
+    !asks && detector.ask().is_none()
+}

@@ -1,0 +1,68 @@
+//! What follows from a program's own end.
+
+use provost_engine::Answer;
+use provost_event::{ErrorClass, Exit, ModelFailure};
+use provost_harness::Exchange;
+use provost_terminal::{Profile, ProgramKind};
+
+use crate::consent;
+
+/// A program that has ended by itself.
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    /// What it showed last, without secrets.
+    pub(super) shown: String,
+    pub(super) was_told: bool,
+    pub(super) can_resume: bool,
+}
+
+impl Ended {
+    /// One of which only this is known.
+    pub(crate) fn of(profile: &Profile, exit: Exit) -> Self {
+        let can_resume = profile.kind == ProgramKind::Agent && !profile.resume.last.is_empty();
+        Self { exit, shown: String::new(), was_told: true, can_resume }
+    }
+
+    /// Whether it is to be started again, to be told more.
+    pub(crate) fn goes_on(&self, exchange: &Exchange<'_>) -> bool {
+        self.can_resume && exchange.words.prompt().is_some()
+    }
+
+    /// What the exchange comes to.
+    pub(crate) fn comes_to(self, exchange: &Exchange<'_>) -> Result<Answer, ModelFailure> {
+        let program = &exchange.policy.program;
+        let never_told = exchange.policy.submits_goal && !self.was_told && exchange.words.prompt().is_some();
+        if self.exit.is_success() && !never_told {
+            let text = match self.shown.as_str() {
+                "" => format!("({program} has ended.)"),
+                shown => shown.to_owned(),
+            };
+            return Ok(consent::text(text, program));
+        }
+        let why = match (self.exit, never_told) {
+            (Exit::Code(0), true) => "ended before it took what it was to be told".to_owned(),
+            (Exit::Code(code), _) => format!("ended with exit status {code}"),
+            (Exit::Signal(signal), _) => format!("was ended by signal {signal}"),
+            (Exit::Unseen, _) => "is gone".to_owned(),
+        };
+        let shown =
+            if self.shown.is_empty() { String::new() } else { format!(". It showed last:\n{}", self.shown) };
+        Err(ModelFailure::new(ErrorClass::Program, format!("`{program}` {why}{shown}")))
+    }
+
+    /// It has ended, and there are words for it.
+    pub(crate) fn cant_be_told(&self, exchange: &Exchange<'_>) -> ModelFailure {
+        let program = &exchange.policy.program;
+        let message = match exchange.words.prompt() {
+            Some(prompt) => format!(
+                "`{program}` has ended ({}), and its profile `{}` has no way to take its work up again: it can't be \
+                 told this:\n{}",
+                self.exit,
+                exchange.policy.profile,
+                exchange.redactor.redact(&prompt.text)
+            ),
+            None => format!("`{program}` has ended ({})", self.exit),
+        };
+        ModelFailure::new(ErrorClass::Program, message)
+    }
+}

@@ -1,0 +1,88 @@
+//! What a program said last, read from its screen.
+
+use provost_harness::Redactor;
+use provost_process::TerminalView;
+use provost_terminal::ProgramKind;
+
+/// Bytes of what it said that are kept: the last ones.
+const SAID_BYTES_MAX: usize = 16 * 1024;
+/// Rows of a screen that say how a program ended.
+const LAST_ROWS_MAX: usize = 12;
+/// Characters by which a prompt is found again on the screen.
+const HEAD_CHARS: usize = 24;
+
+/// What stands between the prompt that a program was given and where it reads the next, without frames, secrets, and blank rows at
+/// both ends; what is above the screen is lost. Empty if nothing does.
+pub(super) fn last_message(
+    view: &TerminalView,
+    (prompt, kind): (&str, ProgramKind),
+    redactor: &Redactor,
+) -> String {
+    let rows: Vec<&str> = view.rows.iter().map(|row| bare(row)).collect();
+    let composer = composer(view);
+    let above = rows.get(..composer).unwrap_or_default();
+    let head = head_of(prompt);
+    let is_prompt = |row: &&str| match kind {
+        ProgramKind::Agent => echoed(row).starts_with(&head),
+        // Its own prompt stands before what was typed.
+        ProgramKind::Plain => row.ends_with(&head),
+    };
+    let begin = if head.is_empty() { None } else { above.iter().rposition(is_prompt) };
+    let said = above.get(begin.map_or(0, |row| row + 1)..).unwrap_or_default();
+    clean(said, redactor)
+}
+
+/// Whether the rows at the cursor show the end of `prompt`.
+pub(super) fn composer_holds(view: &TerminalView, prompt: &str) -> bool {
+    let head = head_of(prompt);
+    let cursor = usize::from(view.cursor.row);
+    let rows = view.rows.get(cursor.saturating_sub(1)..=cursor).unwrap_or_default();
+    !head.is_empty() && rows.iter().any(|row| echoed(bare(row)).starts_with(&head))
+}
+
+/// The beginning of a prompt's last line, by which it is found on the screen.
+fn head_of(prompt: &str) -> String {
+    let last = prompt.lines().rev().map(echoed).find(|line| !line.trim().is_empty()).unwrap_or_default();
+    last.trim().chars().take(HEAD_CHARS).collect()
+}
+
+/// A row without the mark that an agent puts before what it was told.
+fn echoed(row: &str) -> &str {
+    row.trim_start_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// The last rows that aren't blank, without secrets.
+pub(super) fn last_rows(view: &TerminalView, redactor: &Redactor) -> String {
+    let full: Vec<&str> = view.rows.iter().map(String::as_str).filter(|row| !row.trim().is_empty()).collect();
+    clean(full.get(full.len().saturating_sub(LAST_ROWS_MAX)..).unwrap_or_default(), redactor)
+}
+
+/// The first row of the box, or of the rows without a gap, that the cursor is in.
+fn composer(view: &TerminalView) -> usize {
+    let cursor = usize::from(view.cursor.row);
+    let mut row = cursor;
+    while row > 0 && view.rows.get(row - 1).is_some_and(|above| is_of_a_box(above)) {
+        row -= 1;
+    }
+    row
+}
+
+fn is_of_a_box(row: &str) -> bool {
+    row.trim().chars().next().is_some_and(is_frame)
+}
+
+/// Box drawing and block elements.
+fn is_frame(character: char) -> bool {
+    matches!(character, '\u{2500}'..='\u{259f}')
+}
+
+fn bare(row: &str) -> &str {
+    row.trim_matches(|c: char| c.is_whitespace() || is_frame(c))
+}
+
+fn clean(rows: &[&str], redactor: &Redactor) -> String {
+    let text = rows.join("\n");
+    let text = redactor.redact(text.trim());
+    let begin = text.ceil_char_boundary(text.len().saturating_sub(SAID_BYTES_MAX));
+    text.get(begin..).unwrap_or_default().trim().to_owned()
+}

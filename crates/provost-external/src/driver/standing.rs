@@ -1,0 +1,97 @@
+//! How it stands at a terminal: the fold of what was noticed there.
+
+use provost_event::{
+    Blocker, CompletionScope, EvidenceSource, Exit, TerminalAsk, TerminalEvent, TerminalNoted, TerminalState,
+};
+use tokio::time::Instant;
+
+/// How it stands, as far as it is in the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    /// What the program does, and since when.
+    pub(crate) state: TerminalState,
+    pub(crate) since: Instant,
+    /// The question for consent that waits for an answer.
+    pub(crate) ask: Option<TerminalAsk>,
+    /// The line with which it reads what somebody is to type.
+    pub(crate) prompt: String,
+    /// How often an agent was done with what it was asked for.
+    pub(crate) turns: u64,
+    /// How often there was a sign of work that isn't just something typed.
+    pub(crate) works: u64,
+    /// How often something else than its state was noticed.
+    pub(crate) happened: u64,
+    /// How often anything was noticed.
+    pub(crate) changes: u64,
+    /// How the program ended.
+    pub(crate) exit: Option<Exit>,
+    /// Why nothing can be noted any more.
+    pub(crate) failure: Option<String>,
+}
+
+impl Standing {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            state: TerminalState::Starting,
+            since: now,
+            ask: None,
+            prompt: String::new(),
+            turns: 0,
+            works: 0,
+            happened: 0,
+            changes: 0,
+            exit: None,
+            failure: None,
+        }
+    }
+
+    /// Takes in what was noted.
+    pub(crate) fn fold(&mut self, noted: &TerminalNoted, now: Instant) {
+        self.changes += 1;
+        match &noted.event {
+            TerminalEvent::State(state) => self.becomes(*state, now),
+            TerminalEvent::ApprovalRequest(ask) => {
+                self.ask = Some(ask.clone());
+                self.becomes(TerminalState::Blocked(Blocker::Approval), now);
+            }
+            TerminalEvent::WaitingForInput { prompt } | TerminalEvent::PasswordPrompt { prompt } => {
+                self.prompt.clone_from(prompt);
+                self.since = now;
+            }
+            TerminalEvent::Completion { scope: CompletionScope::Turn, .. } => self.turns += 1,
+            TerminalEvent::Exited { exit } => self.exit = Some(*exit),
+            TerminalEvent::Started { .. }
+            | TerminalEvent::Error { .. }
+            | TerminalEvent::Completion { scope: CompletionScope::Process, .. }
+            | TerminalEvent::Idle
+            | TerminalEvent::Notification { .. }
+            | TerminalEvent::Submitted { .. }
+            | TerminalEvent::Answered { .. }
+            | TerminalEvent::Attached { .. }
+            | TerminalEvent::Detached { .. } => {}
+        }
+        if !matches!(noted.event, TerminalEvent::State(_)) {
+            self.happened += 1;
+        }
+    }
+
+    fn becomes(&mut self, state: TerminalState, now: Instant) {
+        if self.state != state {
+            (self.state, self.since) = (state, now);
+        }
+        if state != TerminalState::Blocked(Blocker::Approval) {
+            self.ask = None;
+        }
+    }
+
+    /// Whether it asks for consent under this name.
+    pub(crate) fn asks(&self, fingerprint: &str) -> bool {
+        self.ask.as_ref().is_some_and(|ask| ask.fingerprint == fingerprint)
+    }
+}
+
+/// Whether it shows that the program works, by something else than what was typed.
+pub(crate) fn shows_work(noted: &TerminalNoted) -> bool {
+    let by_input = noted.evidence.first().is_some_and(|reason| reason.source == EvidenceSource::Input);
+    noted.event == TerminalEvent::State(TerminalState::Working) && !by_input && !noted.evidence.is_empty()
+}

@@ -1,0 +1,186 @@
+//! Starting a program, anew or again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use provost_event::{
+    Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
+};
+use provost_harness::{Exchange, Redactor};
+use provost_process::{PtyCommand, PtyOptions, PtySupervisor, SpawnError};
+use provost_terminal::{Profile, ProgramKind};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{Desk, GO_ON, OwnWords, TerminalDriver, storage};
+use crate::attach::Hub;
+use crate::drivers::DriversOptions;
+use crate::recording;
+
+/// Every program finds a terminal of this kind.
+const TERM: &str = "xterm-256color";
+
+/// How a program is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// For the first time.
+    New,
+    /// It has worked before, and goes on with that.
+    Again,
+}
+
+/// Starts the program of `exchange` at a terminal.
+pub(crate) async fn start(
+    options: &DriversOptions,
+    exchange: &mut Exchange<'_>,
+    beginning: Beginning,
+) -> Result<TerminalDriver, ModelFailure> {
+    let profile = profile_of(options, exchange.policy)?;
+    let mut args = exchange.policy.args.clone();
+    if beginning == Beginning::Again {
+        args.extend(profile.resume.last.iter().cloned());
+        if profile.resume.last.is_empty() {
+            // It remembers nothing.
+            exchange.words.start_over();
+        }
+    }
+    private_folder(&options.folder)
+        .map_err(|error| failed(format!("can't make Provost's folder: {error}")))?;
+    let recording = recording_of(options, exchange)?;
+    let command = command_of(options, exchange, &args);
+    let pty_options = PtyOptions {
+        recorder: recording.as_ref().map(|recording| recording.open(&command)).transpose().map_err(failed)?,
+        ledger: Some(ledger_of(&options.folder, exchange.session)),
+        ..PtyOptions::new(profile.clone())
+    };
+    let pty = PtySupervisor::spawn(command, pty_options).await.map_err(|error| not_started(&error))?;
+    let started = TerminalEvent::Started {
+        command: shown(&exchange.policy.program, &args, &exchange.redactor),
+        pid: pty.pid(),
+        channel: Channel::Terminal,
+        recording: recording.map(|recording| recording.path),
+    };
+    exchange.log.note(TerminalNoted::certain(started)).await.map_err(|error| storage(&error))?;
+    Ok(driver(options, exchange, (pty, profile), beginning))
+}
+
+/// The folder in which it is written down what runs for this session.
+pub(crate) fn ledger_of(folder: &Path, session: SessionId) -> PathBuf {
+    folder.join("ledger").join(format!("{}-{}", session.run, session.agent))
+}
+
+fn driver(
+    options: &DriversOptions,
+    exchange: &Exchange<'_>,
+    (pty, profile): (PtySupervisor, Arc<Profile>),
+    beginning: Beginning,
+) -> TerminalDriver {
+    let pty = Arc::new(pty);
+    let policy = exchange.policy;
+    let desk = Desk::open(pty.clone(), exchange.log.clone(), exchange.redactor.clone());
+    let hub = Hub::open(&options.folder, exchange.session, (&policy.program, policy.size), &pty, &desk);
+    let hub = hub.inspect_err(|error| tracing::warn!(%error, "nobody can attach to the terminal")).ok();
+    let attendance = hub.as_ref().map_or_else(|| watch::channel(Default::default()).1, Hub::attendance);
+    let goes_on = beginning == Beginning::Again
+        && profile.kind == ProgramKind::Agent
+        && !policy.attended
+        && exchange.words.prompt().is_none();
+    let own_words = goes_on.then(|| OwnWords { text: GO_ON.to_owned(), unless_worked: None });
+    TerminalDriver {
+        pty,
+        profile,
+        policy: policy.clone(),
+        redactor: exchange.redactor.clone(),
+        log: exchange.log.clone(),
+        desk,
+        hub,
+        attendance,
+        started: Instant::now(),
+        asked: None,
+        handed_on: 0,
+        may_hold_words: false,
+        is_interrupted: false,
+        own_words,
+        turn: None,
+        was_told: false,
+        last_told: String::new(),
+        turns_seen: 0,
+        seen_at: Instant::now(),
+    }
+}
+
+/// The profile that `policy` names.
+pub(crate) fn profile_of(
+    options: &DriversOptions,
+    policy: &ExternalPolicy,
+) -> Result<Arc<Profile>, ModelFailure> {
+    let name = &policy.profile;
+    let own = options.profiles.iter().find(|profile| profile.name == *name).cloned();
+    own.or_else(|| Profile::named(name)).map(Arc::new).ok_or_else(|| {
+        failed(format!("there is no profile `{name}`: `provost profile list` shows those there are"))
+    })
+}
+
+fn command_of(options: &DriversOptions, exchange: &Exchange<'_>, args: &[String]) -> PtyCommand {
+    let policy = exchange.policy;
+    let mut env: Vec<(String, String)> = options.env.clone();
+    env.extend(options.passed.iter().filter(|(name, _)| policy.passes.contains(name)).cloned());
+    env.retain(|(name, _)| name != "TERM" && !policy.env.contains_key(name));
+    env.extend(policy.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    if !policy.env.contains_key("TERM") {
+        env.push(("TERM".to_owned(), TERM.to_owned()));
+    }
+    PtyCommand {
+        program: policy.program.clone().into(),
+        args: args.iter().map(Into::into).collect(),
+        env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        cwd: exchange.workspace.to_owned(),
+        size: policy.size,
+    }
+}
+
+fn recording_of(
+    options: &DriversOptions,
+    exchange: &Exchange<'_>,
+) -> Result<Option<recording::Place>, ModelFailure> {
+    if !options.records {
+        return Ok(None);
+    }
+    let place = recording::Place::next(&options.folder, exchange.session, exchange.redactor.clone());
+    place.map(Some).map_err(|error| failed(format!("can't make the folder for recordings: {error}")))
+}
+
+/// As the log shows it.
+fn shown(program: &str, args: &[String], redactor: &Redactor) -> Vec<String> {
+    let words = std::iter::once(program).chain(args.iter().map(String::as_str));
+    words.map(|word| redactor.redact(word).into_owned()).collect()
+}
+
+fn not_started(error: &SpawnError) -> ModelFailure {
+    let hint = match error {
+        SpawnError::ProgramNotFound { .. } => ": install it, or give its whole path",
+        SpawnError::FolderNotFound { .. } | SpawnError::Failed { .. } => "",
+    };
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    failed(format!("{text}{hint}"))
+}
+
+fn failed(message: impl ToString) -> ModelFailure {
+    ModelFailure::new(ErrorClass::Program, message.to_string())
+}
+
+/// Makes a folder that nobody else can look into.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

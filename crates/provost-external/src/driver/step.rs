@@ -1,0 +1,194 @@
+//! What to do next, as things stand.
+
+use std::time::Duration;
+
+use provost_event::{Blocker, ExternalPolicy, TerminalAsk, TerminalState};
+use provost_terminal::ProgramKind;
+use tokio::time::Instant;
+
+use super::standing::Standing;
+use crate::attach::Attendance;
+
+/// An agent whose composer has been ready for so long is done with what it was told, also where it didn't say so.
+const IDLE_STANDS: Duration = Duration::from_millis(1_500);
+/// Nothing is typed in between what a person types: this long after their last key.
+const KEYS_PAUSE: Duration = Duration::from_secs(2);
+/// How long a person who is to work at a program has to attach before others are asked.
+const PERSON_COMES_WITHIN: Duration = Duration::from_secs(3);
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing, until something happens, or it is so late.
+    Wait(Option<Instant>),
+    /// The words that are pending are typed in.
+    Submit,
+    /// The question that was refused is answered so.
+    Deny(TerminalAsk),
+    /// Somebody else decides on this question.
+    HandOn(TerminalAsk),
+    /// The agent is done with what it was told.
+    Done,
+    /// Nobody has come for what it waits for.
+    Unanswered(String),
+    /// The program has ended.
+    Ended,
+}
+
+/// A turn that the program was given.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    /// How many turns it had completed before.
+    pub(super) turns_before: u64,
+    /// When it was told.
+    pub(super) since: Instant,
+}
+
+/// How things stand.
+pub(super) struct Situation<'a> {
+    pub(super) now: Instant,
+    pub(super) standing: &'a Standing,
+    pub(super) attendance: Attendance,
+    pub(super) kind: ProgramKind,
+    pub(super) policy: &'a ExternalPolicy,
+    pub(super) is_verified: bool,
+    /// Something is to be typed in.
+    pub(super) has_words: bool,
+    /// Something was, since the program's start.
+    pub(super) was_told: bool,
+    /// The question that was handed on and that nobody has consented to.
+    pub(super) refused: Option<&'a str>,
+    pub(super) turn: Option<Turn>,
+    /// How many turns had been completed when the last was told of, and when that was.
+    pub(super) turns_seen: u64,
+    pub(super) seen_at: Instant,
+    /// When the program was started, and when it wrote last.
+    pub(super) started: Instant,
+    pub(super) wrote: Instant,
+    /// When somebody began to wait for it.
+    pub(super) began: Instant,
+}
+
+/// What to do next.
+pub(super) fn next(s: &Situation<'_>) -> Step {
+    if s.standing.exit.is_some() {
+        return Step::Ended;
+    }
+    if let Some(ask) = &s.standing.ask {
+        return s.consent(ask);
+    }
+    match s.standing.state {
+        TerminalState::Password => s.somebody(|| format!("the password for: {}", s.standing.prompt)),
+        TerminalState::Blocked(Blocker::Auth) => s.somebody(|| "a login".to_owned()),
+        TerminalState::Blocked(Blocker::Question) | TerminalState::WaitingForInput => s.words(),
+        TerminalState::Idle => s.idle(),
+        TerminalState::Working => Step::Wait(None),
+        TerminalState::Blocked(Blocker::Approval)
+        | TerminalState::Starting
+        | TerminalState::Stalled
+        | TerminalState::Unknown
+        | TerminalState::Exiting
+        | TerminalState::Exited => s.sign_of_life(),
+    }
+}
+
+impl Situation<'_> {
+    fn consent(&self, ask: &TerminalAsk) -> Step {
+        let comes_by = self.started + PERSON_COMES_WITHIN;
+        if self.attendance.controls > 0 {
+            Step::Wait(None)
+        } else if self.refused == Some(ask.fingerprint.as_str()) {
+            Step::Deny(ask.clone())
+        } else if self.policy.attended && !self.attendance.has_been && self.now < comes_by {
+            Step::Wait(Some(comes_by))
+        } else {
+            Step::HandOn(ask.clone())
+        }
+    }
+
+    /// It reads what somebody is to type.
+    fn words(&self) -> Step {
+        // What an agent asks before it was told anything is none of what it is to be told.
+        let fits = self.kind == ProgramKind::Plain || self.was_told;
+        if fits && self.has_words {
+            return self.submit();
+        }
+        // A program that was given a goal, and reads anew, is done with it.
+        let has_goal = self.policy.submits_goal && !self.policy.attended && self.kind == ProgramKind::Plain;
+        if let Some(turn) = self.turn.filter(|_| has_goal && self.attendance.controls == 0) {
+            let stands = self.standing.since.max(turn.since) + IDLE_STANDS;
+            return if self.now >= stands { Step::Done } else { Step::Wait(Some(stands)) };
+        }
+        self.somebody(|| match self.standing.prompt.trim() {
+            "" => "an answer".to_owned(),
+            prompt => format!("an answer to: {prompt}"),
+        })
+    }
+
+    /// An agent's composer is ready.
+    fn idle(&self) -> Step {
+        if self.has_words {
+            return self.submit();
+        }
+        let nobody_asks = self.policy.attended && !self.is_verified;
+        if !nobody_asks && self.is_turn_over() {
+            return Step::Done;
+        }
+        match self.turn {
+            Some(turn) if !nobody_asks => Step::Wait(Some(self.standing.since.max(turn.since) + IDLE_STANDS)),
+            _ => self.somebody(|| "a prompt".to_owned()),
+        }
+    }
+
+    fn is_turn_over(&self) -> bool {
+        match self.turn {
+            Some(turn) => {
+                self.standing.turns > turn.turns_before
+                    || self.now >= self.standing.since.max(turn.since) + IDLE_STANDS
+            }
+            None => self.standing.turns > self.turns_seen && self.has_a_task(),
+        }
+    }
+
+    /// Whether it was told something in another way: by its arguments, or by a person at its terminal.
+    fn has_a_task(&self) -> bool {
+        if self.policy.attended {
+            self.attendance.last_key.is_some_and(|key| key > self.seen_at)
+        } else {
+            !self.policy.submits_goal && self.policy.args.iter().any(|arg| !arg.starts_with('-'))
+        }
+    }
+
+    fn submit(&self) -> Step {
+        match self.attendance.last_key.map(|key| key + KEYS_PAUSE) {
+            Some(quiet) if self.now < quiet => Step::Wait(Some(quiet)),
+            _ => Step::Submit,
+        }
+    }
+
+    /// It goes on when somebody comes.
+    fn somebody(&self, waits_for: impl FnOnce() -> String) -> Step {
+        if self.attendance.controls > 0 {
+            return Step::Wait(None);
+        }
+        let since = self.standing.since.max(self.began).max(self.attendance.left.unwrap_or(self.began));
+        self.until(since, waits_for)
+    }
+
+    /// It may go on by itself; if nothing at all comes for long, somebody should look.
+    fn sign_of_life(&self) -> Step {
+        if self.attendance.controls > 0 {
+            return Step::Wait(None);
+        }
+        let since = self.standing.since.max(self.began).max(self.wrote);
+        self.until(since, || "a sign of life: nothing has come from it for long".to_owned())
+    }
+
+    fn until(&self, since: Instant, waits_for: impl FnOnce() -> String) -> Step {
+        let Some(idle_ms) = self.policy.idle_ms else { return Step::Wait(None) };
+        match since.checked_add(Duration::from_millis(idle_ms)) {
+            Some(limit) if self.now >= limit => Step::Unanswered(waits_for()),
+            limit => Step::Wait(limit),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Typing a prompt in, and seeing that it was taken.
+
+use std::time::Duration;
+
+use provost_event::{Blocker, ErrorClass, ModelFailure, TerminalState};
+use provost_process::{PtyError, TerminalView};
+use provost_terminal::{Detector, ProgramKind};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::TerminalDriver;
+use super::keys::typing_of;
+use super::said;
+use super::standing::Standing;
+
+/// Between the text and the return: programs take both in one go for a paste, whose return is a line break.
+const SUBMIT_PAUSE: Duration = Duration::from_millis(350);
+/// How long a program has to show that it has taken a prompt; then the return is tried once more.
+const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// Deletes a line in every composer (Ctrl-U).
+const CLEAR: &str = "\u{15}";
+
+/// What came of typing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Submission {
+    /// It was taken; this is how many turns were completed by then.
+    Taken { turns_before: u64 },
+    /// The program wasn't ready for it any more: nothing was typed.
+    NotReady,
+}
+
+impl TerminalDriver {
+    /// Types `text` in, in the way that the program's modes and its profile ask for.
+    pub(super) async fn type_in(
+        &self,
+        text: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Submission, ModelFailure> {
+        let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
+        let typing = typing_of(text, &view.modes, &self.profile);
+        if !self.send_if(typing.text, takes_words, cancel).await? {
+            return Ok(Submission::NotReady);
+        }
+        self.pause(cancel).await?;
+        for _ in 0..2 {
+            let before = self.desk.look();
+            let shown = self.pty.view().await.map_err(|error| self.failed(&error))?;
+            // A question that came up meanwhile would take the return for consent.
+            if !self.send_if(typing.submit.clone(), takes_return, cancel).await? {
+                break;
+            }
+            if self.is_taken(&before, cancel).await?
+                && self.has_left_the_composer(text, &before, &shown).await
+            {
+                return Ok(Submission::Taken { turns_before: before.turns });
+            }
+        }
+        if !self.pty.is_running() {
+            return Ok(Submission::NotReady);
+        }
+        let shown = self.last_rows().await;
+        let message = format!(
+            "`{}` doesn't take what is typed: the prompt was typed in and returned twice, and nothing shows that it \
+             works on it. It shows:\n{shown}",
+            self.policy.program
+        );
+        Err(ModelFailure::new(ErrorClass::Program, message))
+    }
+
+    /// Takes out of an agent's composer what it has put back there: some do so with an interrupted prompt. Returns
+    /// whether it was ready for that.
+    pub(super) async fn clear_composer(&self, cancel: &CancellationToken) -> Result<bool, ModelFailure> {
+        let is_ready = self.send_if(CLEAR.to_owned(), takes_words, cancel).await?;
+        self.pause(cancel).await?;
+        Ok(is_ready)
+    }
+
+    /// Waits for something that shows that what was typed at `before` was taken.
+    async fn is_taken(&self, before: &Standing, cancel: &CancellationToken) -> Result<bool, ModelFailure> {
+        let mut standing = self.desk.standing();
+        let deadline = Instant::now() + TAKEN_WITHIN;
+        let taken = timeout_at(deadline, standing.wait_for(|now| shows_taken(before, now)));
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(self.aborted()),
+            taken = taken => Ok(matches!(taken, Ok(Ok(_)))),
+        }
+    }
+
+    /// An agent that is ready again without any sign of work has taken a prompt only if the screen is another and its
+    /// composer doesn't hold the prompt.
+    async fn has_left_the_composer(&self, text: &str, before: &Standing, shown: &TerminalView) -> bool {
+        let now = self.desk.look();
+        if self.profile.kind == ProgramKind::Plain
+            || now.works > before.works
+            || now.state != TerminalState::Idle
+        {
+            return true;
+        }
+        let view = self.pty.view().await;
+        view.is_ok_and(|view| view.rows != shown.rows && !said::composer_holds(&view, text))
+    }
+
+    async fn pause(&self, cancel: &CancellationToken) -> Result<(), ModelFailure> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(self.aborted()),
+            () = sleep(SUBMIT_PAUSE) => Ok(()),
+        }
+    }
+
+    /// Types `keys` if `check` holds at that very moment.
+    pub(super) async fn send_if(
+        &self,
+        keys: String,
+        check: impl FnOnce(&Detector) -> bool + Send + 'static,
+        cancel: &CancellationToken,
+    ) -> Result<bool, ModelFailure> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(self.aborted()),
+            sent = self.pty.send_if(&keys, check) => match sent {
+                // Its end is seen to elsewhere.
+                Err(PtyError::Ended) => Ok(false),
+                sent => sent.map_err(|error| self.failed(&error)),
+            },
+        }
+    }
+}
+
+fn shows_taken(before: &Standing, now: &Standing) -> bool {
+    let asks_anew = now.happened > before.happened
+        && matches!(
+            now.state,
+            TerminalState::WaitingForInput | TerminalState::Password | TerminalState::Blocked(_)
+        );
+    now.exit.is_some() || now.works > before.works || now.turns > before.turns || asks_anew
+}
+
+/// Only what reads words is given some: never a password prompt, a login, or a question for consent.
+fn takes_words(detector: &Detector) -> bool {
+    let is_ready = matches!(
+        detector.state(),
+        TerminalState::Idle | TerminalState::WaitingForInput | TerminalState::Blocked(Blocker::Question)
+    );
+    is_ready && detector.ask().is_none()
+}
+
+fn takes_return(detector: &Detector) -> bool {
+    let asks_for_more = matches!(
+        detector.state(),
+        TerminalState::Password | TerminalState::Blocked(Blocker::Approval | Blocker::Auth)
+    );
+    let is_plain = detector.profile().kind == ProgramKind::Plain;
+    !asks_for_more && (is_plain || detector.ask().is_none())
+}

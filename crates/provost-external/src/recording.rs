@@ -1,0 +1,117 @@
+//! Where a terminal is recorded.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use provost_event::{SessionId, TerminalEvent, TerminalNoted, WindowSize};
+use provost_harness::Redactor;
+use provost_process::{PtyCommand, Recorder};
+use provost_terminal::{CastHeader, CastWriter, Mask};
+
+use crate::driver::private_folder;
+
+const FOLDER: &str = "recordings";
+/// The recordings of one session.
+const NUMBER_MAX: u32 = 100_000;
+/// What the supervisor calls it when a secret is typed: of that not even the time is kept.
+const SECRET: &str = "secret";
+
+/// A recording that is yet to be made.
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    redactor: Arc<Redactor>,
+}
+
+impl Place {
+    /// The next one of `session`: they are numbered from 1.
+    pub(crate) fn next(folder: &Path, session: SessionId, redactor: Arc<Redactor>) -> io::Result<Self> {
+        let folder = folder.join(FOLDER);
+        private_folder(&folder)?;
+        let mut paths =
+            (1..NUMBER_MAX).map(|n| folder.join(format!("{}-{}-{n}.cast", session.run, session.agent)));
+        let free = paths.find(|path| !path.exists());
+        free.map(|path| Self { path, redactor }).ok_or_else(|| io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Begins it, for a program that is called so.
+    pub(crate) fn open(&self, command: &PtyCommand) -> io::Result<Box<dyn Recorder>> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let out = BufWriter::new(options.open(&self.path)?);
+        let redactor = self.redactor.clone();
+        let mask: Mask = Arc::new(move |text| redactor.redact(text));
+        let writer = CastWriter::new(out, &header(command), Some(mask))?;
+        Ok(Box::new(Recording { writer: Some(writer) }))
+    }
+}
+
+fn header(command: &PtyCommand) -> CastHeader {
+    let words = std::iter::once(&command.program).chain(&command.args);
+    let variable = |wanted: &str| {
+        let found = command.env.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.to_string_lossy().into_owned())
+    };
+    CastHeader {
+        size: command.size,
+        timestamp: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs()),
+        command: Some(words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")),
+        title: None,
+        term: variable("TERM"),
+        shell: variable("SHELL"),
+    }
+}
+
+/// A recording that is being made.
+struct Recording {
+    writer: Option<CastWriter<BufWriter<File>>>,
+}
+
+impl Recording {
+    /// Nothing is recorded any more once it is finished.
+    fn with(
+        &mut self,
+        record: impl FnOnce(&mut CastWriter<BufWriter<File>>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.writer.as_mut().map_or(Ok(()), record)
+    }
+}
+
+impl Recorder for Recording {
+    fn output(&mut self, at: Duration, bytes: &[u8]) -> io::Result<()> {
+        self.with(|writer| writer.output(at, bytes))
+    }
+
+    fn input_marker(&mut self, at: Duration, label: &str) -> io::Result<()> {
+        if label == SECRET { Ok(()) } else { self.with(|writer| writer.marker(at, label)) }
+    }
+
+    fn resize(&mut self, at: Duration, size: WindowSize) -> io::Result<()> {
+        self.with(|writer| writer.resize(at, size))
+    }
+
+    fn event(&mut self, at: Duration, noted: &TerminalNoted) -> io::Result<()> {
+        // Its last moment is told by the recording's end.
+        if matches!(noted.event, TerminalEvent::Exited { .. }) {
+            return Ok(());
+        }
+        self.with(|writer| writer.marker(at, &noted.event.to_string()))
+    }
+
+    fn tick_due(&self) -> Option<Duration> {
+        self.writer.as_ref().and_then(CastWriter::flush_due)
+    }
+
+    fn tick(&mut self, at: Duration) -> io::Result<()> {
+        self.with(|writer| writer.tick(at))
+    }
+
+    fn finish(&mut self, at: Duration) -> io::Result<()> {
+        self.with(|writer| writer.tick(at))?;
+        self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop))
+    }
+}

@@ -1,0 +1,226 @@
+//! Programs that have a structured stream, driven by it instead of a terminal: the same words in the log, but nothing is
+//! guessed from a screen.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `said.rs` | what a stream says, whatever it is written in |
+//! | `format.rs` | what a reader of a format does; which arguments make a program speak it |
+//! | `codex.rs`, `acp.rs`, `stream_json.rs` | one format each: pure readers |
+//! | `live.rs` | a program with its reader |
+//! | `turn.rs` | what a prompt has come to so far |
+//! | `exchange.rs` | one exchange: telling, hearing, noting |
+//! | `opening.rs` | starting the program, taking its session up again |
+//! | `kept.rs` | what outlives the process |
+//! | `meter.rs` | what was consumed, and what of it was charged |
+//!
+//! A line that isn't of the format is counted and passed over; one beyond [`live::LINE_BYTES_MAX`] likewise. What the
+//! program writes between two exchanges waits in its pipe: a question that it takes back meanwhile is found gone when
+//! somebody has answered it.
+
+mod acp;
+mod codex;
+mod exchange;
+mod format;
+mod kept;
+mod live;
+mod meter;
+mod opening;
+mod said;
+mod stream_json;
+#[cfg(test)]
+mod tests;
+mod turn;
+mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use provost_event::{
+    CallId, Channel, ErrorClass, EvidenceSource, Exit, ExternalPolicy, ModelFailure, SessionId,
+    TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState,
+};
+use provost_harness::{HomeError, TerminalLog, ToolOutput};
+use provost_process::PipedEnding;
+use provost_terminal::{Profile, StreamFormat, StructuredChannel};
+use tokio_util::sync::CancellationToken;
+
+use crate::DriversOptions;
+use format::NoReply;
+use kept::Kept;
+use live::Live;
+use meter::Meter;
+use turn::Turn;
+
+/// How long a program may take to end by itself once its input is closed; one that is in the midst of something is asked
+/// to at once.
+const CLOSE_OWN: Duration = Duration::from_secs(4);
+
+/// How long it may take after it was asked.
+const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// By what the program of `policy` is spoken to. `Auto` is the structured stream where `profile` names one in which the
+/// program asks for consent, its first prompt is the goal (arguments that hold one are for its terminal), and no person
+/// works at it.
+///
+/// # Errors
+/// `Program`: the structured stream is asked for, and the profile names none.
+pub(crate) fn channel(policy: &ExternalPolicy, profile: &Profile) -> Result<Channel, ModelFailure> {
+    let is_there = profile.channel.is_some();
+    let asks = profile.channel.as_ref().is_some_and(format::asks);
+    match policy.channel {
+        Channel::Terminal => Ok(Channel::Terminal),
+        Channel::Auto if asks && policy.submits_goal && !policy.attended => Ok(Channel::Structured),
+        Channel::Auto => Ok(Channel::Terminal),
+        Channel::Structured if is_there => Ok(Channel::Structured),
+        Channel::Structured => {
+            let message = format!(
+                "profile `{}` names no structured stream to speak to `{}` by: take the terminal, \
+                 or give the profile a [channel]",
+                profile.name, policy.program
+            );
+            Err(ModelFailure::new(ErrorClass::Program, message))
+        }
+    }
+}
+
+/// Drives one session's program by its structured stream.
+pub struct StructuredDriver {
+    session: SessionId,
+    channel: StructuredChannel,
+    options: DriversOptions,
+    live: Option<Live>,
+    /// How the last process ended.
+    exit: Option<Exit>,
+    kept: Kept,
+    meter: Meter,
+    turn: Turn,
+    log: Option<TerminalLog>,
+    model: Option<String>,
+    state: TerminalState,
+    /// It was told something since this driver is there.
+    was_told: bool,
+    /// Questions that were handed on.
+    asks: u64,
+    /// Words of Provost's own that it is to be told next.
+    own_words: Option<String>,
+}
+
+impl StructuredDriver {
+    /// Drives the program of `session`; `None` where `profile` names no structured stream. Nothing is started yet.
+    /// Reads the small file that an earlier process may have left of the session.
+    #[must_use]
+    pub fn new(profile: &Profile, options: &DriversOptions, session: SessionId) -> Option<Self> {
+        let kept = Kept::read(&options.folder, session);
+        Some(Self {
+            session,
+            channel: profile.channel.clone()?,
+            options: options.clone(),
+            live: None,
+            exit: None,
+            meter: Meter::from(kept.used, kept.spent),
+            turn: Turn::default(),
+            log: None,
+            model: None,
+            state: TerminalState::Starting,
+            was_told: false,
+            asks: 0,
+            own_words: None,
+            kept,
+        })
+    }
+
+    /// Consents to what the program asks with `call`, if it still asks that.
+    ///
+    /// # Cancellation
+    /// Nothing is waited for but room in the program's pipe.
+    pub async fn answer(&mut self, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
+        let asked = self.turn.asked.as_ref().filter(|asked| asked.call == *call);
+        let Some(fingerprint) = asked.map(|asked| asked.ask.fingerprint.clone()) else {
+            return ToolOutput::error("The program doesn't ask that, or no longer.");
+        };
+        let Some(live) = self.live.as_mut() else { return ToolOutput::error("The program is gone.") };
+        live.catch_up();
+        if let Some(exit) = live.exit() {
+            return ToolOutput::error(format!("The program has ended ({exit}) before it was answered."));
+        }
+        let reply = match live.withdraws(&fingerprint) {
+            true => Err(NoReply::NotAsked),
+            false => live.reader.approve(&fingerprint),
+        };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(NoReply::NotAsked) => {
+                self.turn.asked = None;
+                return ToolOutput::error("The program no longer asks that.");
+            }
+            Err(NoReply::NotOffered) => {
+                return ToolOutput::error(
+                    "The program offers no consent for this one time, only for good: it wasn't answered.",
+                );
+            }
+        };
+        match cancel.run_until_cancelled(live.say([reply.line])).await {
+            None => return ToolOutput::error("Stopped before the program was answered."),
+            Some(Err(closed)) => return ToolOutput::error(format!("It couldn't be answered: {closed}.")),
+            Some(Ok(())) => self.turn.asked = None,
+        }
+        match self.noted_answer(fingerprint, &reply.choice).await {
+            Ok(()) => ToolOutput::ok(format!("Answered: {}", reply.choice)),
+            Err(error) => ToolOutput::error(format!("It was answered, but that couldn't be noted: {error}")),
+        }
+    }
+
+    /// Ends the program and all that it started. Returns how it ended, if one was there.
+    ///
+    /// # Cancellation
+    /// When `cancel` fires it is killed at once.
+    pub async fn close(&mut self, cancel: &CancellationToken) -> Option<Exit> {
+        let own = if self.turn.is_going() { Duration::ZERO } else { CLOSE_OWN };
+        self.turn = Turn::default();
+        self.retire(PipedEnding { own, grace: CLOSE_GRACE }, cancel).await;
+        self.exit.take()
+    }
+
+    async fn retire(&mut self, ending: PipedEnding, cancel: &CancellationToken) {
+        if let Some(mut live) = self.live.take() {
+            self.exit = Some(live.child.end(ending, cancel).await);
+        }
+    }
+
+    async fn noted_answer(&mut self, fingerprint: String, choice: &str) -> Result<(), HomeError> {
+        self.note(TerminalEvent::Answered { fingerprint, choice: choice.to_owned() }).await?;
+        self.note_state(TerminalState::Working).await
+    }
+
+    async fn note_state(&mut self, state: TerminalState) -> Result<(), HomeError> {
+        if self.state == state {
+            return Ok(());
+        }
+        self.state = state;
+        self.note(TerminalEvent::State(state)).await
+    }
+
+    /// Notes what the program says of itself, or Provost did.
+    async fn note(&self, event: TerminalEvent) -> Result<(), HomeError> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let what = match self.channel.format {
+            StreamFormat::CodexExec => "codex exec --json",
+            StreamFormat::Acp => "Agent Client Protocol",
+            StreamFormat::StreamJson => "stream-json",
+        };
+        let evidence = TerminalEvidence { source: EvidenceSource::Signal, what: what.to_owned() };
+        log.note(TerminalNoted { event, confidence: 100, evidence: vec![evidence] }).await
+    }
+
+    /// Keeps what must outlive this process; without it the session can only be begun anew.
+    async fn keep(&mut self) {
+        (self.kept.used, self.kept.spent) = self.meter.session();
+        let (kept, folder, session): (Kept, PathBuf, _) =
+            (self.kept.clone(), self.options.folder.clone(), self.session);
+        let written = tokio::task::spawn_blocking(move || kept.write(&folder, session)).await;
+        let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        if let Err(error) = written {
+            tracing::warn!(%error, %session, "a program's session can't be taken up again after a crash");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The Agent Client Protocol, version 1: JSON-RPC 2.0 by lines over standard input and output
+//! (<https://agentclientprotocol.com>). Provost is the client; it offers neither files nor terminals, so the agent uses its
+//! own tools and asks by `session/request_permission`.
+//!
+//! The official crate isn't used: its types are those of one release of the schema, where real agents differ from it
+//! (figures of usage in `_meta`, fields that are null), and a message that doesn't fit ends a call; its connection owns
+//! the reading and its tasks, where this has to be a pure reader that can be dropped between two lines, bounds its lines
+//! and tolerates what isn't of the protocol; and a seventh of the protocol is what a supervisor needs of it, for 33 s of
+//! compile time.
+//!
+//! A refusal has no words here: the reason is told as the next prompt, if the agent stops because of it. A consent is for
+//! this one time: an agent that offers only "always" can't be consented to.
+
+mod asking;
+mod updates;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::format::{Format, NoReply, Opening, Reply};
+use super::said::{Done, Heard, Said, Used};
+use super::value::{first_text, text};
+use asking::OpenAsk;
+use updates::{ToolCalls, usage};
+
+/// The version that is spoken.
+const PROTOCOL_VERSION: u64 = 1;
+
+/// The protocol's codes of errors.
+const METHOD_NOT_FOUND: i64 = -32_601;
+const AUTH_REQUIRED: i64 = -32_000;
+
+/// Questions that stand at once; more are refused at once.
+const ASKS_MAX: usize = 64;
+
+pub(super) struct Acp {
+    folder: String,
+    wanted: Option<String>,
+    pid: u32,
+    last_id: u64,
+    stage: Stage,
+    session: String,
+    /// The request by which it was given the prompt that it works on.
+    prompt: Option<u64>,
+    asks: BTreeMap<String, OpenAsk>,
+    calls: ToolCalls,
+    message: Option<String>,
+}
+
+/// What is waited for before a prompt can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Greeted(u64),
+    Opens(u64),
+    Loads(u64),
+    Ready,
+}
+
+impl Acp {
+    pub(super) fn new(opening: Opening<'_>) -> Self {
+        Self {
+            folder: opening.folder.to_owned(),
+            wanted: opening.session.map(str::to_owned),
+            pid: opening.pid,
+            last_id: 0,
+            stage: Stage::Greeted(1),
+            session: String::new(),
+            prompt: None,
+            asks: BTreeMap::new(),
+            calls: ToolCalls::default(),
+            message: None,
+        }
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> (u64, String) {
+        self.last_id = self.last_id.saturating_add(1);
+        let request = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
+        (self.last_id, request.to_string())
+    }
+
+    fn new_session(&mut self) -> String {
+        let (id, line) = self.call("session/new", &json!({"cwd": self.folder, "mcpServers": []}));
+        self.stage = Stage::Opens(id);
+        line
+    }
+
+    /// What an answer to one of our requests comes to; of others nothing.
+    fn answered(&mut self, id: u64, answer: &Value) -> Heard {
+        match self.stage {
+            Stage::Greeted(waits) if waits == id => self.greeted(answer),
+            Stage::Opens(waits) if waits == id => self.opened(answer),
+            Stage::Loads(waits) if waits == id => self.loaded(answer),
+            _ if self.prompt == Some(id) => self.done(answer),
+            _ => Heard::default(),
+        }
+    }
+
+    fn greeted(&mut self, answer: &Value) -> Heard {
+        if let Some(why) = failure(answer) {
+            return Said::Unfit(why).into();
+        }
+        let version = answer.pointer("/result/protocolVersion").and_then(Value::as_u64);
+        if version != Some(PROTOCOL_VERSION) {
+            let theirs = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+            let why = format!("it speaks version {theirs} of the Agent Client Protocol, Provost version 1");
+            return Said::Unfit(why).into();
+        }
+        let loads = answer.pointer("/result/agentCapabilities/loadSession").and_then(Value::as_bool);
+        match (self.wanted.clone(), loads == Some(true)) {
+            (None, _) => Heard { replies: vec![self.new_session()], ..Heard::default() },
+            (Some(session), true) => {
+                let params = json!({"sessionId": session, "cwd": self.folder, "mcpServers": []});
+                let (id, line) = self.call("session/load", &params);
+                self.stage = Stage::Loads(id);
+                Heard { replies: vec![line], ..Heard::default() }
+            }
+            (Some(_), false) => self.lost("it can't take up a session again".to_owned()),
+        }
+    }
+
+    fn lost(&mut self, why: String) -> Heard {
+        Heard { said: vec![Said::Lost(why)], replies: vec![self.new_session()], is_nonsense: false }
+    }
+
+    fn opened(&mut self, answer: &Value) -> Heard {
+        if let Some(why) = failure(answer) {
+            return Said::Unfit(why).into();
+        }
+        let Some(session) = text(answer, "/result/sessionId") else {
+            return Said::Unfit("it opened a session without a name".to_owned()).into();
+        };
+        session.clone_into(&mut self.session);
+        self.stage = Stage::Ready;
+        Said::Session(self.session.clone()).into()
+    }
+
+    fn loaded(&mut self, answer: &Value) -> Heard {
+        if let Some(why) = failure(answer) {
+            return self.lost(why);
+        }
+        self.session = self.wanted.clone().unwrap_or_default();
+        self.stage = Stage::Ready;
+        Said::Session(self.session.clone()).into()
+    }
+
+    fn done(&mut self, answer: &Value) -> Heard {
+        self.prompt = None;
+        self.calls = ToolCalls::default();
+        self.message = None;
+        // What it still asks it no longer waits for.
+        let asks = std::mem::take(&mut self.asks);
+        let mut said: Vec<Said> = asks.into_keys().map(Said::Withdrawn).collect();
+        if let Some(why) = failure(answer) {
+            said.push(Said::Done(Done::Failed(why)));
+            return said.into_iter().collect();
+        }
+        let result = answer.get("result").unwrap_or(&Value::Null);
+        let figures = ["/usage", "/_meta/usage", "/_meta/quota/token_count"];
+        let used = figures.iter().find_map(|at| result.pointer(at).and_then(usage));
+        said.extend(used.map(|usage| Said::Used(Used::Prompt(usage))));
+        said.extend(
+            text(result, "/_meta/quota/model_usage/0/model").map(|model| Said::Model(model.to_owned())),
+        );
+        said.push(Said::Done(match text(result, "/stopReason") {
+            Some("end_turn") | None => Done::Whole,
+            Some("refusal") => Done::Failed("its model refuses to go on".to_owned()),
+            Some(reason) => Done::Short(reason.replace('_', " ")),
+        }));
+        said.into_iter().collect()
+    }
+
+    fn requested(&mut self, id: &Value, method: &str, params: &Value) -> Heard {
+        let refusal = |code: i64, message: &str| Heard {
+            replies: vec![
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string(),
+            ],
+            ..Heard::default()
+        };
+        if method != "session/request_permission" {
+            return refusal(METHOD_NOT_FOUND, "not offered");
+        }
+        if self.prompt.is_none() || self.asks.len() >= ASKS_MAX {
+            let line = OpenAsk::new(id.clone(), &Value::Null).cancelled();
+            return Heard { replies: vec![line], ..Heard::default() };
+        }
+        let fingerprint = format!("acp-{}-{}", self.pid, bare(id));
+        let call = self.calls.merged(params.get("toolCall").unwrap_or(&Value::Null));
+        let options = params.get("options").unwrap_or(&Value::Null);
+        self.asks.insert(fingerprint.clone(), OpenAsk::new(id.clone(), options));
+        [Said::Begun, Said::Ask(asking::ask(fingerprint, &call, options))].into_iter().collect()
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) -> Heard {
+        // Before a prompt these tell what was said in an earlier process.
+        if method != "session/update" || self.prompt.is_none() {
+            return Heard::default();
+        }
+        let update = params.get("update").unwrap_or(&Value::Null);
+        let mut heard = updates::read(update, &mut self.calls);
+        let message = text(update, "/messageId");
+        if message.is_some() && message != self.message.as_deref() {
+            self.message = message.map(str::to_owned);
+            heard.said.insert(0, Said::Break);
+        }
+        heard
+    }
+}
+
+impl Format for Acp {
+    fn open(&mut self) -> Vec<String> {
+        let params = json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "clientCapabilities": {"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false},
+            "clientInfo": {"name": "provost", "title": "Provost", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let (id, line) = self.call("initialize", &params);
+        self.stage = Stage::Greeted(id);
+        vec![line]
+    }
+
+    fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
+    }
+
+    fn read(&mut self, line: &str) -> Heard {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return Heard::nonsense() };
+        let params = message.get("params").unwrap_or(&Value::Null);
+        let id = message.get("id").filter(|id| !id.is_null());
+        match (text(&message, "/method"), id) {
+            (Some(method), Some(id)) => self.requested(id, method, params),
+            (Some(method), None) => self.notified(method, params),
+            (None, Some(id)) if message.get("result").or_else(|| message.get("error")).is_some() => {
+                id.as_u64().map(|id| self.answered(id, &message)).unwrap_or_default()
+            }
+            (None, _) => Heard::nonsense(),
+        }
+    }
+
+    fn prompt(&mut self, text: &str) -> Vec<String> {
+        let prompt = json!([{"type": "text", "text": text}]);
+        let (id, line) = self.call("session/prompt", &json!({"sessionId": self.session, "prompt": prompt}));
+        self.prompt = Some(id);
+        vec![line]
+    }
+
+    fn approve(&mut self, fingerprint: &str) -> Result<Reply, NoReply> {
+        let ask = self.asks.get(fingerprint).ok_or(NoReply::NotAsked)?;
+        let reply = ask.approval().ok_or(NoReply::NotOffered)?;
+        self.asks.remove(fingerprint);
+        Ok(reply)
+    }
+
+    fn refuse(&mut self, fingerprint: &str, _: &str) -> Result<Reply, NoReply> {
+        let ask = self.asks.remove(fingerprint).ok_or(NoReply::NotAsked)?;
+        Ok(ask.refusal())
+    }
+
+    fn interrupt(&mut self) -> Vec<String> {
+        if self.prompt.is_none() {
+            return Vec::new();
+        }
+        let params = json!({"sessionId": self.session});
+        let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params}).to_string();
+        let asks = std::mem::take(&mut self.asks);
+        std::iter::once(cancel).chain(asks.into_values().map(|ask| ask.cancelled())).collect()
+    }
+}
+
+/// Why a request failed, if it did.
+fn failure(answer: &Value) -> Option<String> {
+    let error = answer.get("error")?;
+    let words = first_text(error, &["/message"]).unwrap_or("it gave no reason");
+    // The provider's own words may be quoted as JSON, or be in the details.
+    let quoted = serde_json::from_str::<Value>(words).ok();
+    let words = quoted.as_ref().and_then(|quoted| text(quoted, "/error/message")).unwrap_or(words);
+    let details = first_text(error, &["/data/details", "/data/message", "/data"]);
+    let mut why = words.to_owned();
+    if let Some(details) = details.filter(|details| !words.contains(details)) {
+        why = format!("{why}: {details}");
+    }
+    if error.get("code").and_then(Value::as_i64) == Some(AUTH_REQUIRED) {
+        why.push_str(" (log in with the program itself first)");
+    }
+    Some(why)
+}
+
+/// A request's name without quotes.
+fn bare(id: &Value) -> String {
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}

@@ -1,0 +1,107 @@
+//! What an agent tells while it works on a prompt.
+
+use std::collections::BTreeMap;
+
+use provost_event::Usage;
+use serde_json::{Map, Value};
+
+use super::super::said::{Cost, Heard, Said, Used};
+use super::super::value::{count, dollars, text};
+
+/// Calls of tools whose particulars are remembered; of more, those asked about are known as far as the question tells.
+const CALLS_MAX: usize = 64;
+
+/// What of a call a question may be about.
+const PARTICULARS: [&str; 5] = ["title", "kind", "rawInput", "locations", "content"];
+
+/// The agent's calls of its own tools, as far as it told of them: a question may name one without telling it again.
+#[derive(Default)]
+pub(super) struct ToolCalls(BTreeMap<String, Map<String, Value>>);
+
+impl ToolCalls {
+    fn note(&mut self, update: &Value) {
+        let Some(id) = text(update, "/toolCallId") else { return };
+        if !self.0.contains_key(id) && self.0.len() >= CALLS_MAX {
+            return;
+        }
+        if matches!(text(update, "/status"), Some("completed" | "failed")) {
+            self.0.remove(id);
+            return;
+        }
+        let known = self.0.entry(id.to_owned()).or_default();
+        known.extend(told(update));
+    }
+
+    /// The call of a question, with what was told of it before where the question is silent.
+    pub(super) fn merged(&self, call: &Value) -> Value {
+        let known = text(call, "/toolCallId").and_then(|id| self.0.get(id));
+        let mut merged = known.cloned().unwrap_or_default();
+        merged.extend(told(call));
+        Value::Object(merged)
+    }
+}
+
+fn told(call: &Value) -> impl Iterator<Item = (String, Value)> {
+    let says = |value: &Value| match value {
+        Value::Null => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    PARTICULARS.iter().filter_map(move |name| {
+        Some(((*name).to_owned(), call.get(*name).filter(|value| says(value))?.clone()))
+    })
+}
+
+pub(super) fn read(update: &Value, calls: &mut ToolCalls) -> Heard {
+    match text(update, "/sessionUpdate") {
+        Some("agent_message_chunk") => {
+            let words = text(update, "/content/text").filter(|words| !words.is_empty());
+            let used = update.pointer("/_meta/usage").and_then(usage);
+            let used = used.map(|usage| Said::Used(Used::Call(usage)));
+            let words = words.map(|words| Said::Text(words.to_owned()));
+            std::iter::once(Said::Begun).chain(words).chain(used).collect()
+        }
+        Some("tool_call" | "tool_call_update") => {
+            calls.note(update);
+            [Said::Begun, Said::Break].into_iter().collect()
+        }
+        Some("usage_update") if text(update, "/cost/currency") == Some("USD") => {
+            dollars(update, "/cost/amount")
+                .map(|money| Said::Cost(Cost::Session(money)))
+                .into_iter()
+                .collect()
+        }
+        Some("agent_thought_chunk" | "plan") => Said::Begun.into(),
+        _ => Heard::default(),
+    }
+}
+
+/// The figures of usage as the protocol's drafts and the agents name them.
+pub(super) fn usage(figures: &Value) -> Option<Usage> {
+    if !figures.is_object() {
+        return None;
+    }
+    let of = |names: [&str; 2]| count(figures, names[0]).max(count(figures, names[1]));
+    let input = of(["/inputTokens", "/input_tokens"]);
+    let output = of(["/outputTokens", "/output_tokens"]);
+    let thought = of(["/thoughtTokens", "/thought_tokens"]);
+    let read = of(["/cachedReadTokens", "/cached_read_tokens"]);
+    let written = of(["/cachedWriteTokens", "/cached_write_tokens"]);
+    let total = of(["/totalTokens", "/total_tokens"]);
+    // Some count the cached among the input, or the thoughts among the output; the total tells.
+    let (base, cached) = (input.saturating_add(output), read.saturating_add(written));
+    let (cached_among, thought_among) = match total {
+        _ if total == base => (cached, thought),
+        _ if total == base.saturating_add(thought) => (cached, 0),
+        _ if total == base.saturating_add(cached) => (0, thought),
+        _ => (0, 0),
+    };
+    Some(Usage {
+        input_tokens: input.saturating_sub(cached_among),
+        output_tokens: output.saturating_add(thought.saturating_sub(thought_among)),
+        cache_read_tokens: read,
+        cache_write_tokens: written,
+        reasoning_tokens: thought,
+    })
+}

@@ -1,0 +1,111 @@
+//! The JSON lines of `codex exec --json`: one process a prompt, `resume` for the next.
+//!
+//! Nothing is asked in this mode: a command that would need consent is refused by Codex itself, and the model is told so.
+//! What it may do without asking is what its sandbox allows: `--sandbox read-only` (its default), `workspace-write`
+//! (files of the workspace, no network) or `danger-full-access`; these are arguments of the program, before or after
+//! `exec`. So Provost's permissions, hooks and approvals don't see what is done here one by one; that is why this is never
+//! chosen but by name.
+//!
+//! Usage is counted from the thread's beginning, over all its processes. A thread that is unknown isn't an error to
+//! `resume`: another is begun.
+
+use provost_event::Usage;
+use serde_json::Value;
+
+use super::format::{Format, NoReply, Opening, Reply};
+use super::said::{Done, Heard, Said, Used};
+use super::value::{count, text};
+
+pub(super) struct CodexExec {
+    wanted: Option<String>,
+}
+
+impl CodexExec {
+    pub(super) fn new(opening: Opening<'_>) -> Self {
+        Self { wanted: opening.session.map(str::to_owned) }
+    }
+
+    fn started(&self, event: &Value) -> Heard {
+        let Some(thread) = text(event, "/thread_id") else { return Heard::nonsense() };
+        match &self.wanted {
+            Some(wanted) if wanted != thread => {
+                Said::Lost(format!("it doesn't know its session {wanted} any more")).into()
+            }
+            _ => Said::Session(thread.to_owned()).into(),
+        }
+    }
+}
+
+impl Format for CodexExec {
+    fn open(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, line: &str) -> Heard {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return Heard::nonsense() };
+        let Some(kind) = text(&event, "/type") else { return Heard::nonsense() };
+        match kind {
+            "thread.started" => self.started(&event),
+            "turn.started" | "item.started" | "item.updated" => Said::Begun.into(),
+            "item.completed" => item(&event),
+            "turn.completed" => {
+                let used = usage(&event).map(|usage| Said::Used(Used::Session(usage)));
+                used.into_iter().chain([Said::Done(Done::Whole)]).collect()
+            }
+            "turn.failed" => Said::Done(Done::Failed(message(&event, "/error/message"))).into(),
+            "error" => Said::Error(message(&event, "/message")).into(),
+            _ => Heard::default(),
+        }
+    }
+
+    fn prompt(&mut self, text: &str) -> Vec<String> {
+        vec![text.to_owned()]
+    }
+
+    fn approve(&mut self, _: &str) -> Result<Reply, NoReply> {
+        Err(NoReply::NotAsked)
+    }
+
+    fn refuse(&mut self, _: &str, _: &str) -> Result<Reply, NoReply> {
+        Err(NoReply::NotAsked)
+    }
+
+    fn interrupt(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn item(event: &Value) -> Heard {
+    match (text(event, "/item/type"), text(event, "/item/text")) {
+        (Some("agent_message"), Some(words)) => {
+            [Said::Begun, Said::Break, Said::Text(words.to_owned())].into_iter().collect()
+        }
+        (Some("error"), _) => Said::Error(message(event, "/item/message")).into(),
+        _ => Said::Begun.into(),
+    }
+}
+
+/// What the event says of a failure; the provider's own words where those are quoted as JSON.
+fn message(event: &Value, pointer: &str) -> String {
+    let words = text(event, pointer).unwrap_or("it gave no reason");
+    let quoted = serde_json::from_str::<Value>(words).ok();
+    quoted.as_ref().and_then(|quoted| text(quoted, "/error/message")).unwrap_or(words).to_owned()
+}
+
+fn usage(event: &Value) -> Option<Usage> {
+    let usage = event.get("usage")?;
+    let cached = count(usage, "/cached_input_tokens");
+    let written = count(usage, "/cache_write_input_tokens");
+    Some(Usage {
+        // Both are among the input tokens here.
+        input_tokens: count(usage, "/input_tokens").saturating_sub(cached).saturating_sub(written),
+        output_tokens: count(usage, "/output_tokens"),
+        cache_read_tokens: cached,
+        cache_write_tokens: written,
+        reasoning_tokens: count(usage, "/reasoning_output_tokens"),
+    })
+}

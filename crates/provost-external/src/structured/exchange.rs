@@ -1,0 +1,404 @@
+//! One exchange: telling the program what it is yet to be told, and hearing it until it needs somebody or is done.
+
+use std::time::Duration;
+
+use provost_engine::Answer;
+use provost_event::{
+    Block, Blocker, CallId, CompletionScope, ErrorClass, Exit, ModelFailure, Seq, StopReason, TerminalAsk,
+    TerminalEvent, TerminalNoted, TerminalState,
+};
+use provost_harness::{Exchange, HomeError, Prompt, Redactor};
+use provost_process::PipedEnding;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::StructuredDriver;
+use super::format::Life;
+use super::live::{Came, Live};
+use super::said::{Done, Said};
+use super::turn::{Asked, Told, Turn};
+use crate::consent::call_of;
+
+/// Told to an agent that goes on with earlier work and that nobody has anything else to tell.
+const GO_ON: &str = "You were interrupted. Go on where you left off.";
+
+/// How long a program that is told to stop may take to say that it has.
+const INTERRUPT_MAX: Duration = Duration::from_secs(2);
+
+/// How long one may take that can only be ended.
+const CUT_OFF: PipedEnding = PipedEnding { own: Duration::ZERO, grace: Duration::from_secs(2) };
+
+/// Bytes of the program's words that a note keeps.
+const NOTE_BYTES_MAX: usize = 16 * 1024;
+
+/// Characters of a failed program's last words that are told.
+const LAST_WORDS_CHARS_MAX: usize = 2_000;
+
+impl StructuredDriver {
+    /// Starts the program if it isn't there, tells it what it is yet to be told, and waits until it asks for consent or
+    /// is done. See [`ExternalAgents::exchange`](provost_harness::ExternalAgents::exchange).
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Cancellation
+    /// When `cancel` fires it has the program stop what it does, for which it waits 2 s at most; one that can only be
+    /// ended is ended. Dropping the future leaves the program as it is.
+    pub async fn exchange(
+        &mut self,
+        exchange: Exchange<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ModelFailure> {
+        let mut exchange = exchange;
+        self.log = Some(exchange.log.clone());
+        self.refuse(&mut exchange).await?;
+        loop {
+            if !self.turn.is_going() {
+                if !self.has_words(&mut exchange) {
+                    self.wait_for_words(&mut exchange, cancel).await?;
+                    continue;
+                }
+                self.make_ready(&mut exchange, cancel).await?;
+                self.tell(&mut exchange).await;
+            }
+            let idle = exchange.policy.idle_ms.map(Duration::from_millis);
+            match self.hear(idle, cancel).await? {
+                Some(Came::Said(said)) => {
+                    if let Some(answer) = self.take_in(said, &mut exchange).await? {
+                        return Ok(answer);
+                    }
+                }
+                Some(Came::Stirred) => {}
+                Some(Came::Ended(exit)) => {
+                    return Err(self.ended(exit, &mut exchange, "before it was done").await);
+                }
+                None => return Err(self.unanswered(&exchange, "shows no sign of life")),
+            }
+        }
+    }
+
+    /// Refuses what was asked last and isn't consented to.
+    async fn refuse(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
+        let (Some(asked), Some(live)) = (self.turn.asked.take(), self.live.as_mut()) else { return Ok(()) };
+        let ask = asked.ask;
+        let reason = exchange.words.refusal().unwrap_or("This is not allowed here.").to_owned();
+        let Ok(reply) = live.reader.refuse(&ask.fingerprint, &reason) else { return Ok(()) };
+        live.tell([reply.line]).await;
+        self.turn.refusal = Some(reason);
+        self.noted_answer(ask.fingerprint, &reply.choice).await.map_err(|error| storage(&error))
+    }
+
+    /// Whether there is something to tell it. One that has no session to take up again is told everything once more.
+    fn has_words(&mut self, exchange: &mut Exchange<'_>) -> bool {
+        if !self.was_told && self.kept.session.is_none() && exchange.words.has_begun() {
+            exchange.words.start_over();
+        }
+        self.own_words.is_some() || exchange.words.prompt().is_some() || self.goes_on(exchange)
+    }
+
+    /// Whether it was at work when an earlier process of Provost ended.
+    fn goes_on(&self, exchange: &Exchange<'_>) -> bool {
+        exchange.words.has_begun() && !self.was_told
+    }
+
+    /// Tells what there is to be told.
+    async fn tell(&mut self, exchange: &mut Exchange<'_>) {
+        let prompt = exchange.words.prompt();
+        let words = prompt.as_ref().map(Prompt::for_agent);
+        let text = match (self.own_words.take(), words) {
+            (Some(own), Some(words)) => format!("{own}\n\n{words}"),
+            (own, words) => own.or(words).unwrap_or_else(|| GO_ON.to_owned()),
+        };
+        self.meter.begin();
+        if let Some(live) = self.live.as_mut() {
+            let lines = live.reader.prompt(&text);
+            live.tell(lines).await;
+            if live.life == Life::Prompt {
+                live.child.close_input();
+            }
+        }
+        self.turn = Turn::begin(Told { text, prompt });
+    }
+
+    /// The next that comes from the program; `None` where nothing did within `limit`.
+    pub(super) async fn hear(
+        &mut self,
+        limit: Option<Duration>,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Came>, ModelFailure> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            came = next_of(self.live.as_mut()) => return Ok(Some(came)),
+            () = over(limit) => return Ok(None),
+        }
+        Err(self.interrupted().await)
+    }
+
+    async fn take_in(
+        &mut self,
+        said: Said,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Option<Answer>, ModelFailure> {
+        match said {
+            Said::Session(name) if self.kept.session.as_ref() != Some(&name) => {
+                self.kept.session = Some(name);
+                self.keep().await;
+            }
+            Said::Lost(why) => self.begin_anew(&why, exchange).await?,
+            Said::Unfit(why) => return Err(self.failed(&why, exchange)),
+            Said::Begun => self.begun(exchange).await?,
+            Said::Text(text) => {
+                self.begun(exchange).await?;
+                self.turn.add(&text);
+            }
+            Said::Break => self.turn.break_text(),
+            Said::Ask(ask) => return self.asked(ask, exchange).await.map(Some),
+            Said::Withdrawn(fingerprint) => {
+                if let Some(live) = self.live.as_mut() {
+                    live.forget(&fingerprint);
+                }
+            }
+            Said::Model(model) => self.model = Some(model),
+            Said::Used(used) => self.meter.count(used),
+            Said::Cost(cost) => self.meter.pay(cost),
+            Said::Error(line) => self.note_error(&line, exchange).await?,
+            Said::Done(done) => return self.done(done, exchange).await,
+            Said::Session(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// It works: it has taken what it was told.
+    async fn begun(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
+        if let Some(told) = self.turn.told.take() {
+            // First of all: what the log says was told is never told again but from here.
+            self.keep().await;
+            let through = told.prompt.as_ref().map_or(Seq::START, |prompt| prompt.through);
+            let submitted = TerminalNoted::certain(TerminalEvent::Submitted { text: told.text, through });
+            exchange.log.note(submitted).await.map_err(|error| storage(&error))?;
+            if let Some(prompt) = &told.prompt {
+                exchange.words.told(prompt);
+            }
+            self.was_told = true;
+        }
+        self.note_state(TerminalState::Working).await.map_err(|error| storage(&error))
+    }
+
+    async fn asked(&mut self, ask: TerminalAsk, exchange: &mut Exchange<'_>) -> Result<Answer, ModelFailure> {
+        self.begun(exchange).await?;
+        let shown = masked(&ask, &exchange.redactor);
+        self.asks = self.asks.saturating_add(1);
+        let pid = self.live.as_ref().map_or(0, |live| live.child.pid());
+        // Unlike any other in the log, whatever the program calls its questions, and however often it is started.
+        let id =
+            CallId::from(format!("{}-{pid}-{}-{}", ask.fingerprint, self.kept.starts, self.asks).as_str());
+        let call = call_of(&shown, id.clone());
+        self.note(TerminalEvent::ApprovalRequest(shown)).await.map_err(|error| storage(&error))?;
+        let blocked = TerminalState::Blocked(Blocker::Approval);
+        self.note_state(blocked).await.map_err(|error| storage(&error))?;
+        self.turn.asked = Some(Asked { call: id, ask });
+        let text = self.turn.take_text();
+        let said = (!text.is_empty()).then_some(Block::Text(text));
+        let content = said.into_iter().chain([Block::ToolCall(call)]).collect();
+        Ok(self.answer_of(content, StopReason::ToolUse, exchange))
+    }
+
+    async fn done(
+        &mut self,
+        done: Done,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Option<Answer>, ModelFailure> {
+        // One that is done without a word before has taken the prompt all the same.
+        self.begun(exchange).await?;
+        self.turn.end();
+        self.keep().await;
+        let program = &exchange.policy.program;
+        let short = match done {
+            Done::Whole => None,
+            Done::Short(why) => Some(format!("({program} has stopped: {why})")),
+            Done::Failed(why) => {
+                self.note_error(&why, exchange).await?;
+                self.note_done(false).await?;
+                return Err(self.failed(&why, exchange));
+            }
+        };
+        self.note_done(short.is_none()).await?;
+        let text = self.turn.take_text();
+        if let Some(reason) = self.turn.refusal.take() {
+            // It has stopped because of that, and perhaps doesn't know why it was refused.
+            self.own_words = Some(reason);
+            return Ok(None);
+        }
+        let said = [(!text.is_empty()).then_some(text), short]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("\n\n");
+        let said = if said.is_empty() { format!("({program} is done, and said nothing.)") } else { said };
+        Ok(Some(self.answer_of(vec![Block::Text(said)], StopReason::EndTurn, exchange)))
+    }
+
+    async fn note_done(&mut self, succeeded: bool) -> Result<(), ModelFailure> {
+        let done = TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded: Some(succeeded) };
+        self.note(done).await.map_err(|error| storage(&error))?;
+        self.note_state(TerminalState::Idle).await.map_err(|error| storage(&error))
+    }
+
+    fn answer_of(&mut self, content: Vec<Block>, stop: StopReason, exchange: &Exchange<'_>) -> Answer {
+        let (usage, cost) = self.meter.charge();
+        let model = self.model.clone().unwrap_or_else(|| exchange.policy.program.clone());
+        Answer { content, usage, cost, model, stop }
+    }
+
+    /// A process that serves for one prompt has found its session gone: it is told from the beginning.
+    async fn begin_anew(&mut self, why: &str, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
+        self.lost(why, exchange).await?;
+        self.retire(CUT_OFF, &CancellationToken::new()).await;
+        let told = std::mem::take(&mut self.turn).told;
+        self.own_words = told.filter(|told| told.prompt.is_none()).map(|told| told.text);
+        Ok(())
+    }
+
+    async fn wait_for_words(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<(), ModelFailure> {
+        let limit = exchange.policy.idle_ms.map(Duration::from_millis);
+        let idle = over(limit);
+        tokio::pin!(idle);
+        loop {
+            // One that serves for one prompt leaves in its own time.
+            let serves = self.live.as_mut().filter(|live| live.life == Life::Session);
+            let came = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(aborted()),
+                waited = exchange.words.wait() => return waited.map_err(|error| storage(&error)),
+                came = next_of(serves) => came,
+                () = &mut idle => return Err(self.unanswered(exchange, "waits for something to do")),
+            };
+            match came {
+                Came::Ended(exit) => {
+                    self.retire(CUT_OFF, cancel).await;
+                    self.note(TerminalEvent::Exited { exit }).await.map_err(|error| storage(&error))?;
+                }
+                Came::Said(Said::Error(line)) => self.note_error(&line, exchange).await?,
+                Came::Said(_) | Came::Stirred => {}
+            }
+        }
+    }
+
+    pub(super) async fn note_error(
+        &mut self,
+        line: &str,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ModelFailure> {
+        if !self.turn.notes_error() {
+            return Ok(());
+        }
+        let line = clean(line, &exchange.redactor);
+        self.note(TerminalEvent::Error { line }).await.map_err(|error| storage(&error))
+    }
+
+    /// Has the program stop what it does.
+    async fn interrupted(&mut self) -> ModelFailure {
+        let lines = self.live.as_mut().map(|live| live.reader.interrupt()).unwrap_or_default();
+        if lines.is_empty() {
+            self.retire(CUT_OFF, &CancellationToken::new()).await;
+        } else if let Some(live) = self.live.as_mut() {
+            let meter = &mut self.meter;
+            let stops = async {
+                live.tell(lines).await;
+                loop {
+                    match live.next().await {
+                        Came::Said(Said::Used(used)) => meter.count(used),
+                        Came::Said(Said::Cost(cost)) => meter.pay(cost),
+                        Came::Said(Said::Done(_)) | Came::Ended(_) => break,
+                        Came::Said(_) | Came::Stirred => {}
+                    }
+                }
+            };
+            if timeout(INTERRUPT_MAX, stops).await.is_ok() {
+                self.turn.end();
+            }
+        }
+        let (usage, _) = self.meter.charge();
+        self.keep().await;
+        ModelFailure { usage, ..aborted() }
+    }
+
+    /// The program is gone before its time.
+    pub(super) async fn ended(
+        &mut self,
+        exit: Exit,
+        exchange: &mut Exchange<'_>,
+        when: &str,
+    ) -> ModelFailure {
+        let words = self.last_words(exchange);
+        let message = format!("`{}` has ended ({exit}) {when}{words}", exchange.policy.program);
+        self.turn.end();
+        self.retire(CUT_OFF, &CancellationToken::new()).await;
+        let (usage, _) = self.meter.charge();
+        ModelFailure { usage, ..ModelFailure::new(ErrorClass::Program, message) }
+    }
+
+    /// What it last wrote that may tell why, to be added to a message.
+    pub(super) fn last_words(&self, exchange: &Exchange<'_>) -> String {
+        let words = self.live.as_ref().map(Live::last_words).unwrap_or_default();
+        let words = exchange.redactor.redact(&words).into_owned();
+        let over = words.chars().count().saturating_sub(LAST_WORDS_CHARS_MAX);
+        let end: String = words.chars().skip(over).collect();
+        if end.is_empty() { end } else { format!(": {end}") }
+    }
+
+    fn failed(&mut self, why: &str, exchange: &Exchange<'_>) -> ModelFailure {
+        let why = clean(why, &exchange.redactor);
+        let (usage, _) = self.meter.charge();
+        let message = format!("`{}` has failed: {why}", exchange.policy.program);
+        ModelFailure { usage, ..ModelFailure::new(ErrorClass::Program, message) }
+    }
+
+    fn unanswered(&mut self, exchange: &Exchange<'_>, what: &str) -> ModelFailure {
+        let (usage, _) = self.meter.charge();
+        let seconds = exchange.policy.idle_ms.unwrap_or_default().div_ceil(1000);
+        let message = format!("`{}` {what} for {seconds} s", exchange.policy.program);
+        ModelFailure { usage, ..ModelFailure::new(ErrorClass::Unanswered, message) }
+    }
+}
+
+async fn next_of(live: Option<&mut Live>) -> Came {
+    match live {
+        Some(live) => live.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn over(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => sleep(limit).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn clean(text: &str, redactor: &Redactor) -> String {
+    let clean = redactor.redact(text);
+    clean.get(..clean.floor_char_boundary(NOTE_BYTES_MAX)).unwrap_or_default().to_owned()
+}
+
+/// The question without secrets. What it is about stays whole: it is judged by that.
+fn masked(ask: &TerminalAsk, redactor: &Redactor) -> TerminalAsk {
+    TerminalAsk {
+        question: clean(&ask.question, redactor),
+        subject: ask.subject.as_deref().map(|subject| redactor.redact(subject).into_owned()),
+        ..ask.clone()
+    }
+}
+
+fn aborted() -> ModelFailure {
+    ModelFailure::new(ErrorClass::Aborted, "stopped before the program was done")
+}
+
+pub(super) fn storage(error: &HomeError) -> ModelFailure {
+    ModelFailure::new(ErrorClass::Storage, error.to_string())
+}

@@ -1,0 +1,205 @@
+//! The JSON lines that Claude Code calls `stream-json`, in both directions.
+//!
+//! With `--permission-prompt-tool stdio` it asks for consent by a `control_request` and waits for the answer, which may
+//! say why not; without that it refuses by itself, and the model is told so. What `consent` to `AskUserQuestion` or
+//! `ExitPlanMode` means is the program's: no answer to the question goes with it.
+
+use std::collections::BTreeMap;
+
+use provost_event::{AskKind, AskOption, OptionMeaning, TerminalAsk, Usage};
+use serde_json::{Value, json};
+
+use super::format::{Format, NoReply, Reply};
+use super::said::{Cost, Done, Heard, Said, Used};
+use super::value::{count, dollars, first_text, text, texts};
+
+/// Questions that stand at once; of more only the last are known.
+const ASKS_MAX: usize = 64;
+
+const ALLOW: &str = "allow";
+const DENY: &str = "deny";
+
+#[derive(Default)]
+pub(super) struct StreamJson {
+    /// What is asked: the program's name for the request, and the arguments that consent is given to.
+    asks: BTreeMap<String, Value>,
+    /// The message whose usage was told: each of its blocks comes in a line of its own, with the same figures.
+    counted: Option<String>,
+    has_said: bool,
+    interrupts: u32,
+}
+
+impl StreamJson {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    fn assistant(&mut self, event: &Value) -> Heard {
+        let Some(message) = event.get("message") else { return Heard::nonsense() };
+        let mut heard = Heard::from(Said::Begun);
+        let id = text(message, "/id");
+        if id.is_some() && id != self.counted.as_deref() {
+            self.counted = id.map(str::to_owned);
+            heard.said.extend(usage(message).map(|usage| Said::Used(Used::Call(usage))));
+        }
+        // What agents say that work for this one isn't said to us.
+        if event.get("parent_tool_use_id").is_none_or(Value::is_null) {
+            for words in texts(message.get("content").unwrap_or(&Value::Null)) {
+                heard.said.extend([Said::Break, Said::Text(words.to_owned())]);
+                self.has_said = true;
+            }
+        }
+        heard
+    }
+
+    fn result(&mut self, event: &Value) -> Heard {
+        let mut said: Vec<Said> =
+            usage(event).map(|usage| Said::Used(Used::Prompt(usage))).into_iter().collect();
+        said.extend(dollars(event, "/total_cost_usd").map(|money| Said::Cost(Cost::Process(money))));
+        let words = first_text(event, &["/result"]);
+        let kind = text(event, "/subtype").unwrap_or_default();
+        let failed = event.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+        let done = match kind {
+            "success" if failed => Done::Failed(words.unwrap_or("it gave no reason").to_owned()),
+            "success" => {
+                if let (Some(words), false) = (words, self.has_said) {
+                    said.extend([Said::Break, Said::Text(words.to_owned())]);
+                }
+                Done::Whole
+            }
+            "error_during_execution" if self.interrupts == 0 => {
+                let errors =
+                    event.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+                let errors: Vec<_> = errors.iter().filter_map(Value::as_str).collect();
+                Done::Failed(if errors.is_empty() { kind.to_owned() } else { errors.join("; ") })
+            }
+            _ => Done::Short(kind.replace('_', " ")),
+        };
+        (self.has_said, self.interrupts) = (false, 0);
+        said.push(Said::Done(done));
+        said.into_iter().collect()
+    }
+
+    fn request(&mut self, event: &Value) -> Heard {
+        let Some(id) = text(event, "/request_id") else { return Heard::nonsense() };
+        if text(event, "/request/subtype") != Some("can_use_tool") {
+            let refusal = json!({"type": "control_response", "response": {
+                "subtype": "error", "request_id": id, "error": "not offered",
+            }});
+            return Heard { replies: vec![refusal.to_string()], ..Heard::default() };
+        }
+        let request = event.get("request").unwrap_or(&Value::Null);
+        if self.asks.len() >= ASKS_MAX {
+            self.asks.pop_first();
+        }
+        self.asks.insert(id.to_owned(), request.get("input").cloned().unwrap_or_else(|| json!({})));
+        [Said::Begun, Said::Ask(ask(id, request))].into_iter().collect()
+    }
+
+    fn respond(
+        &mut self,
+        fingerprint: &str,
+        response: impl FnOnce(Value) -> Value,
+    ) -> Result<String, NoReply> {
+        let input = self.asks.remove(fingerprint).ok_or(NoReply::NotAsked)?;
+        let line = json!({"type": "control_response", "response": {
+            "subtype": "success", "request_id": fingerprint, "response": response(input),
+        }});
+        Ok(line.to_string())
+    }
+}
+
+impl Format for StreamJson {
+    fn open(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// It says nothing before it hears something.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn read(&mut self, line: &str) -> Heard {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return Heard::nonsense() };
+        let Some(kind) = text(&event, "/type") else { return Heard::nonsense() };
+        match kind {
+            "system" if text(&event, "/subtype") == Some("init") => {
+                let session = text(&event, "/session_id").map(|name| Said::Session(name.to_owned()));
+                let model = text(&event, "/model").map(|name| Said::Model(name.to_owned()));
+                session.into_iter().chain(model).chain([Said::Begun]).collect()
+            }
+            "assistant" => self.assistant(&event),
+            "result" => self.result(&event),
+            "control_request" => self.request(&event),
+            "control_cancel_request" => match text(&event, "/request_id") {
+                Some(id) if self.asks.remove(id).is_some() => Said::Withdrawn(id.to_owned()).into(),
+                _ => Heard::default(),
+            },
+            _ => Heard::default(),
+        }
+    }
+
+    fn prompt(&mut self, text: &str) -> Vec<String> {
+        let content = json!([{"type": "text", "text": text}]);
+        vec![json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()]
+    }
+
+    fn approve(&mut self, fingerprint: &str) -> Result<Reply, NoReply> {
+        let line = self.respond(fingerprint, |input| json!({"behavior": ALLOW, "updatedInput": input}))?;
+        Ok(Reply { line, choice: ALLOW.to_owned() })
+    }
+
+    fn refuse(&mut self, fingerprint: &str, reason: &str) -> Result<Reply, NoReply> {
+        let line = self.respond(fingerprint, |_| json!({"behavior": DENY, "message": reason}))?;
+        Ok(Reply { line, choice: DENY.to_owned() })
+    }
+
+    fn interrupt(&mut self) -> Vec<String> {
+        self.interrupts = self.interrupts.saturating_add(1);
+        let id = format!("interrupt-{}", self.interrupts);
+        vec![
+            json!({"type": "control_request", "request_id": id, "request": {"subtype": "interrupt"}})
+                .to_string(),
+        ]
+    }
+}
+
+fn ask(id: &str, request: &Value) -> TerminalAsk {
+    let tool = text(request, "/tool_name").unwrap_or("a tool");
+    let input = request.get("input").unwrap_or(&Value::Null);
+    let path = || first_text(input, &["/file_path", "/notebook_path", "/path"]);
+    let (kind, subject) = match tool {
+        "Bash" => (AskKind::Command, text(input, "/command")),
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => (AskKind::Edit, path()),
+        "Read" | "NotebookRead" => (AskKind::Read, path()),
+        "WebFetch" => (AskKind::Network, text(input, "/url")),
+        "AskUserQuestion" | "ExitPlanMode" => (AskKind::Other, None),
+        _ => (AskKind::Tool, Some(tool)),
+    };
+    let words = first_text(input, &["/questions/0/question", "/plan"]);
+    let about = words.or_else(|| first_text(request, &["/description"])).unwrap_or_default();
+    TerminalAsk {
+        fingerprint: id.to_owned(),
+        kind,
+        question: format!("{tool}: {about}"),
+        subject: subject.map(str::to_owned),
+        options: vec![option(ALLOW, OptionMeaning::ApproveOnce), option(DENY, OptionMeaning::Deny)],
+        default: None,
+    }
+}
+
+fn option(name: &str, meaning: OptionMeaning) -> AskOption {
+    AskOption { label: name.to_owned(), keys: name.to_owned(), meaning }
+}
+
+/// The four counts don't overlap here.
+fn usage(holder: &Value) -> Option<Usage> {
+    let usage = holder.get("usage").filter(|usage| usage.is_object())?;
+    Some(Usage {
+        input_tokens: count(usage, "/input_tokens"),
+        output_tokens: count(usage, "/output_tokens"),
+        cache_read_tokens: count(usage, "/cache_read_input_tokens"),
+        cache_write_tokens: count(usage, "/cache_creation_input_tokens"),
+        reasoning_tokens: 0,
+    })
+}

@@ -1,0 +1,129 @@
+"""Paints like an agent: a composer, a mark while it works, a dialog for consent. Text and a return that come in one read
+are taken for a paste. It keeps what it was told in `told` (with --resume it goes on with it)."""
+import os
+import select
+import subprocess
+import sys
+import termios
+import time
+import tty
+
+ESC = "\x1b"
+
+
+class Agent:
+    def __init__(self):
+        self.shown = ["Fake Agent"]
+        self.composer = ""
+        self.dialog = None
+        self.working = None
+        self.pasting = None
+        if "--resume" in sys.argv:
+            self.say("Resumed after: " + open("told").read().strip().replace("\n", " | "))
+
+    def say(self, text):
+        self.shown += text.split("\n")
+
+    def paint(self):
+        rows = list(self.shown[-12:])
+        if self.dialog:
+            kind, command = self.dialog
+            rows += ["", "Run this command?", "", "  $ " + command, "", "> 1. Yes", "  2. No", "", "enter to confirm"]
+            cursor = ""
+        else:
+            if self.working:
+                rows += ["", "* Working (esc to interrupt)"]
+            rows += [""]
+            lines = self.composer.split("\n")
+            rows += ["> " + lines[0]] + ["  " + line for line in lines[1:]]
+            cursor = ESC + "[%d;%dH" % (len(rows), 3 + len(lines[-1]))
+        text = "\r\n".join(row[:100] for row in rows)
+        self.write(ESC + "[?2026h" + ESC + "[H" + ESC + "[2J" + text + cursor + ESC + "[?2026l")
+
+    def write(self, text):
+        os.write(1, text.encode())
+
+    def read(self, text):
+        if "--deaf" in sys.argv:
+            return
+        if self.pasting is not None or text.startswith(ESC + "[200~"):
+            text = (self.pasting or "") + text
+            self.pasting = text
+            if not text.endswith(ESC + "[201~"):
+                return
+            self.pasting = None
+            self.composer += text[6:-6].replace("\r", "\n")
+        elif self.dialog:
+            self.decide(text)
+        elif text == "\r":
+            prompt, self.composer = self.composer, ""
+            if prompt == "/quit":
+                sys.exit(0)
+            if prompt:
+                self.work(prompt)
+        elif text == ESC:
+            if self.working:
+                self.working = None
+                self.say("Interrupted.")
+        elif len(text) > 1:
+            self.composer += text.replace("\r", "\n")
+        elif text.isprintable():
+            self.composer += text
+
+    def work(self, prompt):
+        with open("told", "a") as told:
+            told.write(prompt + "\n--\n")
+        self.say("> " + prompt.split("\n")[0])
+        self.working = (time.monotonic() + 0.3, prompt)
+
+    def done(self):
+        prompt = self.working[1]
+        self.working = None
+        verb, _, rest = prompt.partition(" ")
+        if verb == "run":
+            self.dialog = ("run", rest.split("\n")[0])
+        elif verb == "exit":
+            sys.exit(int(rest))
+        elif verb == "ran":
+            self.say("Ran it.")
+        elif verb == "daemon":
+            subprocess.Popen(["setsid", "sleep", "600"])
+            self.say("Started.")
+        elif verb == "stay":
+            self.working = (time.monotonic() + 600, prompt)
+        else:
+            self.say("I did this: " + prompt.replace("\n", " / "))
+
+    def decide(self, key):
+        if key == "w":  # The dialog for another question, in the same place.
+            self.dialog = ("run", "something else")
+        elif key in ("1", "\r", "y"):
+            command, self.dialog = self.dialog[1], None
+            self.working = (time.monotonic() + 600, command)
+            self.paint()
+            subprocess.run(["sh", "-c", command])
+            self.working = (time.monotonic() + 0.2, "ran " + command)
+        elif key in ("2", ESC):
+            self.dialog = None
+            self.say("Refused.")
+
+    def live(self):
+        self.write(ESC + "[?2004h")
+        while True:
+            self.paint()
+            wait = None
+            if self.working:
+                wait = max(0, self.working[0] - time.monotonic())
+            ready, _, _ = select.select([0], [], [], wait)
+            if ready:
+                self.read(os.read(0, 65536).decode())
+            elif self.working:
+                self.done()
+
+
+before = termios.tcgetattr(0)
+tty.setraw(0)
+try:
+    Agent().live()
+finally:
+    termios.tcsetattr(0, termios.TCSANOW, before)

@@ -1,0 +1,211 @@
+//! People's terminals at a program's.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use provost_event::{Entry, TerminalEvent, WindowSize};
+use provost_external::{AttachError, Attached, AttachedInput, Hello, Role, Shown, Welcome, attach};
+use tokio::time::timeout;
+
+use crate::stage::{COMPLETED, DEADLINE, Program, ROOT, Stage, yes};
+
+/// Repeats what it is told until it is told `end`, and paints its window's size when that changes.
+const ECHO: &str = "trap 'stty size' WINCH; printf 'first words\\r\\n'; while :; do read line || continue; \
+                    [ \"$line\" = end ] && exit 0; echo \"heard $line\"; done";
+
+struct Guest {
+    shown: Attached,
+    input: AttachedInput,
+    seen: String,
+    size: Option<WindowSize>,
+}
+
+impl Guest {
+    async fn comes(stage: &Stage, role: Role, size: Option<(u16, u16)>) -> Self {
+        let size = size.map(|(rows, cols)| WindowSize::new(rows, cols));
+        let (_, shown, input) = enter(stage, Hello::new(role, size, "somebody")).await.expect("attached");
+        Self { shown, input, seen: String::new(), size: None }
+    }
+
+    /// Takes in what is shown until `wanted` is.
+    async fn sees(&mut self, wanted: &str) {
+        let found = async {
+            while !self.seen.contains(wanted) {
+                match self.shown.next().await.expect("shown") {
+                    Some(Shown::Screen { size, bytes }) => {
+                        self.size = Some(size);
+                        self.seen = String::from_utf8_lossy(&bytes).into_owned();
+                    }
+                    Some(Shown::Output(bytes)) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                    Some(_) => {}
+                    None => return false,
+                }
+            }
+            true
+        };
+        let is_seen = timeout(DEADLINE, found).await.unwrap_or(false);
+        assert!(is_seen, "no {wanted:?} in {:?}", self.seen);
+    }
+
+    /// The last that it is told.
+    async fn hears_of_the_end(mut self) -> bool {
+        let told = async {
+            while let Some(shown) = self.shown.next().await.expect("shown") {
+                if let Shown::Gone(exit) = shown {
+                    return exit.is_some_and(provost_event::Exit::is_success);
+                }
+            }
+            false
+        };
+        timeout(DEADLINE, told).await.expect("in time")
+    }
+}
+
+async fn enter(stage: &Stage, hello: Hello) -> Result<(Welcome, Attached, AttachedInput), AttachError> {
+    attach(&stage.terminals(), ROOT, hello).await
+}
+
+async fn echo(stage: &Stage) -> crate::stage::Running {
+    let run = stage.start("echo", Program::shell(ECHO).policy(stage)).await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::WaitingForInput { .. })).await;
+    run
+}
+
+#[tokio::test]
+async fn whoever_attaches_sees_the_screen_first_and_then_what_comes() {
+    let stage = Stage::new();
+    let run = echo(&stage).await;
+    let mut guest = Guest::comes(&stage, Role::Control, None).await;
+    guest.sees("first words").await;
+    guest.input.send(b"hello\r").await.expect("typed");
+    guest.sees("heard hello").await;
+    guest.input.send(b"end\r").await.expect("typed");
+    assert!(guest.hears_of_the_end().await);
+    assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
+    let noted = stage.noted().await;
+    assert!(noted.iter().any(|line| line == "somebody is attached"), "{noted:#?}");
+}
+
+#[tokio::test]
+async fn two_who_watch_see_the_same_and_can_not_type() {
+    let stage = Stage::new();
+    let run = echo(&stage).await;
+    let mut first = Guest::comes(&stage, Role::Watch, None).await;
+    let mut second = Guest::comes(&stage, Role::Watch, None).await;
+    let mut typist = Guest::comes(&stage, Role::Control, None).await;
+    first.input.send(b"not heard\r").await.expect("sent");
+    typist.input.send(b"hello\r").await.expect("typed");
+    for guest in [&mut first, &mut second, &mut typist] {
+        guest.sees("heard hello").await;
+        assert!(!guest.seen.contains("not heard"), "{:?}", guest.seen);
+    }
+    typist.input.send(b"end\r").await.expect("typed");
+    run.outcome().await;
+}
+
+#[tokio::test]
+async fn the_window_is_the_smallest_attached_and_its_own_again_when_nobody_is() {
+    let stage = Stage::new();
+    let run = echo(&stage).await;
+    let mut large = Guest::comes(&stage, Role::Control, Some((30, 100))).await;
+    large.sees("30 100").await;
+    let mut small = Guest::comes(&stage, Role::Watch, Some((50, 60))).await;
+    large.sees("30 60").await;
+    small.sees("30 60").await;
+    small.input.detach().await.expect("detached");
+    large.sees("30 100").await;
+    large.input.resize(WindowSize::new(20, 70)).await.expect("resized");
+    large.sees("20 70").await;
+    large.input.detach().await.expect("detached");
+    stage.sees_event(|event| matches!(event, TerminalEvent::Detached { by } if by == "somebody")).await;
+    let mut last = Guest::comes(&stage, Role::Control, None).await;
+    last.sees("40 120").await;
+    last.input.send(b"end\r").await.expect("typed");
+    run.outcome().await;
+}
+
+#[tokio::test]
+async fn while_somebody_is_attached_nothing_is_answered_and_afterwards_it_is_handed_on() {
+    let stage = Stage::new();
+    let agent = Program::agent(&stage);
+    let policy =
+        agent.policy_with(&stage, |agent| agent.permissions.allow = vec!["shell(touch *)".to_owned()]);
+    let run = stage.start("run touch made", policy).await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::Submitted { .. })).await;
+    let mut guest = Guest::comes(&stage, Role::Control, None).await;
+    guest.sees("Run this command?").await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::ApprovalRequest(_))).await;
+    // Long enough for an automatic answer.
+    let answered = stage.sees(|entry| matches!(entry, Entry::ToolStarted(_)));
+    assert!(timeout(Duration::from_millis(700), answered).await.is_err(), "{:#?}", stage.told().await);
+    assert!(stage.file("made").is_none());
+    guest.input.detach().await.expect("detached");
+    assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
+    assert!(stage.file("made").is_some());
+}
+
+#[tokio::test]
+async fn the_socket_is_its_owners_alone_and_goes_with_the_program() {
+    let stage = Stage::new();
+    let run = echo(&stage).await;
+    let sockets = stage.terminals().join("sockets");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(&sockets), 0o700);
+    let socket = std::fs::read_dir(&sockets).expect("a folder").flatten().next().expect("a socket").path();
+    assert_eq!(mode(&socket), 0o600);
+    let mut guest = Guest::comes(&stage, Role::Control, None).await;
+    guest.input.send(b"end\r").await.expect("typed");
+    run.outcome().await;
+    assert!(!socket.exists());
+    let error = enter(&stage, Hello::new(Role::Watch, None, "late")).await.err().expect("nobody is there");
+    assert!(matches!(error, AttachError::NotThere { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_slows_nobody() {
+    let stage = Stage::new();
+    let script = "read go; i=0; while [ $i -lt 400 ]; do printf '%01000d\\r\\n' $i; i=$((i+1)); done; echo all; read end";
+    let run = stage.start("flood", Program::shell(script).policy(&stage)).await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::WaitingForInput { .. })).await;
+    let stuck = Guest::comes(&stage, Role::Watch, None).await;
+    let mut guest = Guest::comes(&stage, Role::Control, None).await;
+    guest.input.send(b"go\r").await.expect("typed");
+    guest.sees("all").await;
+    guest.input.send(b"end\r").await.expect("typed");
+    assert_eq!(run.outcome().await, COMPLETED);
+    drop(stuck);
+}
+
+#[tokio::test]
+async fn a_client_of_another_version_is_told_so() {
+    let stage = Stage::new();
+    let run = echo(&stage).await;
+    let mut hello = Hello::new(Role::Watch, None, "old");
+    hello.version = 0;
+    let error = enter(&stage, hello).await.err().expect("refused");
+    assert!(matches!(&error, AttachError::Refused { why } if why.contains("version")), "{error}");
+    run.dies().await;
+}
+
+#[tokio::test]
+async fn a_folder_with_a_long_name_has_a_socket_all_the_same() {
+    let mut stage = Stage::new();
+    stage.deepen(&"long".repeat(30));
+    let run = echo(&stage).await;
+    let mut guest = Guest::comes(&stage, Role::Control, None).await;
+    guest.sees("first words").await;
+    guest.input.send(b"end\r").await.expect("typed");
+    assert_eq!(run.outcome().await, COMPLETED);
+}
+
+#[tokio::test]
+async fn an_answer_is_given_by_the_inbox_while_nobody_is_attached() {
+    let stage = Stage::new();
+    let run = stage.start("run touch made", Program::agent(&stage).policy(&stage)).await;
+    let asked = stage.sees(|entry| matches!(entry, Entry::ApprovalRequested(_))).await;
+    let mut guest = Guest::comes(&stage, Role::Watch, None).await;
+    guest.sees("Run this command?").await;
+    stage.answers(provost_event::Seq(asked.seq.0 - 1), yes()).await;
+    assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
+    assert!(stage.file("made").is_some());
+}

@@ -1,0 +1,169 @@
+//! Agents that speak a structured stream, on the stage of the others: one script for all formats.
+
+use std::sync::Arc;
+
+use provost_event::{AgentPolicy, Channel, Entry, ExternalPolicy, Outcome, RunPolicy, TerminalEvent, Usage};
+use provost_external::{Drivers, DriversOptions};
+use provost_harness::{AgentHarness, Harness, HarnessDeps, Models, Toolbox};
+use provost_terminal::Profile;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::stage::{DEADLINE, Program, RUN, Stage};
+
+/// What the script speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Codex,
+    Acp,
+    Claude,
+}
+
+pub(crate) const ALL: [Speaks; 3] = [Speaks::Codex, Speaks::Acp, Speaks::Claude];
+
+/// Those that ask.
+pub(crate) const ASKING: [Speaks; 2] = [Speaks::Acp, Speaks::Claude];
+
+impl Speaks {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Codex => "codex",
+            Self::Acp => "acp",
+            Self::Claude => "claude",
+        }
+    }
+
+    fn profile(self) -> Profile {
+        let format = match self {
+            Self::Codex => "codex-exec",
+            Self::Acp => "acp",
+            Self::Claude => "stream-json",
+        };
+        let name = self.name();
+        // The script asks in any case; that it does has to be said.
+        let args = match self {
+            Self::Claude => "\"claude\", \"--permission-prompt-tool\", \"stdio\"".to_owned(),
+            Self::Codex | Self::Acp => format!("\"{name}\""),
+        };
+        let text = format!(
+            "name = \"speaks-{name}\"\nkind = \"agent\"\n[program]\ncommands = [\"none\"]\n\
+             [channel]\nformat = \"{format}\"\nargs = [{args}]\n"
+        );
+        Profile::parse("speaks", &text).expect("a profile")
+    }
+}
+
+/// A stage on which one agent speaks.
+pub(crate) struct Talk {
+    pub(crate) stage: Stage,
+    speaks: Speaks,
+}
+
+/// A run that is being worked on.
+pub(crate) struct Talking {
+    pub(crate) run: JoinHandle<Outcome>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Talk {
+    pub(crate) fn new(speaks: Speaks) -> Self {
+        let stage = Stage::new();
+        let script = stage.folder.path().join("speaks.py");
+        std::fs::write(script, include_str!("structured_agent.py")).expect("an agent");
+        Self { stage, speaks }
+    }
+
+    fn harness(&self) -> AgentHarness {
+        let env = ["PATH", "HOME", "LANG"];
+        let drivers = Drivers::new(DriversOptions {
+            folder: self.stage.terminals(),
+            records: true,
+            env: env
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+                .collect(),
+            passed: Vec::new(),
+            profiles: ALL.iter().map(|speaks| speaks.profile()).collect(),
+        });
+        AgentHarness::new(HarnessDeps {
+            external: Arc::new(drivers),
+            ..HarnessDeps::new(self.stage.home.clone(), Models::new(), Toolbox::new())
+        })
+    }
+
+    pub(crate) fn policy(&self) -> RunPolicy {
+        self.policy_with(|_| {}, |_| {})
+    }
+
+    pub(crate) fn policy_with(
+        &self,
+        external: impl FnOnce(&mut ExternalPolicy),
+        agent: impl FnOnce(&mut AgentPolicy),
+    ) -> RunPolicy {
+        let script = self.stage.folder.path().join("speaks.py").display().to_string();
+        let program = Program::named("python3").with(|policy| {
+            policy.args = vec![script];
+            policy.profile = format!("speaks-{}", self.speaks.name());
+            policy.channel = if self.speaks == Speaks::Codex { Channel::Structured } else { Channel::Auto };
+            policy.submits_goal = true;
+        });
+        program.with(external).policy_with(&self.stage, agent)
+    }
+
+    pub(crate) async fn start(&self, goal: &str, policy: RunPolicy) -> Talking {
+        talking(self.harness().start(RUN, goal, policy).await.expect("it starts"))
+    }
+
+    pub(crate) async fn run(&self, goal: &str, policy: RunPolicy) -> Outcome {
+        self.start(goal, policy).await.outcome().await
+    }
+
+    /// Takes the run up as another process does.
+    pub(crate) async fn open(&self) -> Harness {
+        self.harness().open(RUN).await.expect("it opens")
+    }
+
+    /// What the script heard, a line each.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.stage.file("heard").unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// The prompts among that, without their numbers.
+    pub(crate) fn prompts(&self) -> Vec<String> {
+        let heard = self.heard();
+        let prompts = heard.iter().filter_map(|line| line.strip_prefix("prompt "));
+        prompts.map(|line| line.split_once(": ").expect("a number").1.to_owned()).collect()
+    }
+
+    pub(crate) async fn noted(&self) -> Vec<String> {
+        self.stage.noted().await
+    }
+
+    /// What the answers charged.
+    pub(crate) async fn usage(&self) -> Vec<Usage> {
+        let log = self.stage.log().await;
+        let answers = log.iter().filter_map(|record| match &record.entry {
+            Entry::AssistantMessage(message) => Some(message.usage),
+            _ => None,
+        });
+        answers.collect()
+    }
+
+    /// Waits until the script has taken a prompt.
+    pub(crate) async fn is_told(&self) {
+        self.stage.sees_event(|event| matches!(event, TerminalEvent::Submitted { .. })).await;
+    }
+}
+
+pub(crate) fn talking(mut run: Harness) -> Talking {
+    let cancel = CancellationToken::new();
+    let token = cancel.clone();
+    Talking { run: tokio::spawn(async move { run.run(&token).await.expect("it works") }), cancel }
+}
+
+impl Talking {
+    pub(crate) async fn outcome(self) -> Outcome {
+        timeout(DEADLINE, self.run).await.expect("in time").expect("no panic")
+    }
+}

@@ -1,0 +1,276 @@
+//! A child that lives on and is spoken to by lines: over its standard input, and by what it writes to standard output.
+
+#[cfg(not(unix))]
+#[path = "piped/portable.rs"]
+mod keeper;
+#[cfg(unix)]
+#[path = "piped/unix.rs"]
+mod keeper;
+mod lines;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use provost_event::Exit;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::SpawnError;
+use keeper::{Keeper, Output};
+use lines::Lines;
+
+/// Messages to the child that wait for being written; whoever sends more waits.
+const QUEUE_MAX: usize = 16;
+
+/// How long lines are read after the child's end, for the case that something it started holds its output open.
+const DRAIN_MAX: Duration = Duration::from_millis(200);
+
+/// How long killed processes may take to vanish.
+const VANISH_MAX: Duration = Duration::from_secs(5);
+
+const CHUNK_BYTES: usize = 8 * 1024;
+
+/// Which program to start, and with what.
+#[derive(Clone)]
+pub struct PipedCommand {
+    /// The program: a path, or a name looked up in the `PATH` of `env`.
+    pub program: OsString,
+    /// Its arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// The folder it starts in.
+    pub cwd: PathBuf,
+    /// Its whole environment: nothing is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// Bytes of a line that are kept; of a longer one only its length is told.
+    pub line_bytes_max: usize,
+    /// Bytes of standard error that are kept, of its end.
+    pub stderr_bytes_max: usize,
+}
+
+/// Leaves out the values of the environment: they may hold secrets.
+impl fmt::Debug for PipedCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("PipedCommand")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("cwd", &self.cwd)
+            .field("env_names", &names)
+            .field("line_bytes_max", &self.line_bytes_max)
+            .field("stderr_bytes_max", &self.stderr_bytes_max)
+            .finish()
+    }
+}
+
+/// What comes from a child.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piped {
+    /// A line of its standard output, without its end, with U+FFFD for what isn't UTF-8. What is there at its end without
+    /// a line's end is a line too.
+    Line(String),
+    /// A line longer than is kept.
+    TooLong {
+        /// How long it was.
+        bytes: u64,
+    },
+    /// It has ended, and all it wrote was read.
+    Ended(Exit),
+}
+
+/// How a child is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PipedEnding {
+    /// How long it may take to end by itself once its input is closed. Zero: it is asked at once.
+    pub own: Duration,
+    /// How long it and all it started may take after SIGTERM, until SIGKILL.
+    pub grace: Duration,
+}
+
+/// The child's input is closed, or the child no longer reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the program no longer reads what it is told")]
+pub struct PipeClosed;
+
+/// A child below a guard of its own: what it started ends with it, and with Provost, however that ends.
+///
+/// Its output is read only by [`next`](Self::next): a child that writes while nobody asks is slowed. Dropping this doesn't
+/// block, and ends the child by force.
+pub struct PipedChild {
+    keeper: Keeper,
+    lines: Lines<Output>,
+    input: Option<mpsc::Sender<Vec<u8>>>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    drains_until: Option<Instant>,
+    is_drained: bool,
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+impl PipedChild {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it couldn't be started; nothing is left of the attempt.
+    ///
+    /// # Cancellation
+    /// What was started is ended by force.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O and time enabled.
+    pub async fn spawn(command: PipedCommand) -> Result<Self, SpawnError> {
+        let limits = (command.line_bytes_max, command.stderr_bytes_max);
+        let (program, cwd) = (command.program.clone(), command.cwd.clone());
+        let started = keeper::start(command).await.map_err(|error| SpawnError::of(&program, &cwd, error))?;
+        let (input, messages) = mpsc::channel(QUEUE_MAX);
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let tasks = [
+            AbortOnDropHandle::new(tokio::spawn(write(started.stdin, messages))),
+            AbortOnDropHandle::new(tokio::spawn(keep_end(started.stderr, limits.1, Arc::clone(&stderr)))),
+        ];
+        Ok(Self {
+            keeper: started.keeper,
+            lines: Lines::new(started.stdout, limits.0),
+            input: Some(input),
+            stderr,
+            drains_until: None,
+            is_drained: false,
+            _tasks: tasks,
+        })
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.keeper.pid()
+    }
+
+    /// Queues a line for its input, to which the line's end is added. Returns before it is read.
+    ///
+    /// # Errors
+    /// When its input is closed, or it no longer reads it.
+    ///
+    /// # Cancellation
+    /// Safe: the line is queued, or it isn't.
+    pub async fn send(&self, line: &str) -> Result<(), PipeClosed> {
+        let input = self.input.as_ref().ok_or(PipeClosed)?;
+        let mut bytes = Vec::with_capacity(line.len().saturating_add(1));
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        input.send(bytes).await.map_err(|_| PipeClosed)
+    }
+
+    /// Closes its input, once what is queued was written.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// The next that comes from it. After its end that again and again.
+    ///
+    /// # Cancellation
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Piped {
+        while !self.is_drained {
+            if self.drains_until.is_none() && self.keeper.exit().is_some() {
+                self.drains_until = Some(Instant::now() + DRAIN_MAX);
+            }
+            let drained = async {
+                match self.drains_until {
+                    Some(until) => sleep_until(until).await,
+                    None => drop(self.keeper.exited().await),
+                }
+            };
+            tokio::select! {
+                biased;
+                line = self.lines.next() => match line {
+                    Some(line) => return line,
+                    None => self.is_drained = true,
+                },
+                () = drained => self.is_drained = self.drains_until.is_some(),
+            }
+        }
+        Piped::Ended(self.keeper.exited().await)
+    }
+
+    /// How it has ended, if it has.
+    #[must_use]
+    pub fn exit(&self) -> Option<Exit> {
+        self.keeper.exit()
+    }
+
+    /// The end of what it wrote to standard error so far, from the beginning of a line where that was cut.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+
+    /// Ends it and everything it started: closes its input, asks, and kills. What it still writes is dropped. When this
+    /// returns nothing is left of it, save what the system won't let go; its guard goes on killing that.
+    ///
+    /// # Cancellation
+    /// When `cancel` fires, what is left is killed at once. Dropped, it may be called again.
+    pub async fn end(&mut self, ending: PipedEnding, cancel: &CancellationToken) -> Exit {
+        self.close_input();
+        let Self { keeper, lines, .. } = self;
+        tokio::select! {
+            biased;
+            exit = end(keeper, ending, cancel) => exit,
+            never = lines.discard() => match never {},
+        }
+    }
+}
+
+async fn end(keeper: &mut Keeper, ending: PipedEnding, cancel: &CancellationToken) -> Exit {
+    tokio::select! {
+        _ = keeper.exited() => {}
+        () = sleep(ending.own) => {}
+        () = cancel.cancelled() => {}
+    }
+    keeper.ask_to_end().await;
+    let is_gone = tokio::select! {
+        biased;
+        () = keeper.gone() => true,
+        () = cancel.cancelled() => false,
+        () = sleep(ending.grace) => false,
+    };
+    if !is_gone {
+        keeper.kill().await;
+        if timeout(VANISH_MAX, keeper.gone()).await.is_err() {
+            tracing::warn!("a killed process is still there; its guard stays with it");
+            return keeper.exit().unwrap_or(Exit::Signal(9));
+        }
+    }
+    keeper.exited().await
+}
+
+async fn write(mut pipe: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) {
+    while let Some(message) = messages.recv().await {
+        if let Err(error) = pipe.write_all(&message).await {
+            return tracing::debug!(%error, "a child no longer reads its input");
+        }
+    }
+}
+
+/// Keeps the last `bytes_max` bytes in `kept`.
+async fn keep_end(mut pipe: impl AsyncRead + Unpin, bytes_max: usize, kept: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; CHUNK_BYTES];
+    while let Ok(count) = pipe.read(&mut buffer).await {
+        if count == 0 {
+            return;
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        let over = kept.len().saturating_sub(bytes_max);
+        if over > 0 {
+            // A line that was cut says nothing, or half a secret.
+            let cut = kept.iter().skip(over).position(|byte| *byte == b'\n');
+            let from = cut.map_or(over, |at| over.saturating_add(at).saturating_add(1));
+            kept.drain(..from);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A child with pipes where there is no guard: it is killed when this is dropped; what it started may outlive it.
+
+use std::io;
+use std::process::Stdio;
+
+use provost_event::Exit;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::PipedCommand;
+
+pub(super) type Output = ChildStdout;
+
+/// A child that was started.
+pub(super) struct Started {
+    pub(super) keeper: Keeper,
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// Holds the child.
+pub(super) struct Keeper {
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+    kills: mpsc::Sender<()>,
+    _waiter: AbortOnDropHandle<()>,
+}
+
+#[expect(clippy::unused_async, reason = "the shape that the other platforms need")]
+pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
+    let mut child = Command::new(&command.program)
+        .args(&command.args)
+        .current_dir(&command.cwd)
+        .env_clear()
+        .envs(command.env.iter().cloned())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(io::Error::other("the child has no pipes"));
+    };
+    let pid = child.id().unwrap_or_default();
+    let (told, exit) = watch::channel(None);
+    let (kills, orders) = mpsc::channel(1);
+    let waiter = AbortOnDropHandle::new(tokio::spawn(wait(child, told, orders)));
+    Ok(Started { keeper: Keeper { pid, exit, kills, _waiter: waiter }, stdin, stdout, stderr })
+}
+
+async fn wait(mut child: Child, told: watch::Sender<Option<Exit>>, mut orders: mpsc::Receiver<()>) {
+    let status = tokio::select! {
+        status = child.wait() => status,
+        _ = orders.recv() => match child.kill().await {
+            Ok(()) => child.wait().await,
+            Err(error) => Err(error),
+        },
+    };
+    let exit = status.ok().and_then(|status| status.code()).map_or(Exit::Unseen, Exit::Code);
+    told.send_replace(Some(exit));
+}
+
+impl Keeper {
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) fn exit(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    pub(super) async fn exited(&self) -> Exit {
+        self.exit.clone().wait_for(Option::is_some).await.ok().and_then(|exit| *exit).unwrap_or(Exit::Unseen)
+    }
+
+    pub(super) async fn gone(&self) {
+        self.exited().await;
+    }
+
+    /// There is no way to ask.
+    pub(super) async fn ask_to_end(&mut self) {
+        self.kill().await;
+    }
+
+    pub(super) async fn kill(&mut self) {
+        drop(self.kills.send(()).await);
+    }
+}

@@ -1,0 +1,160 @@
+//! A child with pipes, below its guard.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use provost_event::Exit;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::PipedCommand;
+use crate::guard::{self, Order};
+
+const SIGKILL: i32 = 9;
+
+/// How long a program may take to begin; only a hung file system takes that long.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// How long a guard that runs may take to tell the child's number.
+const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
+
+pub(super) type Output = Receiver;
+
+/// A child that was started.
+pub(super) struct Started {
+    pub(super) keeper: Keeper,
+    pub(super) stdin: Sender,
+    pub(super) stdout: Receiver,
+    pub(super) stderr: Receiver,
+}
+
+/// Our end of the channel to the guard. Closing it makes the guard kill everything.
+pub(super) struct Keeper {
+    pid: u32,
+    stage: watch::Receiver<Stage>,
+    orders: OwnedWriteHalf,
+    _listener: AbortOnDropHandle<()>,
+    /// Reaped by tokio, also when this is dropped.
+    _guard: Child,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stage {
+    exit: Option<Exit>,
+    is_gone: bool,
+}
+
+/// Starts it on a thread that may block.
+pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
+    let spawning = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || spawn(&command)));
+    let Ok(joined) = timeout(START_MAX, spawning).await else { return Err(io::ErrorKind::TimedOut.into()) };
+    let (guard, control, stdin, stdout, stderr) = joined.map_err(io::Error::other)??;
+    let (mut words, orders) = control.into_split();
+    let mut number = [0; 4];
+    match timeout(GUARD_WORD_MAX, words.read_exact(&mut number)).await {
+        Ok(told) => told?,
+        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    let pid = u32::from_ne_bytes(number);
+    let (stage_told, stage) = watch::channel(Stage::default());
+    let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, stage_told)));
+    let keeper = Keeper { pid, stage, orders, _listener: listener, _guard: guard };
+    Ok(Started { keeper, stdin, stdout, stderr })
+}
+
+type Spawned = (Child, UnixStream, Sender, Receiver, Receiver);
+
+fn spawn(command: &PipedCommand) -> io::Result<Spawned> {
+    let mut child = Command::new(&command.program);
+    child.args(&command.args).current_dir(&command.cwd).env_clear().envs(command.env.iter().cloned());
+    let (theirs, stdin) = io::pipe()?;
+    child.stdin(theirs);
+    let (stdout, theirs) = io::pipe()?;
+    child.stdout(theirs);
+    let (stderr, theirs) = io::pipe()?;
+    child.stderr(theirs);
+    let stdin = Sender::from_owned_fd(OwnedFd::from(stdin))?;
+    let stdout = Receiver::from_owned_fd(OwnedFd::from(stdout))?;
+    let stderr = Receiver::from_owned_fd(OwnedFd::from(stderr))?;
+    let (ours, guards) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let control = UnixStream::from_std(ours)?;
+    guard::install(child.as_std_mut(), guards, guard::StandardInput::Stream);
+    let guard = child.spawn()?;
+    // `child` goes out of scope here and closes our copies of the child's and the guard's ends.
+    Ok((guard, control, stdin, stdout, stderr))
+}
+
+/// Hears of the child's end, and of the end of all below the guard.
+async fn listen(mut words: OwnedReadHalf, stage: watch::Sender<Stage>) {
+    let mut status = [0; 4];
+    let exit = match words.read_exact(&mut status).await {
+        Ok(_) => exit_of(ExitStatus::from_raw(i32::from_ne_bytes(status))),
+        Err(_) => {
+            tracing::warn!("the guard of a child was killed; what the child forked may be left");
+            Exit::Signal(SIGKILL)
+        }
+    };
+    stage.send_modify(|stage| stage.exit = Some(exit));
+    let mut rest = [0; 4];
+    while words.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+    stage.send_modify(|stage| stage.is_gone = true);
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or(SIGKILL)),
+    }
+}
+
+impl Keeper {
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub(super) fn exit(&self) -> Option<Exit> {
+        self.stage.borrow().exit
+    }
+
+    /// Waits for the child's end. May be dropped and called again.
+    pub(super) async fn exited(&self) -> Exit {
+        let mut stage = self.stage.clone();
+        // The listener ends only after it told.
+        stage
+            .wait_for(|stage| stage.exit.is_some())
+            .await
+            .ok()
+            .and_then(|stage| stage.exit)
+            .unwrap_or(Exit::Unseen)
+    }
+
+    /// Waits until nothing is left. May be dropped and called again.
+    pub(super) async fn gone(&self) {
+        // The listener ends only after it told.
+        drop(self.stage.clone().wait_for(|stage| stage.is_gone).await);
+    }
+
+    pub(super) async fn ask_to_end(&mut self) {
+        self.order(Order::Terminate).await;
+    }
+
+    pub(super) async fn kill(&mut self) {
+        self.order(Order::Kill).await;
+    }
+
+    async fn order(&mut self, order: Order) {
+        if let Err(error) = self.orders.write_all(&[order.byte()]).await {
+            tracing::trace!(%error, "the guard is already gone");
+        }
+    }
+}

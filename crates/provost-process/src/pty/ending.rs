@@ -1,0 +1,121 @@
+//! How far it is with making a program end: each stage is harder than the one before, and there is no way back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::options::{QuitPlan, QuitStep};
+
+/// How long a program has to end when it was shown the end of its input.
+const END_OF_INPUT_WAIT: Duration = Duration::from_millis(300);
+
+/// How long killed processes may take to vanish; only a process stuck in the kernel, or one of another user, takes that
+/// long. Its guard goes on killing it.
+const VANISH_MAX: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// Nobody has asked.
+    NotAsked,
+    /// Its own way: the steps that are left.
+    Quitting { steps: VecDeque<QuitStep>, until: Duration, grace: Duration },
+    /// It was asked, and is killed then. Without a wish the program has ended by itself, and what it left is asked.
+    Asked { kill_at: Duration, is_wished: bool },
+    /// It was killed, and is given up then.
+    Killed { give_up_at: Duration },
+    /// Nothing is left, or it won't go.
+    Over,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Type(String),
+    /// Types the key that ends input, if the program reads by the line.
+    EndInput,
+    HangUp,
+    Kill,
+    GiveUp,
+}
+
+impl Ending {
+    /// When [`next`](Self::next) has something.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        match self {
+            Self::NotAsked | Self::Over => None,
+            Self::Quitting { until, .. } => Some(*until),
+            Self::Asked { kill_at, .. } => Some(*kill_at),
+            Self::Killed { give_up_at } => Some(*give_up_at),
+        }
+    }
+
+    /// Somebody wishes the end: begins it, or makes it harder at once.
+    pub(super) fn ask(&mut self, now: Duration, plan: QuitPlan) -> Option<Next> {
+        if let Self::Asked { kill_at, is_wished: is_wished @ false } = self {
+            *kill_at = now.saturating_add(plan.grace).min(*kill_at);
+            *is_wished = true;
+            return None;
+        }
+        if !matches!(self, Self::NotAsked) {
+            return self.harder(now);
+        }
+        let mut steps: VecDeque<_> = plan.steps.into();
+        let (next, wait) = match steps.pop_front() {
+            Some(step) => (Next::Type(step.keys), step.wait),
+            None => (Next::EndInput, END_OF_INPUT_WAIT),
+        };
+        *self = Self::Quitting { steps, until: now.saturating_add(wait), grace: plan.grace };
+        Some(next)
+    }
+
+    /// The program has ended; what it left behind has `grace`.
+    pub(super) fn exited(&mut self, now: Duration, grace: Duration) -> Option<Next> {
+        match self {
+            Self::NotAsked => {
+                *self = Self::Asked { kill_at: now.saturating_add(grace), is_wished: false };
+                Some(Next::HangUp)
+            }
+            Self::Quitting { grace, .. } => {
+                let grace = *grace;
+                Some(self.hang_up(now, grace))
+            }
+            Self::Asked { .. } | Self::Killed { .. } | Self::Over => None,
+        }
+    }
+
+    /// What is due.
+    pub(super) fn next(&mut self, now: Duration) -> Option<Next> {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return None;
+        }
+        if let Self::Quitting { steps, until, .. } = self
+            && let Some(step) = steps.pop_front()
+        {
+            *until = now.saturating_add(step.wait);
+            return Some(Next::Type(step.keys));
+        }
+        self.harder(now)
+    }
+
+    fn harder(&mut self, now: Duration) -> Option<Next> {
+        match self {
+            Self::Quitting { grace, .. } => {
+                let grace = *grace;
+                Some(self.hang_up(now, grace))
+            }
+            Self::Asked { .. } => {
+                *self = Self::Killed { give_up_at: now.saturating_add(VANISH_MAX) };
+                Some(Next::Kill)
+            }
+            Self::Killed { give_up_at } if now >= *give_up_at => {
+                *self = Self::Over;
+                Some(Next::GiveUp)
+            }
+            Self::NotAsked | Self::Killed { .. } | Self::Over => None,
+        }
+    }
+
+    fn hang_up(&mut self, now: Duration, grace: Duration) -> Next {
+        *self = Self::Asked { kill_at: now.saturating_add(grace), is_wished: true };
+        Next::HangUp
+    }
+}

@@ -1,0 +1,217 @@
+//! What the kernel says of the processes at a terminal, from `/proc`; elsewhere nothing.
+
+use std::ffi::CString;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+
+#[cfg(target_os = "linux")]
+use provost_terminal::is_shell;
+
+/// Processes and threads looked at; with more, what isn't found isn't known.
+#[cfg(target_os = "linux")]
+const TASKS_MAX: usize = 2048;
+
+/// Looks at what runs below a guard.
+pub(super) struct Looker {
+    guard: u32,
+    terminal: Option<CString>,
+}
+
+/// What was seen.
+#[derive(Default)]
+pub(super) struct Looked {
+    pub(super) reads_terminal: Option<bool>,
+    pub(super) polls: Option<bool>,
+    pub(super) is_busy: Option<bool>,
+    /// Processes that have left the program's session.
+    pub(super) others: Vec<Process>,
+}
+
+/// A process, told apart from others that get the same number later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) session: u32,
+    /// In ticks since the system's start.
+    pub(super) started: u64,
+}
+
+impl Looker {
+    pub(super) fn new(guard: u32, terminal: Option<CString>) -> Self {
+        Self { guard, terminal }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "only Linux has something to look at")]
+    pub(super) fn look(&mut self, _foreground: Option<u32>, _session: u32, _is_by_line: bool) -> Looked {
+        let _ = (self.guard, &self.terminal);
+        Looked::default()
+    }
+
+    /// Looks at every process below the guard, of which those of the group `foreground` and those that have left the
+    /// session `session` may read the terminal.
+    #[cfg(target_os = "linux")]
+    pub(super) fn look(&mut self, foreground: Option<u32>, session: u32, is_by_line: bool) -> Looked {
+        let mut looked = Looked { is_busy: Some(false), ..Looked::default() };
+        let mut is_unsure = false;
+        let mut tasks_seen = 0;
+        let mut waiting = children_of(self.guard, self.guard);
+        if waiting.is_none() {
+            looked.is_busy = None;
+        }
+        while let Some(pid) = waiting.as_mut().and_then(Vec::pop) {
+            let Some(stat) = stat(&format!("/proc/{pid}/stat")) else { continue };
+            if stat.process.session != session && stat.process.session != self.guard {
+                looked.others.push(Process { pid, ..stat.process });
+            }
+            for task in tasks(pid) {
+                tasks_seen += 1;
+                if let (Some(waiting), Some(children)) = (waiting.as_mut(), children_of(pid, task)) {
+                    waiting.extend(children);
+                }
+                let is_foreground = Some(stat.group) == foreground;
+                // A program that has left the session (su does) may read the terminal without being its foreground.
+                if !is_foreground && stat.process.session == session {
+                    continue;
+                }
+                match self.sleep_of(pid, task) {
+                    Some(Sleep::ReadsTerminal { by_its_name: false }) if !is_foreground => {}
+                    Some(Sleep::ReadsTerminal { .. }) => looked.reads_terminal = Some(true),
+                    _ if !is_foreground => {}
+                    // Of the first thread only: others wait for one another in every program that has any.
+                    Some(Sleep::Polls) if pid == task && stat.state == b'S' => {
+                        looked.polls = Some(true);
+                        // By the line a shell polls only to read with a time limit.
+                        if is_by_line && is_shell(&stat.name) {
+                            looked.reads_terminal = Some(true);
+                        }
+                    }
+                    Some(Sleep::Polls | Sleep::Elsewhere) => {}
+                    None => is_unsure = true,
+                }
+            }
+            if matches!(stat.state, b'R' | b'D') {
+                looked.is_busy = Some(true);
+            }
+            if tasks_seen > TASKS_MAX {
+                is_unsure = true;
+                looked.is_busy = looked.is_busy.filter(|is_busy| *is_busy);
+                break;
+            }
+        }
+        if waiting.is_some() && !is_unsure {
+            looked.reads_terminal = looked.reads_terminal.or(Some(false));
+            looked.polls = looked.polls.or(Some(false));
+        }
+        looked
+    }
+
+    /// What this thread sleeps in; `None` where that isn't shown.
+    #[cfg(target_os = "linux")]
+    fn sleep_of(&self, pid: u32, task: u32) -> Option<Sleep> {
+        let Ok(call) = std::fs::read_to_string(format!("/proc/{pid}/task/{task}/syscall")) else {
+            return sleep_by_place(&std::fs::read_to_string(format!("/proc/{pid}/task/{task}/wchan")).ok()?);
+        };
+        let mut words = call.split_ascii_whitespace();
+        // A word instead says that it runs.
+        let number = words.next().and_then(|word| word.parse::<libc::c_long>().ok());
+        match number {
+            Some(libc::SYS_read | libc::SYS_readv) => {}
+            Some(number) if POLLS.contains(&number) => return Some(Sleep::Polls),
+            _ => return Some(Sleep::Elsewhere),
+        }
+        let descriptor =
+            words.next().and_then(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok())?;
+        let file = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
+        let own = self.terminal.as_ref().and_then(|path| path.to_str().ok());
+        let by_its_name = own.is_some_and(|own| file == Path::new(own));
+        let is_own = by_its_name || file == Path::new("/dev/tty");
+        Some(if is_own { Sleep::ReadsTerminal { by_its_name } } else { Sleep::Elsewhere })
+    }
+}
+
+#[cfg(target_os = "linux")]
+enum Sleep {
+    /// By the name that only this terminal has, or by the one that every session has for its own.
+    ReadsTerminal {
+        by_its_name: bool,
+    },
+    Polls,
+    Elsewhere,
+}
+
+/// The calls that wait for one of several things, the terminal perhaps among them.
+#[cfg(target_os = "linux")]
+const POLLS: &[libc::c_long] = &[
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_futex,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+];
+
+/// By the place in the kernel, which is shown of more processes than the call.
+#[cfg(target_os = "linux")]
+fn sleep_by_place(place: &str) -> Option<Sleep> {
+    match place {
+        // Not shown either.
+        "0" | "" => None,
+        "n_tty_read" | "wait_woken" => Some(Sleep::ReadsTerminal { by_its_name: false }),
+        place if ["poll", "select", "futex"].iter().any(|part| place.contains(part)) => Some(Sleep::Polls),
+        _ => Some(Sleep::Elsewhere),
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) struct Stat {
+    pub(super) process: Process,
+    pub(super) parent: u32,
+    name: String,
+    group: u32,
+    state: u8,
+}
+
+#[cfg(target_os = "linux")]
+impl Stat {
+    /// Whether it hasn't ended; one that nobody has waited for yet has.
+    pub(super) fn lives(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X')
+    }
+}
+
+/// The fields of a `stat` file; the program's name in parentheses may hold anything, parentheses too.
+#[cfg(target_os = "linux")]
+pub(super) fn stat(path: &str) -> Option<Stat> {
+    let text = std::fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (before, after) = text.rsplit_once(')')?;
+    let (pid, name) = before.split_once('(')?;
+    let (pid, name) = (pid.trim().parse().ok()?, name.to_owned());
+    let mut fields = after.split_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    // The start is the 22nd field, the session the 6th.
+    let started = fields.nth(15)?.parse().ok()?;
+    Some(Stat { process: Process { pid, session, started }, parent, name, group, state })
+}
+
+#[cfg(target_os = "linux")]
+fn tasks(pid: u32) -> Vec<u32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// `None` where the system doesn't list them.
+#[cfg(target_os = "linux")]
+fn children_of(pid: u32, task: u32) -> Option<Vec<u32>> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{task}/children")).ok()?;
+    Some(list.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect())
+}

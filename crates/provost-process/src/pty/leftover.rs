@@ -1,0 +1,226 @@
+//! What runs at a terminal, on disk: for the case that Provost and the guard are killed at once.
+//!
+//! A file per terminal, named after its program's process, and locked for as long as Provost looks after it. Its first
+//! line is the boot it belongs to; each further one is a process that was seen: its number, when it was started (both
+//! together are given out once per boot), and its session. The first is the program, the others have left its session.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::kernel::Process;
+
+const SUFFIX: &str = "terminal";
+
+/// Processes written down for one terminal.
+const NOTED_MAX: usize = 4096;
+
+/// An open entry.
+pub(super) struct Ledger {
+    file: File,
+    path: PathBuf,
+    noted: HashSet<(u32, u64)>,
+}
+
+impl Ledger {
+    /// `None`, and a warning, if it can't be written; none either where processes can't be told apart.
+    pub(super) fn begin(folder: &Path, pid: u32) -> Option<Self> {
+        let program = process(pid)?;
+        match Self::write_first(folder, program) {
+            Ok(ledger) => Some(ledger),
+            Err(error) => {
+                tracing::warn!(%error, ?folder, "what runs at a terminal could not be written down");
+                None
+            }
+        }
+    }
+
+    fn write_first(folder: &Path, program: Process) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let name = format!("{}-{}", program.pid, program.started);
+        let new = folder.join(format!("{name}.new"));
+        let path = folder.join(format!("{name}.{SUFFIX}"));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&new)?;
+        // Locked before it has its name: one that isn't is taken for a leftover.
+        file.lock()?;
+        file.write_all(format!("{}\n{}", boot()?, line(program)).as_bytes())?;
+        fs::rename(&new, &path)?;
+        Ok(Self { file, path, noted: HashSet::new() })
+    }
+
+    /// These were seen besides the program's session.
+    pub(super) fn note(&mut self, others: &[Process]) {
+        for other in others {
+            if self.noted.len() < NOTED_MAX
+                && self.noted.insert((other.pid, other.started))
+                && let Err(error) = self.file.write_all(line(*other).as_bytes())
+            {
+                tracing::warn!(%error, "a process at a terminal could not be written down");
+            }
+        }
+    }
+
+    /// Nothing is left.
+    pub(super) fn close(self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::debug!(%error, "a terminal's entry could not be removed");
+        }
+    }
+}
+
+fn line(process: Process) -> String {
+    format!("{} {} {}\n", process.pid, process.started, process.session)
+}
+
+/// Ends what terminals have left that a killed Provost had written down in `folder`
+/// ([`PtyOptions::ledger`](crate::PtyOptions::ledger)), and removes its files; returns how many processes were killed.
+/// What a living Provost looks after isn't touched, nor what has got a number of those since, nor anything from before
+/// the system's last start. Without the folder, and off Linux, there is nothing to end.
+///
+/// Blocks for up to two seconds a file: not to be called on an async worker.
+///
+/// # Errors
+/// When the folder can't be read.
+pub fn end_leftovers(folder: &Path) -> io::Result<usize> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    Ok(paths
+        .filter(|path| path.extension().is_some_and(|suffix| suffix == SUFFIX))
+        .map(|path| end_one(&path))
+        .sum())
+}
+
+fn end_one(path: &Path) -> usize {
+    let Ok(file) = File::open(path) else { return 0 };
+    if file.try_lock().is_err() {
+        return 0;
+    }
+    let text = io::read_to_string(&file).unwrap_or_default();
+    let Some((boot_then, lines)) = text.split_once('\n') else { return 0 };
+    let mut killed = 0;
+    if boot().is_ok_and(|boot_now| boot_now == boot_then) {
+        let noted: Vec<Process> = lines.lines().filter_map(parsed).collect();
+        killed = end_processes(&noted);
+    }
+    if let Err(error) = fs::remove_file(path) {
+        tracing::warn!(%error, ?path, "a terminal's entry could not be removed");
+    }
+    killed
+}
+
+fn parsed(line: &str) -> Option<Process> {
+    let mut words = line.split(' ');
+    let (pid, started, session) = (words.next()?, words.next()?, words.next()?);
+    Some(Process { pid: pid.parse().ok()?, started: started.parse().ok()?, session: session.parse().ok()? })
+}
+
+fn boot() -> io::Result<String> {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|boot| boot.trim().to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn process(_pid: u32) -> Option<Process> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_processes(_noted: &[Process]) -> usize {
+    0
+}
+
+#[cfg(target_os = "linux")]
+use linux::{end_processes, process};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::HashSet;
+    use std::fs;
+    use std::thread;
+    use std::time::Duration;
+
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+    use super::super::kernel::{Process, Stat, stat};
+
+    /// Rounds until nothing is left: what forks meanwhile is found in the next.
+    const ROUNDS_MAX: usize = 200;
+    const ROUND: Duration = Duration::from_millis(10);
+
+    pub(super) fn process(pid: u32) -> Option<Process> {
+        stat(&format!("/proc/{pid}/stat")).map(|stat| stat.process)
+    }
+
+    pub(super) fn end_processes(noted: &[Process]) -> usize {
+        let mut killed = HashSet::new();
+        for _ in 0..ROUNDS_MAX {
+            let left = left_of(noted);
+            if left.is_empty() {
+                break;
+            }
+            for process in left {
+                if kill(process) {
+                    killed.insert((process.pid, process.started));
+                }
+            }
+            thread::sleep(ROUND);
+        }
+        killed.len()
+    }
+
+    /// Those that were noted, those of their sessions, and all that are below one of them.
+    fn left_of(noted: &[Process]) -> Vec<Process> {
+        let living = living();
+        let is_noted = |process: &Process| {
+            noted.iter().any(|noted| (noted.pid, noted.started) == (process.pid, process.started))
+        };
+        // A session is named after its first process; if that is another by now, the number has been given out anew.
+        let is_in_session = |process: &Process| {
+            noted.iter().any(|noted| {
+                let leader = living.iter().find(|other| other.process.pid == noted.session);
+                process.session == noted.session
+                    && process.started >= noted.started
+                    && leader.is_none_or(|leader| is_noted(&leader.process))
+            })
+        };
+        let mut found: Vec<Process> = Vec::new();
+        let mut pids = HashSet::new();
+        loop {
+            let before = found.len();
+            for other in &living {
+                let process = other.process;
+                let is_left = is_noted(&process) || is_in_session(&process) || pids.contains(&other.parent);
+                if is_left && process.pid != std::process::id() && pids.insert(process.pid) {
+                    found.push(process);
+                }
+            }
+            if found.len() == before {
+                return found;
+            }
+        }
+    }
+
+    fn living() -> Vec<Stat> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        numbers.filter_map(|pid| stat(&format!("/proc/{pid}/stat"))).filter(Stat::lives).collect()
+    }
+
+    /// By a descriptor, which stands for this very process whoever gets its number.
+    fn kill(process: Process) -> bool {
+        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+        let Some(descriptor) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+            return false;
+        };
+        self::process(process.pid).is_some_and(|now| now.started == process.started)
+            && pidfd_send_signal(&descriptor, Signal::KILL).is_ok()
+    }
+}

@@ -1,0 +1,350 @@
+//! The owner of one terminal, on its thread: what comes in is recorded, painted, looked at and passed on; what is asked
+//! for is done. The platforms' loops tell it what has happened.
+
+mod asks;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use provost_event::{Exit, TerminalNoted, WindowSize};
+use provost_terminal::Detector;
+
+use super::device::Device;
+use super::ending::Ending;
+use super::live::LiveOutput;
+use super::options::{EventWish, OutputWish, PtyOptions, Recorder};
+use super::shared::{Inbox, Shared};
+use super::typing::{Desk, Typing};
+use super::watcher::WatcherQueue;
+
+/// Bytes taken in before anything else is looked at.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// A screen that hasn't changed for so long is settled.
+const SETTLED_AFTER: Duration = Duration::from_millis(30);
+
+/// A screen that changes all the time is shown so often.
+const UNSETTLED_MAX: Duration = Duration::from_millis(250);
+
+/// The least time between two samples, and between two ticks, whatever the detector asks for.
+const SAMPLE_PAUSE_MIN: Duration = Duration::from_millis(5);
+const TICK_PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// What a process is told to have ended by when nobody saw how: its guard was killed, and the child with it.
+const SIGKILL: i32 = 9;
+
+pub(super) struct Terminal<D> {
+    pub(super) device: D,
+    shared: Arc<Shared>,
+    inbox: Inbox,
+    began: Instant,
+    size: WindowSize,
+    detector: Detector,
+    recorder: Option<Box<dyn Recorder>>,
+    hears_output: OutputWish,
+    hears_events: EventWish,
+    grace: Duration,
+    typing: Typing,
+    ending: Ending,
+    live: LiveOutput,
+    shown: Vec<u8>,
+    buffer: Vec<u8>,
+    watchers: Vec<Arc<WatcherQueue>>,
+    /// The first and the last output since the screen was last settled.
+    unsettled: Option<(Duration, Duration)>,
+    last_output: Duration,
+    last_sample: Option<Duration>,
+    last_tick: Option<Duration>,
+    last_recorder_tick: Option<Duration>,
+}
+
+impl<D: Device> Terminal<D> {
+    pub(super) fn new(
+        device: D,
+        shared: Arc<Shared>,
+        inbox: Inbox,
+        size: WindowSize,
+        options: PtyOptions,
+    ) -> Self {
+        Self {
+            device,
+            shared,
+            inbox,
+            began: Instant::now(),
+            size,
+            detector: Detector::new(options.profile, size),
+            recorder: options.recorder,
+            hears_output: options.hears_output,
+            hears_events: options.hears_events,
+            grace: options.grace,
+            typing: Typing::default(),
+            ending: Ending::NotAsked,
+            live: LiveOutput::default(),
+            shown: Vec::new(),
+            buffer: vec![0; CHUNK_BYTES],
+            watchers: Vec::new(),
+            unsettled: None,
+            last_output: Duration::ZERO,
+            last_sample: None,
+            last_tick: None,
+            last_recorder_tick: None,
+        }
+    }
+
+    /// Whether the terminal is to be read: nobody has to catch up first.
+    pub(super) fn reads(&self) -> bool {
+        let output_is_full = self.hears_output == OutputWish::Wanted && self.shared.output.is_full();
+        let events_are_full = self.hears_events == EventWish::Wanted && self.shared.events.is_full();
+        !(output_is_full || events_are_full)
+    }
+
+    /// Whether to go on as soon as the terminal takes more.
+    pub(super) fn wants_to_write(&self) -> bool {
+        self.typing.is_blocked()
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.shared.is_abandoned()
+    }
+
+    /// How long nothing needs to be done unless something happens; `None`: for ever.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let at = |last: Option<Duration>, pause, wish: Duration| {
+            last.map_or(wish, |last| wish.max(last.saturating_add(pause)))
+        };
+        let watched = self.shared.is_running();
+        let tick = self.detector.next_tick().filter(|_| watched);
+        let sample = self.detector.next_sample().filter(|_| watched);
+        let recording = self.recorder.as_ref().and_then(|recorder| recorder.tick_due());
+        let deadlines = [
+            tick.map(|wish| at(self.last_tick, TICK_PAUSE_MIN, wish)),
+            sample.map(|wish| at(self.last_sample, SAMPLE_PAUSE_MIN, wish)),
+            self.settled_at(),
+            self.ending.deadline(),
+            recording.map(|wish| at(self.last_recorder_tick, TICK_PAUSE_MIN, wish)),
+        ];
+        let now = self.began.elapsed();
+        deadlines.into_iter().flatten().min().map(|deadline| deadline.saturating_sub(now))
+    }
+
+    /// Takes in what the program has written by now, or the first part of it; returns how many bytes that were.
+    pub(super) fn read(&mut self) -> usize {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let count = self.device.read(&mut buffer);
+        if let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) {
+            self.output(bytes);
+        }
+        self.buffer = buffer;
+        count
+    }
+
+    /// The program wrote this.
+    fn output(&mut self, bytes: &[u8]) {
+        let now = self.began.elapsed();
+        self.record(|recorder| recorder.output(now, bytes));
+        self.detector.output(now, bytes);
+        let replies = self.detector.screen_mut().take_replies();
+        if self.shared.is_running() {
+            self.typing.reply(&replies);
+            self.go_on_typing();
+        }
+        if self.hears_output == OutputWish::Wanted {
+            self.shared.output.add(bytes);
+        }
+        self.show(bytes);
+        self.last_output = now;
+        self.unsettled = Some((self.unsettled.map_or(now, |(first, _)| first), now));
+        self.pass_on_events();
+    }
+
+    /// The program has ended; all that it wrote has come in.
+    pub(super) fn exited(&mut self, exit: Exit) {
+        let now = self.began.elapsed();
+        self.typing.fail_all();
+        self.detector.exited(now, exit);
+        self.pass_on_events();
+        self.settle();
+        self.shared.set_ended();
+        self.shared.status.send_modify(|status| status.exit = Some(exit));
+        if let Some(next) = self.ending.exited(now, self.grace) {
+            self.carry_out(next);
+        }
+    }
+
+    /// Nothing is left below the terminal; all that was written has come in.
+    pub(super) fn gone(&mut self) {
+        if self.shared.is_running() {
+            tracing::warn!(
+                "the guard of a program at a terminal was killed; what the program forked may be left"
+            );
+            self.exited(Exit::Signal(SIGKILL));
+        }
+        self.ending = Ending::Over;
+        self.finish();
+    }
+
+    /// Does what was asked for since the last call, and types what waits.
+    pub(super) fn obey(&mut self) {
+        self.shared.is_awake();
+        while let Ok(ask) = self.inbox.asks.try_recv() {
+            self.answer(ask);
+        }
+        while self.typing.has_room()
+            && let Ok(typed) = self.inbox.typed.try_recv()
+        {
+            self.typing.add(typed);
+        }
+        if self.shared.is_running() {
+            self.go_on_typing();
+        } else {
+            self.typing.fail_all();
+        }
+    }
+
+    /// Does what has become due.
+    pub(super) fn pass_time(&mut self) {
+        let now = self.began.elapsed();
+        if self.shared.is_running() {
+            let due = |wish: Option<Duration>, last: Option<Duration>, pause| {
+                wish.is_some_and(|wish| wish <= now)
+                    && last.is_none_or(|last: Duration| now >= last.saturating_add(pause))
+            };
+            if due(self.detector.next_sample(), self.last_sample, SAMPLE_PAUSE_MIN) {
+                self.last_sample = Some(now);
+                let sample = self.device.sample();
+                // What was written before the kernel was looked at is seen before what it says.
+                if self.reads() {
+                    self.read();
+                }
+                self.detector.kernel(self.began.elapsed(), sample);
+            }
+            if due(self.detector.next_tick(), self.last_tick, TICK_PAUSE_MIN) {
+                self.last_tick = Some(now);
+                self.detector.tick(self.began.elapsed());
+            }
+            self.pass_on_events();
+        }
+        if self.settled_at().is_some_and(|at| at <= now) {
+            self.settle();
+        }
+        if self.recorder.as_ref().and_then(|recorder| recorder.tick_due()).is_some_and(|due| due <= now) {
+            self.last_recorder_tick = Some(now);
+            self.record(|recorder| recorder.tick(now));
+        }
+        while let Some(next) = self.ending.next(now) {
+            self.carry_out(next);
+        }
+    }
+
+    fn show(&mut self, bytes: &[u8]) {
+        self.live.pass(bytes, &mut self.shown);
+        self.watchers.retain(|watcher| !watcher.is_closed());
+        for watcher in &self.watchers {
+            watcher.add(&self.shown);
+        }
+        self.shown.clear();
+    }
+
+    fn go_on_typing(&mut self) {
+        let Self { typing, device, detector, recorder, began, .. } = self;
+        let mut at_desk = AtDesk { began: *began, detector, recorder, error: None };
+        typing.go_on(device, &mut at_desk);
+        if let Some(error) = at_desk.error {
+            self.stop_recording(&error);
+        }
+        self.pass_on_events();
+    }
+
+    fn pass_on_events(&mut self) {
+        for detected in self.detector.take() {
+            let noted: &TerminalNoted = &detected.noted;
+            self.record(|recorder| recorder.event(detected.at, noted));
+            if self.hears_events == EventWish::Wanted {
+                self.shared.events.add(detected);
+            }
+        }
+    }
+
+    fn record(&mut self, record: impl FnOnce(&mut dyn Recorder) -> std::io::Result<()>) {
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = record(recorder.as_mut())
+        {
+            self.stop_recording(&error);
+        }
+    }
+
+    fn stop_recording(&mut self, error: &std::io::Error) {
+        tracing::warn!(%error, "a terminal's recording breaks off");
+        self.recorder = None;
+    }
+
+    /// When the screen counts as settled, if it isn't yet.
+    fn settled_at(&self) -> Option<Duration> {
+        let (first, last) = self.unsettled?;
+        Some(last.saturating_add(SETTLED_AFTER).min(first.saturating_add(UNSETTLED_MAX)))
+    }
+
+    fn settle(&mut self) {
+        if self.unsettled.take().is_some() {
+            self.shared.revision.send_modify(|revision| *revision = revision.wrapping_add(1));
+        }
+    }
+}
+
+impl<D> Terminal<D> {
+    /// Tells all who wait that nothing more comes.
+    fn finish(&mut self) {
+        let now = self.began.elapsed();
+        if let Some(mut recorder) = self.recorder.take()
+            && let Err(error) = recorder.finish(now)
+        {
+            tracing::warn!(%error, "a terminal's recording could not be finished");
+        }
+        self.typing.fail_all();
+        self.shared.set_ended();
+        self.shared.output.close();
+        self.shared.events.close();
+        for watcher in self.watchers.drain(..) {
+            watcher.close();
+        }
+        self.shared.status.send_modify(|status| {
+            status.exit.get_or_insert(Exit::Signal(SIGKILL));
+            status.is_gone = true;
+        });
+    }
+}
+
+/// Whatever ends the thread, nobody waits in vain.
+impl<D> Drop for Terminal<D> {
+    fn drop(&mut self) {
+        self.inbox.asks.close();
+        self.inbox.typed.close();
+        self.finish();
+    }
+}
+
+/// Where what is typed is noted.
+struct AtDesk<'a> {
+    began: Instant,
+    detector: &'a mut Detector,
+    recorder: &'a mut Option<Box<dyn Recorder>>,
+    error: Option<std::io::Error>,
+}
+
+impl Desk for AtDesk<'_> {
+    fn begun(&mut self, label: &'static str) {
+        if let Some(recorder) = self.recorder
+            && let Err(error) = recorder.input_marker(self.began.elapsed(), label)
+        {
+            self.error = Some(error);
+        }
+    }
+
+    fn typed(&mut self, bytes: &[u8]) {
+        self.detector.input(self.began.elapsed(), bytes);
+    }
+
+    fn detector(&self) -> &Detector {
+        self.detector
+    }
+}

@@ -1,0 +1,115 @@
+//! What the owner of a terminal is asked for, and how it makes the program end.
+
+use std::sync::Arc;
+
+use provost_event::{Exit, WindowSize};
+use tokio::sync::oneshot;
+
+use super::super::device::{Device, Order};
+use super::super::ending::Next;
+use super::super::options::{PtyError, PtySignal, QuitPlan};
+use super::super::shared::{Ask, Keys, Typed};
+use super::super::view::TerminalView;
+use super::super::watcher::WatcherQueue;
+use super::{SIGKILL, Terminal};
+
+impl<D: Device> Terminal<D> {
+    pub(super) fn answer(&mut self, ask: Ask) {
+        // Whoever has asked may be gone.
+        match ask {
+            Ask::Resize(size, answer) => drop(answer.send(self.resize(size))),
+            Ask::Signal(signal, answer) => drop(answer.send(self.signal(signal))),
+            Ask::View(answer) => {
+                drop(answer.send(TerminalView::of(&self.detector, self.size, self.last_output)));
+            }
+            Ask::Sample(answer) => drop(answer.send(self.device.sample())),
+            Ask::Watch(answer) => self.begin_watch(answer),
+            Ask::Repaint(queue) => queue.repaint(self.size, self.detector.screen().snapshot()),
+            Ask::End(plan) => {
+                let next = self.ending.ask(self.began.elapsed(), plan);
+                if let Some(next) = next {
+                    self.carry_out(next);
+                }
+            }
+        }
+    }
+
+    fn resize(&mut self, size: WindowSize) -> Result<(), PtyError> {
+        if !self.shared.is_running() {
+            return Err(PtyError::Ended);
+        }
+        let size = WindowSize::new(size.rows, size.cols);
+        let now = self.began.elapsed();
+        // First the screen: what the program paints for its new window comes after.
+        self.detector.resize(now, size);
+        self.size = size;
+        self.device
+            .resize(size)
+            .map_err(|source| PtyError::Refused { attempt: "take another size", source })?;
+        self.record(|recorder| recorder.resize(now, size));
+        for watcher in &self.watchers {
+            watcher.spoil();
+        }
+        self.unsettled = Some((self.unsettled.map_or(now, |(first, _)| first), now));
+        self.pass_on_events();
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: PtySignal) -> Result<(), PtyError> {
+        if !self.shared.is_running() {
+            return Err(PtyError::Ended);
+        }
+        let sent = self.device.signal(signal).ok_or(PtyError::NoSuchSignal { signal })?;
+        sent.map_err(|source| PtyError::Refused { attempt: "pass on a signal", source })
+    }
+
+    /// The snapshot and the place in the output after it are taken at once: nothing is lost or doubled in between.
+    fn begin_watch(&mut self, answer: oneshot::Sender<Arc<WatcherQueue>>) {
+        let queue = Arc::<WatcherQueue>::default();
+        queue.repaint(self.size, self.detector.screen().snapshot());
+        if self.shared.status.borrow().is_gone {
+            queue.close();
+        } else {
+            self.watchers.push(Arc::clone(&queue));
+        }
+        drop(answer.send(queue));
+    }
+
+    pub(super) fn carry_out(&mut self, next: Next) {
+        match next {
+            // Keys that quit would answer a question that stands: with a return, often by consent.
+            Next::Type(_) | Next::EndInput if self.detector.ask().is_some() => self.ask_to_end_now(),
+            Next::Type(keys) => self.type_own(keys.into_bytes()),
+            Next::EndInput => {
+                let modes = self.device.line_modes().filter(|modes| modes.canonical);
+                match modes.and_then(|modes| modes.end_of_input) {
+                    Some(key) => self.type_own(vec![key]),
+                    None => self.ask_to_end_now(),
+                }
+            }
+            Next::HangUp => self.device.order(Order::HangUp),
+            Next::Kill => self.device.order(Order::Kill),
+            Next::GiveUp => {
+                tracing::warn!("a killed process is still there; its guard stays with it");
+                if self.shared.is_running() {
+                    self.exited(Exit::Signal(SIGKILL));
+                }
+                self.finish();
+            }
+        }
+    }
+
+    /// A program that doesn't read by the line takes the end of input for a key: there is nothing to wait for.
+    fn ask_to_end_now(&mut self) {
+        let now = self.began.elapsed();
+        if let Some(next) = self.ending.ask(now, QuitPlan::default()) {
+            self.carry_out(next);
+        }
+    }
+
+    fn type_own(&mut self, bytes: Vec<u8>) {
+        let (done, _nobody_waits) = oneshot::channel();
+        self.typing.add(Typed { keys: Keys::Input(bytes), check: None, is_dropped: Arc::default(), done });
+        self.go_on_typing();
+    }
+}

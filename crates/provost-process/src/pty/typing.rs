@@ -1,0 +1,279 @@
+//! What is typed at a terminal, in order and in pieces that it takes whole.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering;
+
+use provost_terminal::Detector;
+use secrecy::ExposeSecret;
+use secrecy::zeroize::Zeroizing;
+
+use super::device::{Device, LineModes};
+use super::options::PtyError;
+use super::shared::{Keys, Typed};
+
+/// Inputs taken out of the inbox before they are typed.
+const QUEUED_MAX: usize = 64;
+
+/// Bytes typed between two looks at the terminal's modes.
+const PIECE_BYTES_MAX: usize = 1024;
+
+/// Bytes of a line that a terminal keeps when it hands on lines; the end of the line fits in besides.
+const LINE_BYTES_MAX: usize = 4095;
+
+/// Bytes of a secret; a return follows.
+pub(super) const SECRET_BYTES_MAX: usize = LINE_BYTES_MAX;
+
+/// Answers that wait for a program which asks and doesn't read. More are dropped.
+const REPLIES_BYTES_MAX: usize = 64 * 1024;
+
+const RETURN: u8 = b'\r';
+
+/// Those who are to know what is typed.
+pub(super) trait Desk {
+    /// Somebody begins to type: the label for the recording.
+    fn begun(&mut self, label: &'static str);
+
+    /// These bytes were taken; for a secret only the return at its end.
+    fn typed(&mut self, bytes: &[u8]);
+
+    /// What a check is to see.
+    fn detector(&self) -> &Detector;
+}
+
+#[derive(Default)]
+pub(super) struct Typing {
+    queue: VecDeque<Typed>,
+    /// Bytes of the first in the queue that were typed.
+    sent_bytes: usize,
+    replies: VecDeque<u8>,
+    /// Bytes since the last end of a line.
+    line_bytes: usize,
+    is_blocked: bool,
+}
+
+/// What came of one attempt.
+enum Step {
+    Sent,
+    Blocked,
+    Idle,
+}
+
+impl Typing {
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.len() < QUEUED_MAX
+    }
+
+    pub(super) fn add(&mut self, typed: Typed) {
+        self.queue.push_back(typed);
+    }
+
+    /// Answers to queries go before everything that hasn't begun.
+    pub(super) fn reply(&mut self, bytes: &[u8]) {
+        if self.replies.len() + bytes.len() <= REPLIES_BYTES_MAX {
+            self.replies.extend(bytes);
+        }
+    }
+
+    /// Whether to go on as soon as the terminal has room.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
+    /// Types as much as the terminal takes.
+    pub(super) fn go_on(&mut self, device: &mut impl Device, desk: &mut impl Desk) {
+        loop {
+            match self.step(device, desk) {
+                Step::Sent => {}
+                Step::Blocked => {
+                    self.is_blocked = true;
+                    return;
+                }
+                Step::Idle => {
+                    self.is_blocked = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Nobody reads any more.
+    pub(super) fn fail_all(&mut self) {
+        for typed in self.queue.drain(..) {
+            let _ = typed.done.send(Err(PtyError::Ended));
+        }
+        self.replies.clear();
+        self.sent_bytes = 0;
+        self.is_blocked = false;
+    }
+
+    fn step(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Step {
+        if self.sent_bytes == 0 && !self.replies.is_empty() {
+            return self.send_reply(device);
+        }
+        let Some(first) = self.queue.front_mut() else { return Step::Idle };
+        let is_dropped = first.is_dropped.load(Ordering::Acquire);
+        if is_dropped || first.check.take().is_some_and(|check| !check(desk.detector())) {
+            self.finish(Ok(false));
+            return Step::Sent;
+        }
+        let length = first.keys.len();
+        let sent = if self.sent_bytes >= length {
+            Ok(0)
+        } else if let Keys::Secret(_) = first.keys {
+            self.send_secret(device, desk)
+        } else {
+            self.send_piece(device, desk)
+        };
+        match sent {
+            Ok(count) => {
+                self.sent_bytes += count;
+                if self.sent_bytes >= length {
+                    self.finish(Ok(true));
+                }
+                Step::Sent
+            }
+            Err(Refusal::NoRoom) => Step::Blocked,
+            Err(Refusal::Error(error)) => {
+                self.finish(Err(error));
+                Step::Sent
+            }
+        }
+    }
+
+    fn finish(&mut self, result: Result<bool, PtyError>) {
+        if let Some(typed) = self.queue.pop_front() {
+            // Nobody waits for one that was dropped.
+            let _ = typed.done.send(result);
+        }
+        self.sent_bytes = 0;
+    }
+
+    fn send_reply(&mut self, device: &mut impl Device) -> Step {
+        let (piece, _) = self.replies.as_slices();
+        match device.write(piece) {
+            Ok(count) => {
+                self.line_bytes += count;
+                self.replies.drain(..count.min(self.replies.len()));
+                Step::Sent
+            }
+            Err(error) if is_no_room(&error) => Step::Blocked,
+            Err(error) => {
+                tracing::debug!(%error, "a terminal's answers were not taken");
+                self.replies.clear();
+                Step::Sent
+            }
+        }
+    }
+
+    fn send_piece(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let Some(Typed { keys: Keys::Input(bytes) | Keys::Raw(bytes), .. }) = self.queue.front() else {
+            return Ok(0);
+        };
+        let rest = bytes.get(self.sent_bytes..).unwrap_or_default();
+        let modes = device.line_modes().filter(|modes| modes.canonical);
+        let room = if modes.is_some() { LINE_BYTES_MAX.saturating_sub(self.line_bytes) } else { usize::MAX };
+        let piece = piece_of(rest, room, modes.and_then(|modes| modes.end_of_input));
+        if piece.is_empty() {
+            self.line_bytes = hand_on_line(device, modes)?;
+            return Ok(0);
+        }
+        let count = device.write(piece)?;
+        let taken = piece.get(..count).unwrap_or(piece).to_vec();
+        let ends = |byte: &u8| is_line_end(*byte, modes.and_then(|modes| modes.end_of_input));
+        self.line_bytes = match taken.iter().rposition(ends) {
+            Some(place) => taken.len() - place - 1,
+            None => self.line_bytes + taken.len(),
+        };
+        if modes.is_none() {
+            self.line_bytes = 0;
+        }
+        if self.sent_bytes == 0 {
+            desk.begun(self.queue.front().map_or("input", |typed| typed.keys.label()));
+        }
+        desk.typed(&taken);
+        Ok(count)
+    }
+
+    /// In one piece with the return, right after a look at the echo.
+    fn send_secret(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Result<usize, Refusal> {
+        let Some(Typed { keys: Keys::Secret(secret), .. }) = self.queue.front() else { return Ok(0) };
+        let secret = secret.expose_secret().as_bytes();
+        if secret.len() > SECRET_BYTES_MAX {
+            return Err(Refusal::Error(PtyError::TooLong { bytes_max: SECRET_BYTES_MAX }));
+        }
+        let mut line = Zeroizing::new(Vec::with_capacity(secret.len() + 1));
+        line.extend_from_slice(secret);
+        line.push(RETURN);
+        if device.line_modes().is_none_or(|modes| modes.echo) {
+            return Err(Refusal::Error(PtyError::EchoNotOff));
+        }
+        let count = device.write(line.get(self.sent_bytes..).unwrap_or_default())?;
+        self.line_bytes = 0;
+        if self.sent_bytes == 0 {
+            desk.begun("secret");
+        }
+        if self.sent_bytes + count > secret.len() {
+            desk.typed(&[RETURN]);
+        }
+        Ok(count)
+    }
+}
+
+enum Refusal {
+    NoRoom,
+    Error(PtyError),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        if is_no_room(&error) {
+            Self::NoRoom
+        } else {
+            Self::Error(PtyError::Refused { attempt: "take what was typed", source: error })
+        }
+    }
+}
+
+impl Keys {
+    fn len(&self) -> usize {
+        match self {
+            Self::Input(bytes) | Self::Raw(bytes) => bytes.len(),
+            Self::Secret(secret) => secret.expose_secret().len() + 1,
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Input(_) => "input",
+            Self::Raw(_) => "keys",
+            Self::Secret(_) => "secret",
+        }
+    }
+}
+
+/// The next bytes, with at most `room` of them before the end of a line; none when there is no room.
+fn piece_of(bytes: &[u8], room: usize, end_of_input: Option<u8>) -> &[u8] {
+    let piece = bytes.get(..bytes.len().min(PIECE_BYTES_MAX)).unwrap_or_default();
+    let in_line = piece.iter().position(|byte| is_line_end(*byte, end_of_input)).unwrap_or(piece.len());
+    // The end of the first line always fits, and begins a line that has all the room a piece needs.
+    if in_line <= room { piece } else { piece.get(..room).unwrap_or_default() }
+}
+
+fn is_line_end(byte: u8, end_of_input: Option<u8>) -> bool {
+    matches!(byte, b'\n' | RETURN) || Some(byte) == end_of_input
+}
+
+/// Hands on a line that is longer than the terminal's, in parts: the key that ends input on an empty line hands on
+/// what there is on any other, unseen by the program. Returns the bytes of the line that are left: none.
+fn hand_on_line(device: &mut impl Device, modes: Option<LineModes>) -> Result<usize, Refusal> {
+    let Some(key) = modes.and_then(|modes| modes.end_of_input) else {
+        return Err(Refusal::Error(PtyError::LineTooLong { bytes_max: LINE_BYTES_MAX }));
+    };
+    device.write(&[key])?;
+    Ok(0)
+}
+
+fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,378 @@
+//! Terminals of unix: opened, given to a program below its guard, and looked after by a thread each.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use provost_event::{Exit, WindowSize};
+use provost_terminal::KernelSample;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Winsize};
+use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize};
+
+use super::device::{Device, LineModes, Order};
+use super::kernel::Looker;
+use super::leftover::Ledger;
+use super::options::{PtyCommand, PtySignal};
+use super::shared::Shared;
+use super::terminal::Terminal;
+use super::{PtySupervisor, Start};
+use crate::guard::{self, StandardInput, signal_message};
+
+/// What is still to be read after the program's end is bounded, for the case that somebody goes on writing.
+const DRAIN_BYTES_MAX: usize = 1024 * 1024;
+const DRAIN_MAX: Duration = Duration::from_millis(200);
+
+/// A terminal that can't be read (somebody has hung it up) is tried again so often.
+const UNREADABLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a guard that runs may take to tell the child's number.
+const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
+
+/// Opens the terminal, starts the program, and looks after both until the supervisor is dropped.
+pub(super) fn supervise(start: Start) {
+    let Start { command, mut options, answer } = start;
+    let ledger = options.ledger.take();
+    let opened =
+        open_terminal(command.size).and_then(|(master, slave)| Running::start(&command, master, slave));
+    let (running, wake) = match opened.and_then(|running| Ok((running, UnixStream::pair()?))) {
+        Ok(opened) => opened,
+        Err(error) => return drop(answer.send(Err(error))),
+    };
+    let mut running = running;
+    running.ledger = ledger.and_then(|folder| Ledger::begin(&folder, running.pid));
+    let (wake, waker) = wake;
+    if let Err(error) = wake.set_nonblocking(true).and_then(|()| waker.set_nonblocking(true)) {
+        return drop(answer.send(Err(error)));
+    }
+    let pid = running.pid;
+    // A full channel wakes as well as one more byte.
+    let (shared, inbox) = Shared::new(move || drop((&waker).write(&[0])));
+    let terminal = Terminal::new(running, Arc::clone(&shared), inbox, command.size, options);
+    // If nobody waits for it any more, the supervisor is dropped, and thereby the program killed.
+    drop(answer.send(Ok(PtySupervisor { shared, pid })));
+    look_after(terminal, wake);
+}
+
+fn open_terminal(size: WindowSize) -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    #[cfg(target_os = "linux")]
+    let flags = flags | OpenptFlags::CLOEXEC;
+    let master = openpt(flags)?;
+    #[cfg(not(target_os = "linux"))]
+    rustix::io::fcntl_setfd(&master, rustix::io::FdFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    let path = ptsname(&master, Vec::new())?;
+    let slave = open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    tcsetwinsize(&slave, winsize(size))?;
+    // Rubbing out takes a character, not a byte.
+    let mut modes = tcgetattr(&slave)?;
+    modes.input_modes |= InputModes::IUTF8;
+    tcsetattr(&slave, OptionalActions::Now, &modes)?;
+    fcntl_setfl(&master, fcntl_getfl(&master)? | OFlags::NONBLOCK)?;
+    Ok((master, slave))
+}
+
+fn winsize(size: WindowSize) -> Winsize {
+    Winsize { ws_row: size.rows.max(1), ws_col: size.cols.max(1), ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+/// A program at its terminal, as the thread has it.
+pub(super) struct Running {
+    master: File,
+    /// Kept open: without it the terminal can't be read while nobody else has it open, and what was written last may
+    /// be lost. The guard holds neither this nor the master.
+    slave: OwnedFd,
+    /// The channel to the guard; closing it kills everything.
+    control: Option<UnixStream>,
+    guard: Child,
+    pid: u32,
+    /// What has come of the status.
+    status: Vec<u8>,
+    looker: Looker,
+    ledger: Option<Ledger>,
+    unreadable_until: Option<Instant>,
+}
+
+impl Running {
+    fn start(command: &PtyCommand, master: OwnedFd, slave: OwnedFd) -> io::Result<Self> {
+        let mut child = Command::new(&command.program);
+        child.args(&command.args).current_dir(&command.cwd).env_clear().envs(command.whole_env());
+        child.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave.try_clone()?);
+        let (control, guards) = UnixStream::pair()?;
+        guard::install(&mut child, guards, StandardInput::Terminal);
+        let guard = child.spawn()?;
+        // Our copies of what the guard and the child have.
+        drop(child);
+        let looker = Looker::new(guard.id(), ptsname(&master, Vec::new()).ok());
+        let mut running = Self {
+            master: master.into(),
+            slave,
+            control: Some(control),
+            guard,
+            pid: 0,
+            status: Vec::new(),
+            looker,
+            ledger: None,
+            unreadable_until: None,
+        };
+        running.pid = running.hear_number()?;
+        Ok(running)
+    }
+
+    fn hear_number(&mut self) -> io::Result<u32> {
+        let Some(control) = &mut self.control else { return Err(io::ErrorKind::NotConnected.into()) };
+        control.set_read_timeout(Some(GUARD_WORD_MAX))?;
+        let mut number = [0; 4];
+        control.read_exact(&mut number)?;
+        control.set_nonblocking(true)?;
+        Ok(u32::from_ne_bytes(number))
+    }
+
+    /// Reads the guard's word.
+    fn hear(&mut self) -> Heard {
+        let Some(control) = &mut self.control else { return Heard::Nothing };
+        let mut bytes = [0; 16];
+        match control.read(&mut bytes) {
+            Ok(0) => Heard::Gone,
+            Ok(count) => {
+                let had = self.status.len();
+                self.status.extend_from_slice(bytes.get(..count).unwrap_or_default());
+                match self.status.first_chunk() {
+                    Some(status) if had < status.len() => Heard::Exit(exit_of(*status)),
+                    _ => Heard::Nothing,
+                }
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Heard::Nothing
+            }
+            Err(_) => Heard::Gone,
+        }
+    }
+
+    fn readable_master(&self) -> Option<BorrowedFd<'_>> {
+        let is_readable = self.unreadable_until.is_none_or(|until| Instant::now() >= until);
+        is_readable.then(|| self.master.as_fd())
+    }
+
+    /// Takes the guard in, which ends as soon as nothing is left.
+    fn bury(&mut self) {
+        self.control = None;
+        if let Err(error) = self.guard.wait() {
+            tracing::debug!(%error, "a guard was not waited for");
+        }
+        if let Some(ledger) = self.ledger.take() {
+            ledger.close();
+        }
+    }
+}
+
+/// Has what is left killed, and takes the guard in. Only ever on the terminal's own thread: it waits.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.bury();
+    }
+}
+
+enum Heard {
+    Nothing,
+    Exit(Exit),
+    Gone,
+}
+
+fn exit_of(status: [u8; 4]) -> Exit {
+    let status = ExitStatus::from_raw(i32::from_ne_bytes(status));
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, signal) => Exit::Signal(signal.unwrap_or(libc::SIGKILL)),
+    }
+}
+
+impl Device for Running {
+    fn read(&mut self, buffer: &mut [u8]) -> usize {
+        let mut filled = 0;
+        // A read brings some 4 KiB at most.
+        while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
+            match self.master.read(room) {
+                Ok(count) if count > 0 => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // Somebody has hung it up; it may be opened again.
+                Ok(_) | Err(_) => {
+                    self.unreadable_until = Instant::now().checked_add(UNREADABLE_PAUSE);
+                    break;
+                }
+            }
+        }
+        filled
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.master.write(bytes)? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            count => Ok(count),
+        }
+    }
+
+    fn line_modes(&self) -> Option<LineModes> {
+        let modes = tcgetattr(&self.slave).ok()?;
+        // Off is zero on Linux and all ones elsewhere.
+        let end_of_input =
+            Some(modes.special_codes[SpecialCodeIndex::VEOF]).filter(|key| !matches!(key, 0 | 0xff));
+        Some(LineModes {
+            echo: modes.local_modes.contains(LocalModes::ECHO),
+            canonical: modes.local_modes.contains(LocalModes::ICANON),
+            end_of_input,
+        })
+    }
+
+    fn sample(&mut self) -> KernelSample {
+        let modes = self.line_modes();
+        let foreground = tcgetpgrp(&self.master).ok().map(|group| group.as_raw_nonzero().get());
+        let foreground = foreground.and_then(|group| u32::try_from(group).ok());
+        let looked = self.looker.look(foreground, self.pid, modes.is_some_and(|modes| modes.canonical));
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note(&looked.others);
+        }
+        KernelSample {
+            echo: modes.map(|modes| modes.echo),
+            canonical: modes.map(|modes| modes.canonical),
+            reads_terminal: looked.reads_terminal,
+            polls: looked.polls,
+            is_busy: looked.is_busy,
+            foreground,
+        }
+    }
+
+    fn resize(&mut self, size: WindowSize) -> io::Result<()> {
+        Ok(tcsetwinsize(&self.master, winsize(size))?)
+    }
+
+    fn signal(&mut self, signal: PtySignal) -> Option<io::Result<()>> {
+        let foreground = tcgetpgrp(&self.master).ok().map(|group| group.as_raw_nonzero().get());
+        let group = foreground.or_else(|| i32::try_from(self.pid).ok()).unwrap_or_default();
+        let message = signal_message(number_of(signal), group)?;
+        let Some(control) = &mut self.control else { return Some(Err(io::ErrorKind::NotConnected.into())) };
+        Some(control.write_all(&message))
+    }
+
+    fn order(&mut self, order: Order) {
+        let order = match order {
+            Order::HangUp => guard::Order::HangUp,
+            Order::Kill => guard::Order::Kill,
+        };
+        if let Some(control) = &mut self.control
+            && let Err(error) = control.write_all(&[order.byte()])
+        {
+            tracing::trace!(%error, "the guard is already gone");
+        }
+    }
+}
+
+const fn number_of(signal: PtySignal) -> libc::c_int {
+    match signal {
+        PtySignal::Interrupt => libc::SIGINT,
+        PtySignal::Terminate => libc::SIGTERM,
+        PtySignal::Hangup => libc::SIGHUP,
+        PtySignal::Kill => libc::SIGKILL,
+        PtySignal::Stop => libc::SIGSTOP,
+        PtySignal::Continue => libc::SIGCONT,
+        PtySignal::Winch => libc::SIGWINCH,
+    }
+}
+
+/// The thread's life.
+fn look_after(mut terminal: Terminal<Running>, wake: UnixStream) {
+    while !terminal.is_abandoned() {
+        let ready = wait(&terminal, &wake);
+        if ready.woken {
+            let mut told = [0; 64];
+            while (&wake).read(&mut told).is_ok_and(|count| count == told.len()) {}
+        }
+        // What is there is painted before anybody types: an answer is for what is shown.
+        if ready.output || ready.woken && terminal.reads() {
+            terminal.read();
+        }
+        terminal.obey();
+        if ready.guard {
+            hear(&mut terminal);
+        }
+        terminal.pass_time();
+    }
+}
+
+fn hear(terminal: &mut Terminal<Running>) {
+    match terminal.device.hear() {
+        Heard::Nothing => {}
+        Heard::Exit(exit) => {
+            drain(terminal);
+            terminal.exited(exit);
+        }
+        Heard::Gone => {
+            // It has closed its channel by ending.
+            terminal.device.bury();
+            drain(terminal);
+            terminal.gone();
+        }
+    }
+}
+
+/// Reads what was written before the program's end, however full the queues are.
+fn drain(terminal: &mut Terminal<Running>) {
+    let began = Instant::now();
+    let mut drained = 0;
+    while drained < DRAIN_BYTES_MAX && began.elapsed() < DRAIN_MAX {
+        match terminal.read() {
+            0 => return,
+            count => drained += count,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Ready {
+    woken: bool,
+    output: bool,
+    guard: bool,
+}
+
+fn wait(terminal: &Terminal<Running>, wake: &UnixStream) -> Ready {
+    let device = &terminal.device;
+    let mut wish = PollFlags::empty();
+    wish.set(PollFlags::IN, terminal.reads());
+    wish.set(PollFlags::OUT, terminal.wants_to_write());
+    // Without a wish a terminal that was hung up would still be told of, all the time.
+    let master = device.readable_master().filter(|_| !wish.is_empty());
+    let mut fds = Vec::with_capacity(3);
+    fds.push(PollFd::new(wake, PollFlags::IN));
+    let guard = device.control.as_ref().map(|control| PollFd::new(control, PollFlags::IN));
+    let has_guard = guard.is_some();
+    fds.extend(guard);
+    let has_master = master.is_some();
+    fds.extend(master.map(|master| PollFd::from_borrowed_fd(master, wish)));
+    let retry = device.unreadable_until.map(|until| until.saturating_duration_since(Instant::now()));
+    let retry = retry.filter(|pause| !pause.is_zero());
+    let patience = [terminal.patience(), retry].into_iter().flatten().min();
+    let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+    if poll(&mut fds, timeout.as_ref()).is_err() {
+        // Interrupted: nothing is known, the next round tells.
+        return Ready::default();
+    }
+    let mut told = fds.iter().map(PollFd::revents);
+    let mut next = |is_there: bool| if is_there { told.next() } else { None }.unwrap_or(PollFlags::empty());
+    let (woken, guard, output) = (next(true), next(has_guard), next(has_master));
+    Ready {
+        woken: !woken.is_empty(),
+        guard: !guard.is_empty(),
+        output: wish.contains(PollFlags::IN)
+            && output.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR),
+    }
+}

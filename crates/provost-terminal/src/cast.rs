@@ -1,0 +1,13 @@
+//! Recordings of terminals: asciicast, version 2, as asciinema writes and plays it. The first line is a JSON object, each
+//! further one an event: `[seconds, code, data]`.
+
+mod header;
+mod play;
+mod read;
+mod veil;
+mod write;
+
+pub use header::CastHeader;
+pub use play::{PlayOptions, PlayStep, Player};
+pub use read::{CastError, CastEvent, CastReader, Happened};
+pub use write::{CastWriter, Typed};

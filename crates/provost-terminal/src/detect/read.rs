@@ -1,0 +1,340 @@
+//! A frame, a sample of the kernel and a claim come to a finding.
+//!
+//! Order: a report of being blocked, a secret that is read, a rule for something blocked, the program's own working or
+//! idle, a plain program's read of the terminal. Quiet alone is never a finding.
+
+use std::time::Duration;
+
+use provost_event::{AskOption, EvidenceSource, TerminalEvidence};
+
+use super::claim::Claimed;
+use super::finding::{Finding, Kind, Takes};
+use super::{Detector, Frame};
+use crate::kernel::Reading;
+use crate::profile::{Gate, Match, ProgramKind, Region, Rule, RuleEvent};
+
+/// How long nothing may have happened before a read of the terminal counts by itself: with words at the cursor that look
+/// like a prompt, with others, when sample and words are at odds, with nothing at the cursor, on a screen that shows no
+/// known prompt. On a loaded machine what was painted is seen later than that somebody reads.
+const WORDS: Duration = Duration::from_millis(150);
+const ODD_WORDS: Duration = Duration::from_millis(500);
+const AT_ODDS: Duration = Duration::from_millis(200);
+const NO_WORDS: Duration = Duration::from_millis(800);
+const FULL_SCREEN: Duration = Duration::from_millis(400);
+/// How long words have to stand where the kernel can't tell who reads.
+const NO_KERNEL: Duration = Duration::from_millis(400);
+/// A sample that didn't come after so long isn't waited for.
+const SAMPLE_WAIT: Duration = Duration::from_millis(500);
+/// How many rows above a composer have to stand still.
+const TRANSCRIPT_ROWS: usize = 12;
+/// How long a report of working holds against a composer that looks ready.
+const CLAIM_HOLDS: Duration = Duration::from_secs(10);
+
+/// What was read from a frame.
+pub(super) enum Read {
+    /// Something.
+    Found(Box<Finding>),
+    /// There is no evidence of anything.
+    Nothing,
+    /// A sample of the kernel has to come first.
+    Later,
+}
+
+impl Detector {
+    pub(super) fn read(&self, at: Duration, frame: &Frame) -> Read {
+        let Some(reading) = self.reading(at) else { return Read::Later };
+        let found = match self.profile.kind {
+            ProgramKind::Agent => self.read_agent(at, frame, reading),
+            ProgramKind::Plain => self.read_plain(frame, reading),
+        };
+        found.map_or(Read::Nothing, |finding| Read::Found(Box::new(finding)))
+    }
+
+    /// What the kernel said since anything happened. `None`: it has yet to say.
+    fn reading(&self, at: Duration) -> Option<Reading> {
+        let active = self.clock.active();
+        match self.kernel {
+            Some((sampled, sample)) if sampled >= active => Some(sample.reading()),
+            Some(_) if self.profile.kind == ProgramKind::Plain && at < active + SAMPLE_WAIT => None,
+            _ => Some(Reading::Unknown),
+        }
+    }
+
+    fn read_agent(&self, at: Duration, frame: &Frame, reading: Reading) -> Option<Finding> {
+        if reading == Reading::Secret {
+            return Some(self.secret(frame, None));
+        }
+        // While the terminal works by the line an agent isn't at its screen: what stands there is what it left.
+        if !self.is_raw() {
+            let asks = self.blocked(frame, reading, |rule| rule.region == Region::Cursor);
+            return asks.or_else(|| (reading == Reading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)));
+        }
+        self.blocked(frame, reading, |rule| !rule.is_inherited)
+            .or_else(|| self.claims_blocked(frame))
+            .or_else(|| (reading == Reading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
+            .or_else(|| self.rule(frame, reading, |rule| rule.event == RuleEvent::Working))
+            .or_else(|| self.ready(at, frame, reading))
+            .or_else(|| self.blocked(frame, reading, |rule| rule.is_inherited))
+    }
+
+    fn read_plain(&self, frame: &Frame, reading: Reading) -> Option<Finding> {
+        let rule = self.blocked(frame, reading, |_| true);
+        match reading {
+            Reading::Secret => Some(self.secret(frame, rule)),
+            Reading::Blocked => Some(rule.unwrap_or_else(|| self.kernel_wait(frame, by_words(frame)))),
+            Reading::Keys => rule.or_else(|| self.claims_blocked(frame)).or_else(|| self.keys_wait(frame)),
+            Reading::Nothing => None,
+            // Who sleeps until one of several things happens while the terminal works by the line seldom waits for a person:
+            // only a prompt that a program shows when it has nothing to do counts.
+            Reading::Unknown
+                if !self.is_raw() && rule.as_ref().is_some_and(|finding| finding.kind != Kind::Waiting) =>
+            {
+                None
+            }
+            Reading::Unknown => rule.map(|mut finding| {
+                finding.stable = finding.stable.max(NO_KERNEL);
+                finding.confidence = finding.confidence.saturating_sub(25);
+                finding
+            }),
+        }
+    }
+
+    /// The first rule of the profile for something that somebody has to see to.
+    fn blocked(&self, frame: &Frame, reading: Reading, is_wanted: impl Fn(&Rule) -> bool) -> Option<Finding> {
+        self.rule(frame, reading, |rule| {
+            !matches!(rule.event, RuleEvent::Working | RuleEvent::Idle | RuleEvent::Error) && is_wanted(rule)
+        })
+    }
+
+    fn rule(&self, frame: &Frame, reading: Reading, is_wanted: impl Fn(&Rule) -> bool) -> Option<Finding> {
+        let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
+        rules.find_map(|rule| {
+            self.passes(rule, reading).then_some(())?;
+            // A line editor shows its cursor; who hides it shows how far it is.
+            let is_hidden =
+                rule.region == Region::Cursor && !frame.is_cursor_shown && rule.event == RuleEvent::Waiting;
+            (!is_hidden || reading == Reading::Blocked).then_some(())?;
+            let found = rule.find(frame)?;
+            // A dialog that was left on the screen, with the cursor at something else below it; a form whose cursor is in
+            // a field above the one for a secret.
+            let is_plain = self.profile.kind == ProgramKind::Plain && rule.region == Region::End;
+            let is_left = frame.is_cursor_shown && frame.cursor_row > found.last && !frame.line.is_empty();
+            let is_elsewhere = rule.event == RuleEvent::Password && frame.cursor_row < found.first;
+            (!is_plain || !(is_left || is_elsewhere)).then(|| self.finding(rule, frame, found))
+        })
+    }
+
+    fn passes(&self, rule: &Rule, reading: Reading) -> bool {
+        let reads = matches!(reading, Reading::Blocked | Reading::Secret);
+        let may_read = reads || matches!(reading, Reading::Keys | Reading::Unknown);
+        match rule.gate {
+            Gate::None => !self.is_left_over(rule),
+            Gate::Keys => may_read || self.profile.kind == ProgramKind::Agent,
+            Gate::Read => reads,
+            Gate::Raw => (reads || reading == Reading::Keys || self.kernel.is_none()) && self.is_raw(),
+            Gate::Drawn => may_read && self.is_raw(),
+            Gate::Hidden => may_read && self.kernel.is_some_and(|(_, sample)| sample.echo == Some(false)),
+        }
+    }
+
+    /// An agent draws its dialogs and its composer while it takes each key by itself: in line mode they are what it left
+    /// on the screen when it went to start anew, or to end.
+    fn is_left_over(&self, rule: &Rule) -> bool {
+        let is_drawn = self.profile.kind == ProgramKind::Agent && rule.region != Region::Cursor;
+        is_drawn && rule.event != RuleEvent::Working && !self.is_raw()
+    }
+
+    fn is_raw(&self) -> bool {
+        self.kernel.is_none_or(|(_, sample)| sample.canonical != Some(true))
+    }
+
+    fn finding(&self, rule: &Rule, frame: &Frame, mut found: Match) -> Finding {
+        // Who reads a single key would take the return for an answer to what comes next.
+        if self.is_raw() && self.reading.1 == Some(Reading::Blocked) && rule.region == Region::Cursor {
+            found.options.iter_mut().for_each(bare_key);
+        }
+        let kind = Kind::of(rule.event);
+        let words = if rule.region == Region::Cursor { frame.line.clone() } else { found.question.clone() };
+        let labels: Vec<&str> = found.options.iter().map(|option| option.label.as_str()).collect();
+        let key = match kind {
+            // While the transcript above the composer grows it isn't ready.
+            Kind::Idle => format!("{} {:x}", rule.id, frame.gist(frame.above(found.first, TRANSCRIPT_ROWS))),
+            Kind::Working => rule.id.clone(),
+            _ => format!(
+                "{}\n{}\n{}\n{}",
+                rule.id,
+                words,
+                found.subject.as_deref().unwrap_or(""),
+                labels.join("\n")
+            ),
+        };
+        Finding {
+            kind,
+            key,
+            takes: self.takes(rule, kind),
+            words,
+            ask: rule.ask,
+            subject: found.subject,
+            options: found.options,
+            default: found.default,
+            stable: Duration::from_millis(rule.stable_ms).max(self.settle()),
+            confidence: rule.confidence,
+            evidence: self.with_kernel(EvidenceSource::Screen, format!("rule {}", rule.id)),
+            is_weak: false,
+            gist: 0,
+            is_prompt: rule.region == Region::Cursor,
+        }
+    }
+
+    fn secret(&self, frame: &Frame, rule: Option<Finding>) -> Finding {
+        // Other words than those for a secret: one of both may be older than the other.
+        let says_so = rule.as_ref().is_some_and(|finding| finding.kind == Kind::Password);
+        let stable = match rule {
+            Some(_) if says_so => self.settle(),
+            Some(_) => AT_ODDS,
+            None if is_prompt(frame) => self.settle(),
+            None => by_words(frame),
+        };
+        Finding {
+            stable,
+            is_weak: !says_so && !is_prompt(frame),
+            confidence: if says_so { 99 } else { 95 },
+            evidence: self.by_kernel(),
+            ..Finding::plain(Kind::Password, frame.line.clone())
+        }
+    }
+
+    fn kernel_wait(&self, frame: &Frame, stable: Duration) -> Finding {
+        let finding = Finding::plain(Kind::Waiting, frame.line.clone());
+        let takes = if self.is_raw() { Takes::EveryKey } else { Takes::Lines };
+        Finding { stable, takes, confidence: 85, evidence: self.by_kernel(), ..finding }
+    }
+
+    /// The program takes each key by itself and sleeps: it may wait for one. Words that look like a prompt, or a whole
+    /// screen of its own, make it likely.
+    fn keys_wait(&self, frame: &Frame) -> Option<Finding> {
+        let is_relayed =
+            frame.last_rows(1).any(|row| self.profile.relays.iter().any(|bar| bar.is_match(frame.row(row))));
+        if self.claim_of(Claimed::Working).is_some() {
+            return None;
+        }
+        if frame.is_alternate && !is_relayed {
+            let finding = Finding::plain(Kind::Waiting, frame.line.clone());
+            let takes = Takes::EveryKey;
+            let (stable, evidence) = (FULL_SCREEN, self.by_kernel());
+            return Some(Finding {
+                stable,
+                takes,
+                confidence: 65,
+                key: "screen".to_owned(),
+                evidence,
+                ..finding
+            });
+        }
+        let lines = |stable, confidence| Finding {
+            takes: Takes::Lines,
+            confidence,
+            ..self.kernel_wait(frame, stable)
+        };
+        if is_prompt(frame) {
+            return Some(lines(AT_ODDS, 70));
+        }
+        // A line editor, whatever its prompt: it has pasted text bracketed for as long as it reads.
+        let is_edited = frame.is_line_end && self.screen.modes().bracketed_paste;
+        (is_edited && !is_relayed).then(|| lines(AT_ODDS, 75))
+    }
+
+    /// The program says that it is blocked, and nothing on the screen says otherwise.
+    fn claims_blocked(&self, frame: &Frame) -> Option<Finding> {
+        let claim = self.claim_of(Claimed::Blocked)?;
+        let is_contradicted =
+            self.rule(frame, Reading::Unknown, |rule| rule.event == RuleEvent::Idle).is_some();
+        let question = frame.last_rows(1).next().map(|row| frame.row(row).to_owned()).unwrap_or_default();
+        (!is_contradicted && !frame.is_blank()).then(|| Finding {
+            stable: NO_WORDS,
+            confidence: 70,
+            takes: Takes::Keys,
+            evidence: self.with_kernel(EvidenceSource::Signal, claim.words.clone()),
+            key: claim.words.clone(),
+            ..Finding::plain(Kind::Approval, question)
+        })
+    }
+
+    /// The composer is ready, unless the program says that it works.
+    fn ready(&self, at: Duration, frame: &Frame, reading: Reading) -> Option<Finding> {
+        if self.holds_prompt(frame) {
+            return None;
+        }
+        let mut finding = self.rule(frame, reading, |rule| rule.event == RuleEvent::Idle)?;
+        if let Some(claim) = self.claim_of(Claimed::Working)
+            && at < claim.at + CLAIM_HOLDS
+        {
+            let evidence =
+                vec![TerminalEvidence { source: EvidenceSource::Signal, what: claim.words.clone() }];
+            return Some(Finding {
+                evidence,
+                confidence: 75,
+                ..Finding::plain(Kind::Working, String::new())
+            });
+        }
+        if let Some(claim) = self.claim_of(Claimed::Idle) {
+            finding.stable = self.settle();
+            finding.confidence = finding.confidence.saturating_add(8).min(97);
+            finding
+                .evidence
+                .push(TerminalEvidence { source: EvidenceSource::Signal, what: claim.words.clone() });
+        }
+        Some(finding)
+    }
+
+    /// A blocked read of single keys takes any; who polls edits lines by itself, as far as the rule doesn't say otherwise.
+    fn takes(&self, rule: &Rule, kind: Kind) -> Takes {
+        let is_key = rule.id.contains("pager") || rule.id.contains("any-key");
+        let reads_keys = self.is_raw() && self.reading.1 == Some(Reading::Blocked);
+        match (kind, rule.region) {
+            (Kind::Idle, _) => Takes::Lines,
+            (_, Region::Cursor) if is_key || reads_keys => Takes::EveryKey,
+            (_, Region::Cursor) => Takes::Lines,
+            _ => Takes::Keys,
+        }
+    }
+
+    /// Whether the composer still holds what was submitted.
+    fn holds_prompt(&self, frame: &Frame) -> bool {
+        let typed = self.answered.as_ref().filter(|_| self.turn.submitted && !self.turn.worked);
+        typed.is_some_and(|answered| answered.has_letters && answered.line == frame.line)
+    }
+
+    fn by_kernel(&self) -> Vec<TerminalEvidence> {
+        let what = self.kernel.map_or("no sample", |(_, sample)| sample.words());
+        vec![TerminalEvidence { source: EvidenceSource::Kernel, what: what.to_owned() }]
+    }
+
+    fn with_kernel(&self, source: EvidenceSource, what: String) -> Vec<TerminalEvidence> {
+        let mut evidence = vec![TerminalEvidence { source, what }];
+        if self.profile.kind == ProgramKind::Plain && self.kernel.is_some() {
+            evidence.extend(self.by_kernel());
+        }
+        evidence
+    }
+}
+
+fn bare_key(option: &mut AskOption) {
+    if option.keys.chars().count() == 2 && option.keys.ends_with('\r') {
+        option.keys.pop();
+    }
+}
+
+/// Whether the words at the cursor end as prompts do.
+fn is_prompt(frame: &Frame) -> bool {
+    const ENDS: [char; 15] = [':', '?', '>', '$', '#', '%', '：', '？', ']', ')', '»', '❯', '›', '=', '*'];
+    frame.is_line_end && frame.line.ends_with(ENDS)
+}
+
+fn by_words(frame: &Frame) -> Duration {
+    match frame.line.is_empty() {
+        true => NO_WORDS,
+        false if is_prompt(frame) => WORDS,
+        false => ODD_WORDS,
+    }
+}

@@ -1,0 +1,136 @@
+//! What was typed: an answer, or only letters of one.
+
+use std::time::Duration;
+
+use provost_event::{EvidenceSource, OptionMeaning, TerminalState};
+
+use super::finding::{Answered, Kind, Standing, Takes};
+use super::{Detector, evidence};
+use crate::profile::bare;
+
+/// How much is remembered of what was typed at a composer: its beginning says whether it is a command, its end is found
+/// again in the transcript.
+const TYPED_BYTES_MAX: usize = 8192;
+/// How much of its end is looked for in the transcript.
+const ECHO_CHARS: usize = 16;
+
+/// What typing something does to a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Typed {
+    /// It ends a line, or it is a key that stops something.
+    Line,
+    /// The choice moves, or help is shown.
+    Navigation,
+    /// Letters.
+    Letters,
+}
+
+/// Control characters by which a line is edited (Ctrl-A, -B, -E, -F, -H, Tab, line feed, -K, -L, -N, -P, -R, -T, -U, -V, -W,
+/// -Y), and the beginning of longer keys; any other does something to the program.
+const EDITING: [u8; 18] = [1, 2, 5, 6, 8, 9, 10, 11, 12, 14, 16, 18, 20, 21, 22, 23, 25, 27];
+
+impl Typed {
+    fn of(bytes: &[u8]) -> Self {
+        let is_pasted = bytes.starts_with(b"\x1b[200~");
+        let ends = |byte: &u8| *byte < 0x20 && !EDITING.contains(byte);
+        if bytes == b"\x1b"
+            || bytes == b"\n"
+            || (!is_pasted && bytes.iter().any(ends))
+            || bytes.last().is_some_and(ends)
+        {
+            Self::Line
+        } else if bytes == b"\t" || (bytes.starts_with(b"\x1b") && !is_pasted) {
+            Self::Navigation
+        } else {
+            Self::Letters
+        }
+    }
+}
+
+impl Detector {
+    pub(super) fn typed(&mut self, at: Duration, bytes: &[u8]) {
+        let typed = Typed::of(bytes);
+        let takes = self.standing.as_ref().map_or(Takes::Lines, |standing| standing.takes);
+        let is_answer = match takes {
+            Takes::Lines => {
+                typed == Typed::Line || (typed == Typed::Navigation && self.screen.modes().alternate)
+            }
+            Takes::Keys => typed != Typed::Navigation,
+            Takes::EveryKey => true,
+        };
+        if is_answer {
+            self.answered_with(at, bytes, typed);
+        } else if let Some(standing) = &mut self.standing {
+            standing.is_typed_at = true;
+            if typed == Typed::Letters && self.turn.typed.len() < TYPED_BYTES_MAX {
+                self.turn.typed.push_str(&String::from_utf8_lossy(bytes));
+            }
+        }
+    }
+
+    /// From here on it works again, until there is evidence of something else.
+    fn answered_with(&mut self, at: Duration, bytes: &[u8], typed: Typed) {
+        let standing = self.standing.take();
+        let was_idle = standing.as_ref().is_some_and(|standing| standing.kind == Kind::Idle);
+        if was_idle && bytes.contains(&b'\r') {
+            self.turn.submitted = true;
+            let typed = self.turn.typed.trim_start_matches("\u{1b}[200~");
+            self.turn.is_command = typed.starts_with('/') || bytes.starts_with(b"/");
+        }
+        self.turn.is_stopped = self.stops(standing.as_ref(), bytes);
+        self.turn.worked = false;
+        self.turn.growths = 0;
+        self.candidate = None;
+        self.answered = Some(Answered {
+            at,
+            typed: self.typed_words(),
+            has_letters: self.shows_typed(),
+            letters: standing
+                .as_ref()
+                .filter(|_| typed == Typed::Letters)
+                .map(|standing| standing.words.clone()),
+            key: standing.map(|standing| standing.key).unwrap_or_default(),
+            line: self.cursor_row(),
+            row: usize::from(self.screen.cursor().row),
+            has_vanished: false,
+        });
+        let why = evidence(EvidenceSource::Input, "an answer was typed");
+        self.set_state(at, TerminalState::Working, 90, why);
+        self.is_assumed = true;
+        self.turn.typed.clear();
+    }
+
+    /// Whether it refuses what was asked, or interrupts.
+    fn stops(&self, standing: Option<&Standing>, bytes: &[u8]) -> bool {
+        let keys = &self.profile.keys;
+        let refusal = standing.and_then(|standing| standing.ask.as_ref());
+        let refusal =
+            refusal.and_then(|ask| ask.option(OptionMeaning::Deny)).map(|option| option.keys.as_str());
+        let stops = [Some(keys.interrupt.as_str()), keys.deny.as_deref(), refusal];
+        stops.into_iter().flatten().any(|keys| keys.as_bytes() == bytes)
+            || bytes == b"\x1b"
+            || bytes == b"\x03"
+    }
+
+    /// Whether the last word that was typed stands left of the cursor.
+    fn shows_typed(&self) -> bool {
+        let mut words = self.turn.typed.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.next_back().is_some_and(|word| self.cursor_row().ends_with(word))
+    }
+
+    /// What was typed, as it may be seen in one row; what was typed in this turn before, if it was a mere key.
+    fn typed_words(&self) -> String {
+        let words = self.turn.typed.replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
+        let last = words.trim().lines().last().unwrap_or_default();
+        let last: String = last.chars().rev().take(ECHO_CHARS).collect();
+        if last.chars().count() > 2 {
+            return last.chars().rev().collect();
+        }
+        self.answered.as_ref().map(|answered| answered.typed.clone()).unwrap_or_default()
+    }
+
+    fn cursor_row(&self) -> String {
+        let cursor = self.screen.cursor();
+        bare(&self.screen.row_text(cursor.row, 0, cursor.col)).to_owned()
+    }
+}

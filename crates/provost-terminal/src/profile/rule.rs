@@ -1,0 +1,212 @@
+//! A rule, and whether it matches a frame.
+
+use provost_event::{AskKind, AskOption};
+use regex::Regex;
+use serde::Deserialize;
+
+use super::subject::{Subject, whole};
+use crate::detect::Frame;
+
+/// What a rule says when it matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RuleEvent {
+    Approval,
+    Question,
+    Auth,
+    Waiting,
+    Password,
+    Working,
+    Idle,
+    Error,
+}
+
+/// Where a rule's last pattern is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Region {
+    Cursor,
+    Row,
+    End,
+    Above,
+}
+
+/// What the kernel has to say for a rule to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Gate {
+    /// Nothing.
+    None,
+    /// Something reads the terminal, or may.
+    Keys,
+    /// Something is blocked in a read of the terminal.
+    Read,
+    /// Something reads the terminal or may, and doesn't let it echo.
+    Hidden,
+    /// Something takes each key by itself.
+    Raw,
+    /// The same, also where that may be a process beyond the foreground group (a pinentry).
+    Drawn,
+}
+
+/// Where the ways to answer come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Options {
+    Menu,
+    Letters,
+    Buttons,
+    Given(Vec<Choice>),
+}
+
+/// A way to answer that a profile names itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Choice {
+    pub(crate) label: String,
+    pub(crate) keys: String,
+}
+
+/// A rule, ready for use.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub(crate) id: String,
+    pub(crate) event: RuleEvent,
+    pub(crate) ask: AskKind,
+    pub(crate) region: Region,
+    pub(crate) anchor: Regex,
+    pub(crate) above: Vec<Regex>,
+    pub(crate) unless: Vec<Regex>,
+    pub(crate) end: usize,
+    pub(crate) span: usize,
+    pub(crate) gate: Gate,
+    pub(crate) subject: Option<Subject>,
+    pub(crate) question: Option<Regex>,
+    pub(crate) options: Options,
+    pub(crate) stable_ms: u64,
+    pub(crate) confidence: u8,
+    /// Whether it comes from a profile that this one inherits from.
+    pub(crate) is_inherited: bool,
+}
+
+/// What a rule found on a frame.
+#[derive(Debug, Clone)]
+pub(crate) struct Match {
+    /// The question or the prompt's line.
+    pub(crate) question: String,
+    /// The first row that was matched.
+    pub(crate) first: usize,
+    /// The row that the last pattern matched.
+    pub(crate) last: usize,
+    pub(crate) subject: Option<String>,
+    pub(crate) options: Vec<AskOption>,
+    pub(crate) default: Option<usize>,
+}
+
+impl Rule {
+    /// Agents have the terminal in raw mode and poll it all the time: only a plain read says that somebody else's
+    /// prompt (git's, sudo's) is at the cursor, not a prompt's text in the composer.
+    pub(super) fn for_an_agent(&mut self) {
+        self.is_inherited = true;
+        if self.region == Region::Cursor {
+            self.gate = Gate::Read;
+        }
+    }
+
+    /// Looks for it on a frame.
+    pub(crate) fn find(&self, frame: &Frame) -> Option<Match> {
+        let (first, last) = match self.region {
+            Region::Cursor => self.at_line(frame)?,
+            Region::Row => self.at(frame, frame.cursor_row)?,
+            Region::End => frame.last_rows(self.end).find_map(|row| self.at(frame, row))?,
+            Region::Above => return None,
+        };
+        Some(self.read(frame, first, last))
+    }
+
+    /// Whether a row says it; for rules that look at any row.
+    pub(crate) fn is_said(&self, row: &str) -> bool {
+        self.anchor.is_match(row) && !self.unless.iter().any(|pattern| pattern.is_match(row))
+    }
+
+    fn at_line(&self, frame: &Frame) -> Option<(usize, usize)> {
+        let found = frame.is_line_end && self.anchor.is_match(&frame.line);
+        (found && !self.unless.iter().any(|pattern| pattern.is_match(&frame.line))).then_some(())?;
+        self.climb(frame, frame.cursor_row)
+    }
+
+    fn at(&self, frame: &Frame, row: usize) -> Option<(usize, usize)> {
+        self.anchor.is_match(frame.row(row)).then_some(())?;
+        let (first, last) = self.climb(frame, row)?;
+        // The first row is what the others belong to; what mustn't be there stands among them or below.
+        let from = if self.above.is_empty() { first } else { first + 1 };
+        let denied = (from..=frame.end.max(last))
+            .any(|row| self.unless.iter().any(|pattern| pattern.is_match(frame.row(row))));
+        (!denied).then_some((first, last))
+    }
+
+    /// Looks for the other patterns above, the nearest row first.
+    fn climb(&self, frame: &Frame, anchor: usize) -> Option<(usize, usize)> {
+        let top = anchor.saturating_sub(self.span);
+        let mut first = anchor;
+        for pattern in self.above.iter().rev() {
+            first = (top..first).rev().find(|row| pattern.is_match(frame.row(*row)))?;
+        }
+        Some((first, anchor))
+    }
+
+    fn read(&self, frame: &Frame, first: usize, last: usize) -> Match {
+        let until = if self.region == Region::Cursor { last } else { frame.end.max(last) };
+        let (options, default) = match &self.options {
+            Options::Menu => super::options::menu(frame, first, until),
+            Options::Letters => super::options::letters(&frame.line),
+            Options::Buttons => super::options::buttons(frame, last),
+            Options::Given(choices) => super::options::given(choices),
+        };
+        let about = self.about(frame, first, until);
+        let subject = whole(&about).filter(|_| !self.is_twofold(frame, first, until));
+        let mut question = self.question(frame, first, last);
+        // Whoever is asked sees all of it, also what can't be decided upon without a person.
+        if subject.is_none() {
+            about.iter().for_each(|row| question.extend(["\n", row]));
+        }
+        Match { first, last, question, subject, options, default }
+    }
+
+    fn question(&self, frame: &Frame, first: usize, last: usize) -> String {
+        let named = self.question.as_ref().and_then(|pattern| {
+            let from = last.saturating_sub(self.span);
+            (from..=last).rev().map(|row| frame.row(row)).find(|row| pattern.is_match(row))
+        });
+        let usual = || if self.region == Region::Cursor { frame.line.as_str() } else { frame.row(first) };
+        named.unwrap_or_else(usual).to_owned()
+    }
+
+    /// The rows that tell what it is about.
+    fn about<'a>(&self, frame: &'a Frame, first: usize, last: usize) -> Vec<&'a str> {
+        let Some(subject) = &self.subject else { return Vec::new() };
+        let is_line = self.region == Region::Cursor && subject.until.is_empty();
+        if is_line {
+            subject.group(&frame.line).into_iter().collect()
+        } else {
+            subject.rows(frame, first, last)
+        }
+    }
+
+    /// Whether its first row is there twice: what it is about could imitate the question.
+    fn is_twofold(&self, frame: &Frame, first: usize, last: usize) -> bool {
+        let reaches_far =
+            self.subject.as_ref().is_some_and(|subject| !subject.until.is_empty()) && self.span > 1;
+        let Some(pattern) = self.above.first().filter(|_| reaches_far) else { return false };
+        let mut rows = first.saturating_sub(self.span)..=last;
+        rows.any(|row| row != first && pattern.is_match(frame.row(row)))
+    }
+}
+
+/// A row without blanks and the lines of a frame at both ends.
+pub(crate) fn bare(row: &str) -> &str {
+    let row = row.trim_matches(|c: char| c.is_whitespace() || "│┃║┆┇┊┋▌▐▏▕╎╏▎▍█".contains(c));
+    match row.strip_prefix('|').map(|rest| rest.strip_suffix('|').unwrap_or(rest)) {
+        Some(inner) if row.ends_with('|') || inner.starts_with("  ") => inner.trim(),
+        _ => row,
+    }
+}

@@ -1,0 +1,36 @@
+//! The profiles that come with Provost. Each is read when it is first asked for: compiling its patterns takes a while.
+
+use std::sync::OnceLock;
+
+use super::{Profile, parse};
+
+pub(super) const GENERIC: &str = "generic";
+
+pub(super) const NAMES: [&str; 7] = ["codex", "claude", "gemini", "qwen", "opencode", "aider", GENERIC];
+
+pub(super) fn text(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "codex" => include_str!("../profiles/codex.toml"),
+        "claude" => include_str!("../profiles/claude.toml"),
+        "gemini" => include_str!("../profiles/gemini.toml"),
+        "qwen" => include_str!("../profiles/qwen.toml"),
+        "opencode" => include_str!("../profiles/opencode.toml"),
+        "aider" => include_str!("../profiles/aider.toml"),
+        GENERIC => include_str!("../profiles/generic.toml"),
+        _ => return None,
+    })
+}
+
+/// The profile of this name. A shipped text that is no profile counts as absent; a test sees to it that there is none.
+pub(super) fn profile(name: &str) -> Option<&'static Profile> {
+    static READ: [OnceLock<Option<Profile>>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    let at = NAMES.iter().position(|known| *known == name)?;
+    let read = || text(name).and_then(|text| parse::parse(name, text).ok());
+    READ.get(at)?.get_or_init(read).as_ref()
+}
+
+/// The one that knows a command, told by its names alone.
+pub(super) fn known(is_for: impl Fn(&[String]) -> bool) -> Option<&'static Profile> {
+    let knows = |name: &&&str| text(name).is_some_and(|text| is_for(&parse::commands(text)));
+    NAMES.iter().find(knows).and_then(|name| profile(name))
+}

@@ -1,0 +1,62 @@
+//! What a question is about, as far as the screen shows all of it.
+//!
+//! Permissions decide by this text, so half of it would be worse than none: a command that goes on in a second row, that
+//! is cut short, or that holds what looks like the question itself isn't read at all.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::detect::Frame;
+
+/// What a program writes where it leaves something out.
+static LEFT_OUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?i)…$|\.\.\.$|\blines? hidden\b|\bmore lines?\b|^\+ show details|^(?:…|\.{3}) ?[+(]").ok()
+});
+
+/// Where a question's subject stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    /// Rows in this order, from the question's first one on. The last one's group 1 is the text's first row; if it has
+    /// none, the text begins below.
+    pub(super) from: Vec<Regex>,
+    /// Rows in this order, up to the question's last one: the text ends above the first of them. If there are none, the
+    /// text is the group of a row by itself, looked for from below.
+    pub(super) until: Vec<Regex>,
+}
+
+impl Subject {
+    /// The rows of the text that aren't blank; none where it isn't to be found.
+    pub(super) fn rows<'a>(&self, frame: &'a Frame, first: usize, last: usize) -> Vec<&'a str> {
+        if self.until.is_empty() {
+            return (first..=last).rev().find_map(|row| self.group(frame.row(row))).into_iter().collect();
+        }
+        self.text(frame, first, last).unwrap_or_default()
+    }
+
+    /// Looks for its end from below and for its beginning from above: rows of the text that look so are part of it.
+    fn text<'a>(&self, frame: &'a Frame, first: usize, last: usize) -> Option<Vec<&'a str>> {
+        let (mut begin, mut end) = (first, last + 1);
+        for pattern in self.until.iter().rev() {
+            end = (first..end).rev().find(|row| pattern.is_match(frame.row(*row)))?;
+        }
+        for pattern in &self.from {
+            begin = (begin..end).find(|row| pattern.is_match(frame.row(*row)))? + 1;
+        }
+        let beside = begin.checked_sub(1).and_then(|row| self.group(frame.row(row)));
+        let below = (begin..end).map(|row| frame.row(row));
+        Some(beside.into_iter().chain(below).filter(|row| !row.is_empty()).collect())
+    }
+
+    pub(super) fn group<'a>(&self, row: &'a str) -> Option<&'a str> {
+        let found = self.from.last()?.captures(row)?.get(1)?;
+        Some(found.as_str().trim())
+    }
+}
+
+/// The text, if it is all there: one row, in which nothing is left out.
+pub(super) fn whole(rows: &[&str]) -> Option<String> {
+    let [row] = rows else { return None };
+    let is_cut = LEFT_OUT.as_ref().is_none_or(|pattern| pattern.is_match(row));
+    (!is_cut && !row.is_empty()).then(|| (*row).to_owned())
+}

@@ -1,0 +1,79 @@
+//! The character sets that a program can switch to: ASCII, and DEC's line drawing, which dialogs and frames are made of.
+
+/// Which of the two sets are line drawing, and which one is in use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Charsets {
+    draws: [bool; 2],
+    is_shifted: bool,
+}
+
+impl Charsets {
+    /// `ESC ( X` and `ESC ) X`; others designate sets that aren't kept here.
+    pub(crate) const fn designate(&mut self, slot: u8, set: u8) {
+        let draws = set == b'0';
+        match slot {
+            b'(' => self.draws[0] = draws,
+            b')' => self.draws[1] = draws,
+            _ => {}
+        }
+    }
+
+    /// SO and SI.
+    pub(crate) const fn shift(&mut self, is_shifted: bool) {
+        self.is_shifted = is_shifted;
+    }
+
+    /// Whether letters are lines now.
+    pub(crate) const fn is_drawing(self) -> bool {
+        if self.is_shifted { self.draws[1] } else { self.draws[0] }
+    }
+
+    /// The sequences that bring a terminal that was just reset here.
+    pub(crate) fn painted(self) -> String {
+        let mut sequences = String::new();
+        for (draws, sequence) in self.draws.into_iter().zip(["\x1b(0", "\x1b)0"]) {
+            sequences.push_str(if draws { sequence } else { "" });
+        }
+        sequences.push_str(if self.is_shifted { "\x0e" } else { "" });
+        sequences
+    }
+}
+
+/// The character that line drawing has in the place of one of ASCII.
+pub(crate) const fn drawn(c: char) -> char {
+    match c {
+        '_' => '\u{a0}',
+        '`' => '◆',
+        'a' => '▒',
+        'b' => '␉',
+        'c' => '␌',
+        'd' => '␍',
+        'e' => '␊',
+        'f' => '°',
+        'g' => '±',
+        'h' => '␤',
+        'i' => '␋',
+        'j' => '┘',
+        'k' => '┐',
+        'l' => '┌',
+        'm' => '└',
+        'n' => '┼',
+        'o' => '⎺',
+        'p' => '⎻',
+        'q' => '─',
+        'r' => '⎼',
+        's' => '⎽',
+        't' => '├',
+        'u' => '┤',
+        'v' => '┴',
+        'w' => '┬',
+        'x' => '│',
+        'y' => '≤',
+        'z' => '≥',
+        '{' => 'π',
+        '|' => '≠',
+        '}' => '£',
+        '~' => '·',
+        _ => c,
+    }
+}

@@ -1,0 +1,85 @@
+//! Profiles: those that are shipped, and what is said of texts that are none.
+
+use expect_test::{Expect, expect};
+use provost_terminal::{Profile, ProgramKind, StreamFormat};
+
+#[test]
+fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
+    let names: Vec<String> = Profile::shipped().into_iter().map(|profile| profile.name).collect();
+    assert_eq!(names, ["codex", "claude", "gemini", "qwen", "opencode", "aider", "generic"]);
+    for profile in Profile::shipped() {
+        assert!(!profile.quit.is_empty(), "{} doesn't say how it is asked to end", profile.name);
+        assert_eq!(profile.kind == ProgramKind::Plain, profile.name == "generic");
+    }
+    assert_eq!(
+        Profile::named("codex").and_then(|p| p.channel).map(|c| c.format),
+        Some(StreamFormat::CodexExec)
+    );
+    assert!(Profile::named("nobody").is_none());
+}
+
+#[test]
+fn programs_are_known_by_name_path_and_wrapper() {
+    let of = |program: &str, args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Profile::for_command(program, &args).name
+    };
+    assert_eq!(of("codex", &[]), "codex");
+    assert_eq!(of("/opt/x/node_modules/.bin/codex", &["--no-daemon"]), "codex");
+    assert_eq!(of("npx", &["--yes", "@google/gemini-cli@latest"]), "gemini");
+    assert_eq!(of("node", &["/x/node_modules/@qwen-code/qwen-code/cli.js"]), "qwen");
+    assert_eq!(of("uvx", &["aider-chat"]), "aider");
+    assert_eq!(of("env", &["A=1", "claude"]), "claude");
+    assert_eq!(of("bash", &["-c", "codex"]), "generic");
+    assert_eq!(of("grep", &["codex"]), "generic");
+}
+
+#[test]
+fn programs_are_known_by_their_screens() {
+    let codex = Profile::named("codex").expect("shipped");
+    assert!(codex.is_on(&["│ >_ OpenAI Codex (v1.2.3)  │".to_owned()]));
+    assert!(!codex.is_on(&["ordinary text".to_owned()]));
+}
+
+#[test]
+fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
+    let own = Profile::parse("mine", "kind = \"plain\"\ninherits = \"generic\"\n").expect("a profile");
+    assert_eq!(own.name, "mine");
+    wrong(
+        "kind = \"plain\"\ncolour = 1\n",
+        expect![[r#"
+            profile `mine`: TOML parse error at line 2, column 1
+              |
+            2 | colour = 1
+              | ^^^^^^
+            unknown field `colour`, expected one of `name`, `kind`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channel`, `keys`, `quit`, `rules`
+
+        "#]],
+    );
+    wrong(
+        "kind = \"plain\"\ninherits = \"nobody\"\n",
+        expect![[r#"
+        profile `mine` inherits from `nobody`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, generic
+    "#]],
+    );
+    wrong(
+        "kind = \"plain\"\n\n[[rules]]\nid = \"a\"\nevent = \"approval\"\nregion = \"cursor\"\nrows = ['(']\n",
+        expect![[r#"
+            profile `mine`, line 3: rule `a`: `(` is no pattern: regex parse error:
+                (
+                ^
+            error: unclosed group
+        "#]],
+    );
+    wrong(
+        "kind = \"plain\"\n[[rules]]\nid = \"a\"\nevent = \"approval\"\nregion = \"cursor\"\nrows = []\n",
+        expect![[r#"
+            profile `mine`, line 2: rule `a`: it has no rows
+        "#]],
+    );
+}
+
+fn wrong(text: &str, expected: Expect) {
+    let error = Profile::parse("mine", text).expect_err("it is wrong");
+    expected.assert_eq(&format!("{error}\n"));
+}

@@ -1,0 +1,402 @@
+//! `terminal`: interactive programs at terminals of their own, which stay from call to call.
+
+mod keys;
+mod seen;
+mod shelf;
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use provost_event::{Access, ActorKey, Json, SessionId, TerminalState, ToolSpec, WindowSize};
+use provost_harness::{Tool, ToolContext, ToolOutput};
+use provost_process::{
+    EventWish, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView, allowed_env,
+};
+use provost_terminal::Profile;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::{Instant, sleep};
+
+use crate::arguments;
+use crate::failure::{Failure, chain};
+use crate::shell::shell_in;
+use crate::spec::About;
+use crate::workspace::Workspace;
+use keys::Key;
+use shelf::{Held, Shelf};
+
+/// The longest a call waits for a program.
+const WAIT_MAX: Duration = Duration::from_secs(120);
+
+/// How long it waits when nothing was said.
+const WAIT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// How long a program must have shown nothing new, where nothing tells what it does, to count as waiting.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// The same where it says that it is busy, or was just typed at.
+const QUIET_AT_WORK: Duration = Duration::from_secs(5);
+
+/// How long a program that was typed at may take to show anything of it, before what it did before counts again.
+const REACTS: Duration = Duration::from_millis(500);
+
+/// How long a prompt must stand.
+const STANDS: Duration = Duration::from_millis(150);
+
+/// How often it is looked again.
+const LOOK: Duration = Duration::from_millis(40);
+
+/// Between a text and the return that submits it: programs take both at once for a paste.
+const SUBMIT_PAUSE: Duration = Duration::from_millis(300);
+
+/// How long a program may take to end that was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Bytes typed by one call.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// The terminal's name where none is given.
+const ONLY: &str = "main";
+
+const DESCRIPTION: &str = "Runs an interactive program at a terminal of its own, types at it, and shows its screen. The \
+program stays from call to call until it ends or is stopped; at most four at once, told apart by `id`. `start` runs a \
+command line; `send` types a text and a return, or keys; `read` only looks; `stop` ends the program and everything it \
+started. Each answers with the whole screen once the program waits for something, or its time is over. For commands \
+that need no input, `shell` is better. Passwords can't be typed.";
+
+/// Runs interactive programs, each at a terminal that outlives the call.
+///
+/// They end with their session, with [`stop`](Action::Stop), and with Provost. An agent may only reach its own.
+///
+/// # Cancellation
+/// A program that was being started is ended; another goes on. What was typed stays typed.
+#[derive(Clone)]
+pub struct Terminal {
+    spec: ToolSpec,
+    extra_env: Vec<String>,
+    shelf: Arc<Shelf>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What to do.
+    action: Action,
+    /// For `start`: the command line, as a shell reads it.
+    command: Option<String>,
+    /// For `start`: the folder it runs in, in the workspace. Default: the workspace.
+    cwd: Option<String>,
+    /// For `start`: rows of its window. Default 40.
+    rows: Option<NonZeroU16>,
+    /// For `start`: columns of its window. Default 120.
+    cols: Option<NonZeroU16>,
+    /// For `send`: the text to type.
+    text: Option<String>,
+    /// For `send`: whether a return follows the text. Default: if no keys do.
+    submit: Option<bool>,
+    /// For `send`: keys to press after the text: `Enter`, `Tab`, `Esc`, `Up`, `PageDown`, `F1`, `Ctrl-C`, `Alt-x`, ….
+    keys: Option<Vec<String>>,
+    /// Milliseconds to wait for the program, at most 120000. Default 10000.
+    wait_ms: Option<u64>,
+    /// Which terminal, where there are several.
+    id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Start,
+    Send,
+    Read,
+    Stop,
+}
+
+impl Terminal {
+    /// The tool; no program runs yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let about = About {
+            name: "terminal",
+            description: DESCRIPTION,
+            access: Access::Anything,
+            idempotent: false,
+            timeout: Duration::from_secs(600),
+        };
+        Self { spec: about.spec::<Arguments>(), extra_env: Vec::new(), shelf: Arc::default() }
+    }
+
+    /// With these environment variables passed on, beside those that always are.
+    #[must_use]
+    pub fn with_env(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.extra_env.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    async fn start(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput, ToolOutput> {
+        let session = session_of(context)?;
+        let line = arguments.command.as_deref().map(str::trim).filter(|line| !line.is_empty());
+        let line =
+            line.ok_or_else(|| ToolOutput::rejected("`start` needs `command`, the command line to run"))?;
+        let id = arguments.id.as_deref().unwrap_or(ONLY);
+        let place = self.shelf.reserve(session, id)?;
+        let command = self.command(line, arguments, cwd(arguments, context)?);
+        let mut options = PtyOptions::new(Arc::new(profile(line)));
+        options.hears_events = EventWish::Unwanted;
+        options.grace = GRACE;
+        let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(command, options)).await;
+        let pty = started.ok_or_else(cancelled)?.map_err(|error| ToolOutput::error(chain(&error)))?;
+        let held = place.put(Held { line: line.to_owned(), pty });
+        match self.looks(&held, arguments, context).await {
+            Ok(output) => Ok(output),
+            Err(output) => {
+                if context.cancel.is_cancelled() {
+                    self.shelf.take(session, id);
+                }
+                Err(output)
+            }
+        }
+    }
+
+    fn command(&self, line: &str, arguments: &Arguments, cwd: PathBuf) -> PtyCommand {
+        let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
+        let env = allowed_env(&extra).into_iter().filter(|(name, _)| name != "TERM").collect::<Vec<_>>();
+        let usual = WindowSize::default();
+        let side = |given: Option<NonZeroU16>, usual: u16| given.map_or(usual, NonZeroU16::get);
+        PtyCommand {
+            program: shell_in(&env),
+            args: vec!["-c".into(), line.into()],
+            env,
+            cwd,
+            size: WindowSize::new(side(arguments.rows, usual.rows), side(arguments.cols, usual.cols)),
+        }
+    }
+
+    async fn send(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput, ToolOutput> {
+        let held = self.held(arguments, context)?;
+        let keys = keys::read(arguments.keys.as_deref().unwrap_or_default()).map_err(ToolOutput::rejected)?;
+        let text = arguments.text.as_deref().unwrap_or_default();
+        let submits = arguments.submit.unwrap_or(arguments.text.is_some() && keys.is_empty());
+        if text.is_empty() && keys.is_empty() && !submits {
+            return Err(ToolOutput::rejected("`send` needs `text` or `keys`"));
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(ToolOutput::rejected(format!(
+                "`text` has more than {TEXT_BYTES_MAX} bytes: send it in parts"
+            )));
+        }
+        let before = held.pty.view().await.map_err(gone)?;
+        let typing = async {
+            type_all(&held.pty, text, submits, &keys).await?;
+            reacts(&held.pty, &before).await;
+            Ok(())
+        };
+        context.cancel.run_until_cancelled(typing).await.ok_or_else(cancelled)??;
+        self.looks(&held, arguments, context).await
+    }
+
+    async fn stop(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolOutput, ToolOutput> {
+        let session = session_of(context)?;
+        let held = self.held(arguments, context)?;
+        self.shelf.take(session, arguments.id.as_deref().unwrap_or(ONLY));
+        let plan = QuitPlan { steps: Vec::new(), grace: GRACE };
+        let exit = held.pty.end(plan).await;
+        let view = held.pty.view().await.map_err(gone)?;
+        Ok(ToolOutput::ok(seen::ended(&held.line, exit, &view)))
+    }
+
+    fn held(&self, arguments: &Arguments, context: &ToolContext) -> Result<Arc<Held>, ToolOutput> {
+        let (session, id) = (session_of(context)?, arguments.id.as_deref().unwrap_or(ONLY));
+        self.shelf.get(session, id).ok_or_else(|| {
+            let there = self.shelf.names(session);
+            let there = if there.is_empty() {
+                "none runs".to_owned()
+            } else {
+                format!("there is {}", there.join(", "))
+            };
+            ToolOutput::rejected(format!("there is no terminal `{id}`: {there}; `start` begins one"))
+        })
+    }
+
+    /// Waits until the program waits, and tells what is shown then.
+    async fn looks(
+        &self,
+        held: &Held,
+        arguments: &Arguments,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolOutput> {
+        let wait = arguments.wait_ms.map_or(WAIT_DEFAULT, Duration::from_millis).min(WAIT_MAX);
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => return Err(cancelled()),
+            () = settled(&held.pty) => {}
+            () = sleep(wait) => {}
+        }
+        let view = held.pty.view().await.map_err(gone)?;
+        if held.pty.is_running() {
+            return Ok(ToolOutput::ok(seen::shown(&held.line, &view)));
+        }
+        Ok(ToolOutput::ok(seen::ended(&held.line, held.pty.wait().await, &view)))
+    }
+}
+
+impl Default for Terminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Terminal {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
+        let arguments: Arguments = match arguments::read(&self.spec.name, input) {
+            Ok(arguments) => arguments,
+            Err(misfit) => return misfit,
+        };
+        let output = match arguments.action {
+            Action::Start => self.start(&arguments, context).await,
+            Action::Send => self.send(&arguments, context).await,
+            Action::Read => match self.held(&arguments, context) {
+                Ok(held) => self.looks(&held, &arguments, context).await,
+                Err(output) => Err(output),
+            },
+            Action::Stop => self.stop(&arguments, context).await,
+        };
+        output.unwrap_or_else(|failed| failed)
+    }
+
+    fn session_over(&self, session: SessionId) {
+        self.shelf.clear(session);
+    }
+}
+
+fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput> {
+    match context.effect.actor {
+        ActorKey::Session(session) => Ok(session),
+        ActorKey::Run(_) => Err(ToolOutput::error("only an agent can have a terminal")),
+    }
+}
+
+fn cwd(arguments: &Arguments, context: &ToolContext) -> Result<PathBuf, ToolOutput> {
+    let Some(asked) = &arguments.cwd else { return Ok(context.workspace.to_path_buf()) };
+    let place = Workspace::open(context.workspace.clone()).and_then(|workspace| workspace.locate(asked));
+    let place = place.map_err(Failure::into_output)?;
+    if !place.absolute.is_dir() {
+        return Err(ToolOutput::error(format!("`{asked}` is no folder")));
+    }
+    Ok(place.absolute)
+}
+
+/// What is known of the program that the command line begins with.
+fn profile(line: &str) -> Profile {
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let program = words.next().unwrap_or_default();
+    Profile::for_command(&program, &words.collect::<Vec<_>>())
+}
+
+/// Waits until the program waits for something, has ended, or shows nothing new for long.
+async fn settled(pty: &PtySupervisor) {
+    let mut last: Option<TerminalView> = None;
+    let mut since = Instant::now();
+    loop {
+        let Ok(view) = pty.view().await else { return };
+        let is_same = last.as_ref().is_some_and(|last| last.at == view.at && last.state == view.state);
+        if !is_same {
+            since = Instant::now();
+        }
+        if is_same && since.elapsed() >= patience(view.state) {
+            return;
+        }
+        last = Some(view);
+        tokio::select! {
+            biased;
+            _ = pty.gone() => return,
+            // What the program does may change while its screen doesn't: the kernel tells.
+            () = sleep(LOOK) => {}
+        }
+    }
+}
+
+/// For how long a program must have done this, and painted nothing, to count as settled.
+const fn patience(state: TerminalState) -> Duration {
+    match state {
+        // What is seen of a prompt may be the last moment before it goes.
+        TerminalState::Idle
+        | TerminalState::Blocked(_)
+        | TerminalState::WaitingForInput
+        | TerminalState::Password => STANDS,
+        TerminalState::Exited => Duration::ZERO,
+        TerminalState::Working => QUIET_AT_WORK,
+        TerminalState::Starting
+        | TerminalState::Stalled
+        | TerminalState::Exiting
+        | TerminalState::Unknown => QUIET,
+    }
+}
+
+/// Waits until the program shows that it was typed at, for what it did before not to count again.
+async fn reacts(pty: &PtySupervisor, before: &TerminalView) {
+    let reacted = async {
+        while pty.view().await.is_ok_and(|view| view.at == before.at && view.state == before.state) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        _ = pty.gone() => {}
+        () = reacted => {}
+        () = sleep(REACTS) => {}
+    }
+}
+
+/// Types all of it in its order, unless a password is read.
+async fn type_all(pty: &PtySupervisor, text: &str, submits: bool, keys: &[Key]) -> Result<(), ToolOutput> {
+    let view = pty.view().await.map_err(gone)?;
+    let is_harmless = text.is_empty() && !submits && keys.iter().all(Key::stops);
+    if !text.is_empty() {
+        let text = if view.modes.bracketed_paste {
+            format!("\u{1b}[200~{text}\u{1b}[201~")
+        } else {
+            text.replace("\r\n", "\r").replace('\n', "\r")
+        };
+        type_one(pty, &text, false).await?;
+    }
+    if submits {
+        if !text.is_empty() && view.modes.bracketed_paste {
+            sleep(SUBMIT_PAUSE).await;
+        }
+        type_one(pty, "\r", false).await?;
+    }
+    for key in keys {
+        type_one(pty, &key.bytes(view.modes.application_cursor), is_harmless).await?;
+    }
+    Ok(())
+}
+
+/// Types this, if that is no answer to a prompt for a password or isn't `harmless` there.
+async fn type_one(pty: &PtySupervisor, text: &str, is_harmless: bool) -> Result<(), ToolOutput> {
+    let sample = pty.sample().await.map_err(gone)?;
+    let is_hidden = sample.echo == Some(false) && sample.canonical == Some(true);
+    let reads_secret = move |state: TerminalState| is_hidden || state == TerminalState::Password;
+    let typed = pty.send_if(text, move |detector| is_harmless || !reads_secret(detector.state())).await;
+    if typed.map_err(gone)? {
+        return Ok(());
+    }
+    Err(ToolOutput::error(
+        "The program reads a password, and this tool doesn't type any: press Ctrl-C, or stop the program, and find a \
+         way that needs none, or ask the user.",
+    ))
+}
+
+fn gone(error: PtyError) -> ToolOutput {
+    ToolOutput::error(chain(&error))
+}
+
+fn cancelled() -> ToolOutput {
+    Failure::Cancelled.into_output()
+}

@@ -1,0 +1,104 @@
+//! Which programs run for which session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use provost_event::SessionId;
+use provost_harness::ToolOutput;
+use provost_process::PtySupervisor;
+
+/// Terminals of one session at once.
+pub(super) const TERMINALS_MAX: usize = 4;
+
+/// Characters of a terminal's name.
+const NAME_CHARS_MAX: usize = 40;
+
+/// A program at its terminal.
+pub(super) struct Held {
+    /// The command line that it was started by.
+    pub(super) line: String,
+    pub(super) pty: PtySupervisor,
+}
+
+/// The terminals of all sessions, by their names. A place whose program is being started is empty.
+#[derive(Default)]
+pub(super) struct Shelf(Mutex<HashMap<SessionId, Terminals>>);
+
+type Terminals = BTreeMap<String, Option<Arc<Held>>>;
+
+/// A place that is kept for a program which is being started; given up when this is dropped.
+pub(super) struct Reserved<'s> {
+    shelf: &'s Shelf,
+    session: SessionId,
+    name: Option<String>,
+}
+
+impl Shelf {
+    /// Keeps a place for a terminal of this name, in that of one whose program has ended.
+    pub(super) fn reserve(&self, session: SessionId, name: &str) -> Result<Reserved<'_>, ToolOutput> {
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+            let text = format!("`id` is a name of at most {NAME_CHARS_MAX} characters");
+            return Err(ToolOutput::rejected(text));
+        }
+        let mut shelf = self.lock();
+        let terminals = shelf.entry(session).or_default();
+        terminals.retain(|_, held| held.as_ref().is_none_or(|held| held.pty.is_running()));
+        if terminals.contains_key(name) {
+            let text = format!("terminal `{name}` is in use: stop it, or start this one with another `id`");
+            return Err(ToolOutput::rejected(text));
+        }
+        if terminals.len() >= TERMINALS_MAX {
+            let names = terminals.keys().cloned().collect::<Vec<_>>().join(", ");
+            let text = format!("at most {TERMINALS_MAX} terminals at once: stop one of {names}");
+            return Err(ToolOutput::error(text));
+        }
+        terminals.insert(name.to_owned(), None);
+        Ok(Reserved { shelf: self, session, name: Some(name.to_owned()) })
+    }
+
+    pub(super) fn get(&self, session: SessionId, name: &str) -> Option<Arc<Held>> {
+        self.lock().get(&session)?.get(name)?.clone()
+    }
+
+    pub(super) fn names(&self, session: SessionId) -> Vec<String> {
+        self.lock().get(&session).map(|terminals| terminals.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Takes one off; its program is killed once nobody looks at it any more.
+    pub(super) fn take(&self, session: SessionId, name: &str) {
+        let taken = self.lock().get_mut(&session).and_then(|terminals| terminals.remove(name));
+        drop(taken);
+    }
+
+    /// Takes all of a session's off.
+    pub(super) fn clear(&self, session: SessionId) {
+        let taken = self.lock().remove(&session);
+        drop(taken);
+    }
+
+    /// Held for moments only.
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Terminals>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reserved<'_> {
+    /// Puts the program there. Where the session has ended meanwhile it isn't kept.
+    pub(super) fn put(mut self, held: Held) -> Arc<Held> {
+        let held = Arc::new(held);
+        if let Some(name) = self.name.take()
+            && let Some(place) = self.shelf.lock().get_mut(&self.session).and_then(|all| all.get_mut(&name))
+        {
+            *place = Some(held.clone());
+        }
+        held
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = self.name.take() {
+            self.shelf.take(self.session, &name);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! A person's terminal that is connected to an agent's program: what the program shows goes there, and what is typed
+//! there goes to the program, key by key.
+
+mod boundary;
+mod keys;
+#[cfg(unix)]
+mod raw;
+mod report;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use provost_event::{Exit, SessionId, WindowSize};
+use provost_external::{AttachError, Attached, AttachedInput, Hello, Role, Shown, attach};
+use tokio::io::AsyncWriteExt as _;
+
+use self::boundary::Boundary;
+use self::keys::{Typed, read};
+#[cfg(unix)]
+use self::raw::{Keyboard, RawTerminal, Resizes, is_there};
+#[cfg(unix)]
+pub(crate) use self::raw::{reset, size};
+#[cfg(not(unix))]
+use self::raw_elsewhere::{Keyboard, RawTerminal, Resizes, is_there};
+#[cfg(not(unix))]
+pub(crate) use self::raw_elsewhere::{reset, size};
+pub(crate) use self::report::Asides;
+use crate::exit::Refusal;
+use crate::questions::somebody;
+use crate::settings::DetachKey;
+
+/// Refuses where no person sits: standard input and output must be a terminal.
+///
+/// # Errors
+/// [`Refusal`] with `hint`.
+pub(crate) fn must_be_terminal(what: &str, hint: &str) -> Result<(), Refusal> {
+    if is_there() {
+        return Ok(());
+    }
+    let words = format!("{what} needs a terminal, and standard input or output is none");
+    Err(Refusal::new(words, hint))
+}
+
+/// Why a terminal is no longer attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The person wanted so.
+    Detached,
+    /// The program has ended.
+    Gone(Option<Exit>),
+    /// Provost itself is gone that drove the program, or nothing can be typed here any more.
+    Lost,
+}
+
+/// What to attach to, and how.
+pub(crate) struct Attaching<'a> {
+    /// The folder with the sockets of programs.
+    pub(crate) folder: &'a Path,
+    /// Whose program.
+    pub(crate) session: SessionId,
+    /// What may be done.
+    pub(crate) role: Role,
+    /// What detaches.
+    pub(crate) key: DetachKey,
+    /// What the terminal is told besides.
+    pub(crate) asides: Asides,
+}
+
+impl Attaching<'_> {
+    /// Connects this terminal to the program until it is detached or the program ends.
+    ///
+    /// # Errors
+    /// [`AttachError`] when it can't be attached; when the terminal or the socket fails.
+    ///
+    /// # Cancellation
+    /// The terminal is as it was before.
+    pub(crate) async fn converse(&self) -> anyhow::Result<Left> {
+        let name = somebody("somebody");
+        let hello = Hello::new(self.role, self.window(), name);
+        let (_, shown, input) = attach(self.folder, self.session, hello).await?;
+        let _held = self.asides.hold();
+        let terminal = RawTerminal::enter().context("can't use this terminal")?;
+        let resizes = Resizes::listen().context("can't hear of the window's size")?;
+        let keyboard = Keyboard::listen().context("can't read what is typed")?;
+        let mut screen = Screen { out: tokio::io::stdout(), boundary: Boundary::default() };
+        screen.write(terminal.cleared().as_bytes()).await?;
+        Conversation { attaching: self, shown, input, screen, keyboard, resizes }.work().await
+    }
+
+    /// Whoever only watches doesn't make the window smaller for those who work at it.
+    fn window(&self) -> Option<WindowSize> {
+        if self.role == Role::Watch { None } else { size() }
+    }
+}
+
+/// Whether it may be tried again: the program isn't there yet.
+pub(crate) fn is_not_there(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(AttachError::NotThere { .. }))
+}
+
+struct Conversation<'a> {
+    attaching: &'a Attaching<'a>,
+    shown: Attached,
+    input: AttachedInput,
+    screen: Screen,
+    keyboard: Keyboard,
+    resizes: Resizes,
+}
+
+enum Next {
+    Shown(Option<Shown>),
+    Typed(Option<Vec<u8>>),
+    Resized,
+    Aside,
+}
+
+impl Conversation<'_> {
+    async fn work(mut self) -> anyhow::Result<Left> {
+        loop {
+            let next = tokio::select! {
+                shown = self.shown.next() => Next::Shown(shown?),
+                typed = self.keyboard.next() => Next::Typed(typed),
+                () = self.resizes.next() => Next::Resized,
+                () = self.attaching.asides.wait() => Next::Aside,
+            };
+            let left = match next {
+                Next::Shown(shown) => self.show(shown).await?,
+                Next::Typed(typed) => self.type_in(typed).await?,
+                Next::Resized => {
+                    self.resize().await?;
+                    None
+                }
+                Next::Aside => None,
+            };
+            if let Some(left) = left {
+                return Ok(left);
+            }
+            self.screen.tell(&self.attaching.asides).await?;
+        }
+    }
+
+    async fn show(&mut self, shown: Option<Shown>) -> anyhow::Result<Option<Left>> {
+        match shown {
+            Some(Shown::Screen { bytes, .. } | Shown::Output(bytes)) => self.screen.write(&bytes).await?,
+            Some(Shown::Welcome(_) | Shown::State(_)) => {}
+            Some(Shown::Gone(exit)) => return Ok(Some(Left::Gone(exit))),
+            Some(Shown::Refused(why)) => return Err(AttachError::Refused { why }.into()),
+            None => return Ok(Some(Left::Lost)),
+        }
+        Ok(None)
+    }
+
+    async fn type_in(&mut self, typed: Option<Vec<u8>>) -> anyhow::Result<Option<Left>> {
+        let Some(typed) = typed else { return Ok(Some(Left::Lost)) };
+        let (keys, detaches) = match read(&typed, self.attaching.key) {
+            Typed::Keys(keys) => (keys, false),
+            Typed::Detach { before } => (before, true),
+        };
+        if self.attaching.role == Role::Control && !keys.is_empty() {
+            self.input.send(keys).await?;
+        }
+        if detaches {
+            self.input.detach().await?;
+            return Ok(Some(Left::Detached));
+        }
+        Ok(None)
+    }
+
+    async fn resize(&mut self) -> anyhow::Result<()> {
+        if let Some(size) = self.attaching.window() {
+            self.input.resize(size).await?;
+        } else {
+            self.input.repaint().await?;
+        }
+        Ok(())
+    }
+}
+
+/// What is shown.
+struct Screen {
+    out: tokio::io::Stdout,
+    boundary: Boundary,
+}
+
+impl Screen {
+    async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.boundary.take(bytes);
+        self.out.write_all(bytes).await?;
+        self.out.flush().await
+    }
+
+    /// Says what waits to be said, unless that would fall into the middle of what the program says.
+    async fn tell(&mut self, asides: &Asides) -> std::io::Result<()> {
+        if !self.boundary.is_between() {
+            return Ok(());
+        }
+        let waiting = asides.take();
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.out.write_all(waiting.as_bytes()).await?;
+        self.out.flush().await
+    }
+}
+
+#[cfg(not(unix))]
+mod raw_elsewhere {
+    //! No terminal is attached here yet.
+
+    use std::io;
+
+    use provost_event::WindowSize;
+
+    pub(super) struct RawTerminal;
+
+    impl RawTerminal {
+        pub(super) fn enter() -> io::Result<Self> {
+            Err(io::Error::from(io::ErrorKind::Unsupported))
+        }
+
+        pub(super) fn cleared(&self) -> String {
+            String::new()
+        }
+    }
+
+    pub(super) struct Keyboard;
+
+    impl Keyboard {
+        pub(super) fn listen() -> io::Result<Self> {
+            Err(io::Error::from(io::ErrorKind::Unsupported))
+        }
+
+        pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+            None
+        }
+    }
+
+    pub(super) struct Resizes;
+
+    impl Resizes {
+        pub(super) fn listen() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) async fn next(&mut self) {
+            std::future::pending().await
+        }
+    }
+
+    pub(super) fn is_there() -> bool {
+        false
+    }
+
+    pub(crate) fn size() -> Option<WindowSize> {
+        None
+    }
+
+    pub(crate) fn reset() {}
+}

@@ -1,0 +1,183 @@
+//! The commands for other people's programs: `exec`, `attach`, `replay` and `profile`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use provost_event::Channel;
+
+use super::{BudgetArgs, ShownArgs, WorkArgs};
+
+#[derive(Debug, Args)]
+#[command(after_help = EXEC_HELP)]
+pub(crate) struct ExecArgs {
+    /// The program and its arguments, behind `--`.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<String>,
+    /// Nobody works at it: permissions decide what it may, and the rest is asked here or of `provost approvals`.
+    #[arg(long)]
+    pub(crate) unattended: bool,
+    /// What it is told once it is ready; `-` reads that from standard input. Absent: its arguments say what it does.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// Read what it is told from a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    pub(crate) file: Option<PathBuf>,
+    /// The profile that says what its screens mean [default: the one that knows the program, else generic].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// By what it is spoken to.
+    #[arg(long, value_enum, default_value_t = ChannelArg::Auto)]
+    pub(crate) channel: ChannelArg,
+    /// The rows and columns of its window while nobody is attached, such as 40x120.
+    #[arg(long, value_name = "ROWSxCOLUMNS", allow_hyphen_values = true)]
+    pub(crate) size: Option<String>,
+    /// Don't record what it shows.
+    #[arg(long)]
+    pub(crate) no_record: bool,
+    /// What must be true before it counts as done: a judge verifies it. Alone it is also what the program is told.
+    #[arg(long = "goal", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// The model that judges, agent.model if absent; give it again for more, of which most must agree.
+    #[arg(long = "judge", value_name = "MODEL")]
+    pub(crate) judges: Vec<String>,
+    /// The folder to work in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    /// How long it may wait for somebody until the run rests, such as 30m.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Limits of the whole run")]
+    pub(crate) idle_time: Option<String>,
+    /// Let it work although money is limited: only what it tells of itself counts.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) allow_unpriced: bool,
+}
+
+const EXEC_HELP: &str = "A turn is one exchange with the program: words or an answer go in, and a question or the end of \
+its work comes out. --tokens and --usd count what the program itself tells of, which most don't at a terminal. \
+docs/external.md tells more.";
+
+impl ExecArgs {
+    /// Where it works, and how that is shown.
+    pub(crate) fn work(&self) -> WorkArgs {
+        WorkArgs {
+            model: None,
+            dir: self.dir.clone(),
+            config: self.config.clone(),
+            shown: self.shown,
+            budget: self.budget.clone(),
+            max_agents: None,
+            allow_unpriced: self.allow_unpriced,
+        }
+    }
+
+    /// The flags that only this command has, and that are settings.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
+        let judges = (!self.judges.is_empty()).then(|| ("--judge", self.judges.join(",")));
+        let all = [
+            self.condition.clone().map(|condition| ("--goal", condition)),
+            judges,
+            self.size.clone().map(|size| ("--size", size)),
+            self.idle_time.clone().map(|time| ("--idle-time", time)),
+            self.no_record.then(|| ("--no-record", "false".to_owned())),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
+
+/// By what a program is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChannelArg {
+    /// Its structured stream, where its profile names one and nobody attends; else the terminal.
+    Auto,
+    /// A terminal.
+    Terminal,
+    /// Its structured stream.
+    Structured,
+}
+
+impl From<ChannelArg> for Channel {
+    fn from(arg: ChannelArg) -> Self {
+        match arg {
+            ChannelArg::Auto => Self::Auto,
+            ChannelArg::Terminal => Self::Terminal,
+            ChannelArg::Structured => Self::Structured,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = ATTACH_HELP)]
+pub(crate) struct AttachArgs {
+    #[arg(help = super::AGENT_HELP)]
+    pub(crate) run: String,
+    /// The agent whose program it is, by its number; the first if absent.
+    #[arg(long, value_name = "N")]
+    pub(crate) agent: Option<u32>,
+    /// Only watch: what is typed goes nowhere.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+const ATTACH_HELP: &str = "Ctrl-\\ detaches (exec.detach_key), and the program goes on. While somebody is attached who \
+may type, Provost answers none of the program's questions by itself.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// The run, as its id, the beginning of one, or `last`; one of its agents, last.3; or a recording, FILE.cast.
+    #[arg(value_name = "RUN|FILE")]
+    pub(crate) what: String,
+    /// The agent whose program it is, by its number; the first if absent.
+    #[arg(long, value_name = "N")]
+    pub(crate) agent: Option<u32>,
+    /// So many times as fast.
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
+    pub(crate) speed: f64,
+    /// Nothing happens for no longer than this, such as 2s.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) max_idle: Option<std::time::Duration>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Lists the profiles: what is known of other people's programs.
+    List {
+        /// Print a line of JSON for each.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints a profile, as a beginning for one of your own.
+    Show {
+        /// Its name.
+        name: String,
+    },
+    /// Runs the detector over recordings and says how well it does.
+    Test(ProfileTestArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = PROFILE_TEST_HELP)]
+pub(crate) struct ProfileTestArgs {
+    /// A profile's name or file, if it isn't to be chosen by each recording's command; then recordings, or folders of
+    /// them; the current folder if absent.
+    #[arg(value_name = "PROFILE|RECORDING|FOLDER")]
+    pub(crate) what: Vec<PathBuf>,
+    /// Write what was detected to this folder: NAME.jsonl for each recording, a line {"t", "kind"} each.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// Leave out what programs report of themselves: OSC 7501, titles.
+    #[arg(long)]
+    pub(crate) without_signals: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PROFILE_TEST_HELP: &str = "A recording is a NAME.raw.jsonl with what the program wrote and when; beside it NAME.json \
+with the program and the labels, and NAME.proc.jsonl with what the kernel said. Without labels nothing is scored, and the \
+predictions are still written.";

@@ -1,0 +1,136 @@
+//! `provost attach`: a person's terminal at the program of an agent.
+
+use provost_engine::{Actor, SessionState};
+use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
+use provost_external::{AttachError, Role};
+use provost_harness::{RunStatus, read_actor};
+use provost_store::LocalHome;
+use tokio::time::{Duration, sleep};
+
+use super::act::status;
+use super::target::{Target, agent_of, named};
+use super::{current_dir, for_people};
+use crate::attached::{Asides, Attaching, Left, must_be_terminal};
+use crate::cli::AttachArgs;
+use crate::drive::run_state;
+use crate::exit::{Exit, Refusal};
+use crate::render::safe;
+use crate::settings::{Request, Scope, load};
+use crate::signals::Signals;
+use crate::wiring::{Place, variables};
+
+/// How long the words stand that say how to detach, before the program's screen does.
+const WORDS_STAND: Duration = Duration::from_millis(700);
+
+pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
+    for_people("attach")?;
+    must_be_terminal("provost attach", "`provost logs -f RUN` follows a run without one")?;
+    let (folder, variables) = (current_dir()?, variables());
+    let request =
+        Request { scope: Scope::User, folder: &folder, file: None, variables: &variables, flags: &[] };
+    let (loading, folders) = load(&request)?;
+    let settled = loading.settled()?;
+    let place = Place::new(&settled.settings, &folders);
+    let home = place.open()?;
+    let (session, program) = which(&home, &args).await?;
+    let key = settled.settings.exec.detach_key;
+    let (role, what) = match args.read_only {
+        true => (Role::Watch, "watching"),
+        false => (Role::Control, "attached to"),
+    };
+    let name = args.run;
+    eprintln!("{}", safe(&format!("{what} {program} of {session}; {key} detaches, and it goes on")));
+    sleep(WORDS_STAND).await;
+    let folder = place.terminals();
+    let attaching = Attaching { folder: &folder, session, role, key, asides: Asides::default() };
+    let mut signals = Signals::listen()?;
+    let left = tokio::select! {
+        left = attaching.converse() => left.map_err(|error| not_there(error, session))?,
+        _ = signals.next() => Left::Detached,
+    };
+    eprintln!("{}", safe(&after(left, session, &name)));
+    Ok(Exit::Done)
+}
+
+fn after(left: Left, session: SessionId, name: &str) -> String {
+    match left {
+        Left::Detached => format!("detached; it goes on, and `provost attach {name}` comes back to it"),
+        Left::Gone(Some(exit @ (ProgramExit::Code(_) | ProgramExit::Signal(_)))) => {
+            format!("the program has ended: {exit}")
+        }
+        Left::Gone(_) => "the program has ended".to_owned(),
+        Left::Lost => {
+            let run = session.run;
+            format!("nobody drives the program any more; `provost show {run}` shows how the run stands")
+        }
+    }
+}
+
+/// The agent that is meant, and its program.
+async fn which(home: &LocalHome, args: &AttachArgs) -> anyhow::Result<(SessionId, String)> {
+    let Target { run, agent } = Target::find(home, &args.run).await?;
+    let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
+    let refuse = |what: String, hint: String| anyhow::Error::from(Refusal::new(what, hint));
+    if let Some(state) = run_state(home, run).await? {
+        let agent = agent_of(&state, session)?;
+        if let Some(outcome) = state.outcome() {
+            let (what, hint) = match outcome.is_final() {
+                true => (
+                    format!("run {run} has ended: {outcome}"),
+                    format!("`provost replay {run}` plays what it showed"),
+                ),
+                false => {
+                    (format!("run {run} rests: {outcome}"), format!("go on with it: provost resume {run}"))
+                }
+            };
+            return Err(refuse(what, hint));
+        }
+        let actor = read_actor(home, session.into()).await?;
+        let Some(program) = program(&actor) else {
+            let what = format!("{} of run {run} is no program of somebody else's", named(&agent));
+            return Err(refuse(
+                what,
+                format!("`provost logs -f {run}` follows it; `provost say` talks to it"),
+            ));
+        };
+        if status(home, run).await? == RunStatus::Interrupted {
+            let what = format!("nobody works on run {run}: it was interrupted");
+            return Err(refuse(what, format!("go on with it: provost resume {run}")));
+        }
+        let ended = matches!(terminal(&actor), Some(TerminalState::Exited));
+        if ended {
+            let what = format!("the program of {session} has ended");
+            return Err(refuse(what, format!("`provost replay {session}` plays what it showed")));
+        }
+        return Ok((session, program));
+    }
+    Err(refuse(format!("the log of run {run} is empty"), String::new()))
+}
+
+fn session_of(actor: &Actor) -> Option<&SessionState> {
+    match actor {
+        Actor::Session(state) => Some(state),
+        Actor::Run(_) => None,
+    }
+}
+
+fn program(actor: &Actor) -> Option<String> {
+    let external = session_of(actor)?.policy()?.external.as_ref()?;
+    Some(external.program.clone())
+}
+
+fn terminal(actor: &Actor) -> Option<TerminalState> {
+    session_of(actor)?.terminal()
+}
+
+/// What a refusal of the socket means for a person.
+fn not_there(error: anyhow::Error, session: SessionId) -> anyhow::Error {
+    match error.downcast_ref::<AttachError>() {
+        Some(AttachError::NotThere { .. }) => Refusal::new(
+            format!("the program of {session} has no terminal at this moment"),
+            "it has one from its start to its end, unless it is spoken to by its structured stream",
+        )
+        .into(),
+        _ => error,
+    }
+}

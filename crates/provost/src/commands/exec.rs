@@ -1,0 +1,169 @@
+//! `provost exec`: somebody else's program as the agent of a run.
+
+mod attended;
+
+use std::ffi::OsStr;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use provost_event::Channel;
+use provost_harness::Goal;
+use provost_terminal::Profile;
+
+use super::run::{Ready, read_file, read_stdin, tell};
+use crate::attached::must_be_terminal;
+use crate::cli::{ChannelArg, ExecArgs};
+use crate::exit::{Exit, Refusal};
+use crate::trust::require;
+use crate::wiring::{Manner, Team, Variables, WantedProgram, external_policy, profile_of};
+
+const STDIN: &str = "-";
+const EXAMPLE: &str =
+    "e.g. provost exec -- codex; or provost exec --unattended --prompt \"Make the tests pass\" -- codex";
+const UNATTENDED: &str =
+    "--unattended runs it while nobody looks, e.g. provost exec --unattended --prompt \"…\" -- codex";
+
+pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
+    if !args.unattended {
+        if args.shown.json {
+            let what = "--json prints to standard output, which an attended program has for itself";
+            return Err(Refusal::new(what, UNATTENDED).into());
+        }
+        must_be_terminal("provost exec", UNATTENDED)?;
+    }
+    let prompt = prompt(&args)?;
+    let ready = Ready::new(&args.work(), args.flags())?;
+    require(&ready.place.trust(), &ready.settled.project)?;
+    let (program, program_args) = command(&args, &ready.folder, &ready.variables)?;
+    let profiles = ready.settled.profiles()?;
+    let profile = profile_of(&profiles, args.profile.as_deref(), (&program, &program_args))?;
+    may_be_spoken_to(args.channel, &profile, &args)?;
+    let team = Team::of_program(&ready.settled, &program, &ready.folder, &ready.variables)?;
+    let manner = match (args.unattended, prompt.is_some()) {
+        (true, true) => Manner::Prompted,
+        (true, false) => Manner::Alone,
+        (false, true) => Manner::AttendedPrompted,
+        (false, false) => Manner::Attended,
+    };
+    let goal = prompt.unwrap_or_else(|| in_shell_words(&args.command));
+    let notes = notes(&ready);
+    let channel = args.channel.into();
+    let wanted = WantedProgram { program, args: program_args, profile, channel, manner };
+    let policy = external_policy(&ready.settled, &team, &ready.folder, wanted);
+    tell(&notes);
+    let goal = Goal { text: goal, images: Vec::new() };
+    if args.unattended {
+        return ready.start(goal, policy, team.models).await;
+    }
+    attended::work(ready, goal, policy, team.models).await
+}
+
+/// What the program is told; absent where its arguments say what it does.
+fn prompt(args: &ExecArgs) -> anyhow::Result<Option<String>> {
+    let text = match (&args.prompt, &args.file) {
+        (_, Some(file)) => read_file(file)?,
+        (Some(text), None) if text != STDIN => text.clone(),
+        (Some(_), None) if !args.unattended || std::io::stdin().is_terminal() => {
+            let what = "--prompt -: standard input is a terminal";
+            return Err(Refusal::new(what, "give the text, or --file FILE").into());
+        }
+        (Some(_), None) => read_stdin()?,
+        (None, None) => return Ok(args.condition.clone()),
+    };
+    match text.trim() {
+        "" => {
+            Err(Refusal::new("the prompt is empty", "leave it out, or say what the program shall do").into())
+        }
+        text => Ok(Some(text.to_owned())),
+    }
+}
+
+/// The program, with its path where it isn't to be looked for in `PATH`, and its arguments.
+fn command(args: &ExecArgs, folder: &Path, variables: &Variables) -> Result<(String, Vec<String>), Refusal> {
+    let Some((program, rest)) = args.command.split_first().filter(|(program, _)| !program.is_empty()) else {
+        return Err(Refusal::new("there is no program to run", EXAMPLE));
+    };
+    let program = if program.contains('/') {
+        // The shell that it was typed in means its own folder.
+        let path = std::env::current_dir().unwrap_or_else(|_| folder.to_owned()).join(program);
+        is_program(&path).then(|| path.display().to_string())
+    } else {
+        in_path(program, variables).then(|| program.clone())
+    };
+    let program = program.ok_or_else(|| {
+        let what = format!("there is no program `{}`", args.command.first().map_or("", String::as_str));
+        Refusal::new(what, "it must be in PATH, or be given with its path")
+    })?;
+    Ok((program, rest.to_vec()))
+}
+
+fn in_path(program: &str, variables: &Variables) -> bool {
+    let path = variables.get("PATH").map(OsStr::new).unwrap_or_default();
+    std::env::split_paths(path).any(|folder: PathBuf| is_program(&folder.join(program)))
+}
+
+fn is_program(path: &Path) -> bool {
+    let Ok(facts) = path.metadata() else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    facts.is_file() && may_run
+}
+
+fn may_be_spoken_to(channel: ChannelArg, profile: &Profile, args: &ExecArgs) -> Result<(), Refusal> {
+    if Channel::from(channel) != Channel::Structured {
+        return Ok(());
+    }
+    if profile.channel.is_none() {
+        let what = format!("--channel structured: the profile {} names no structured stream", profile.name);
+        return Err(Refusal::new(what, "leave it out: the terminal is the way that any program has"));
+    }
+    if !args.unattended {
+        let what = "--channel structured: a person works at a terminal";
+        return Err(Refusal::new(what, UNATTENDED));
+    }
+    Ok(())
+}
+
+/// What is worth to know of limits that may not bind, and of variables that aren't there.
+fn notes(ready: &Ready) -> Vec<String> {
+    let settings = &ready.settled.settings;
+    let (tokens, money) = (settings.budget.tokens.is_some(), settings.budget.money.is_some());
+    let mut notes = Vec::new();
+    if tokens || money {
+        let which = match (tokens, money) {
+            (true, true) => "budget.tokens and budget.usd bind",
+            (true, false) => "budget.tokens binds",
+            _ => "budget.usd binds",
+        };
+        notes.push(format!(
+            "{which} only as far as the program tells what it takes; --wall-time always binds"
+        ));
+    }
+    let missing = settings.exec.passes.iter().filter(|name| !ready.variables.contains_key(*name));
+    notes.extend(missing.map(|name| format!("exec.env names {name}, which isn't set here")));
+    notes
+}
+
+/// The command as somebody could type it.
+fn in_shell_words(command: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
+    let word = |word: &String| match word.is_empty() || !word.chars().all(is_plain) {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.clone(),
+    };
+    command.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_shell_words;
+
+    #[test]
+    fn a_command_is_told_as_it_could_be_typed() {
+        let words =
+            |all: &[&str]| in_shell_words(&all.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        assert_eq!(words(&["git", "commit", "-m", "it's done", ""]), r"git commit -m 'it'\''s done' ''");
+    }
+}

@@ -1,0 +1,108 @@
+//! A person at the program: this terminal is the program's, and Provost watches.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use provost_event::{Entry, Record, RunId, RunPolicy, Seq, SessionId, TerminalEvent};
+use provost_external::Role;
+use provost_harness::{Goal, Home as _, HomeError, Models};
+use provost_store::LocalHome;
+
+use crate::attached::{Asides, Attaching, Left, is_not_there};
+use crate::commands::run::{Ready, Shape};
+use crate::exit::Exit;
+use crate::render::{Attached, Progress};
+use crate::settings::DetachKey;
+use crate::watcher::Watcher;
+
+/// How often is looked whether a program that was started can be attached to.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often at most.
+const LOOKS_MAX: u32 = 500;
+
+pub(super) async fn work(
+    ready: Ready,
+    goal: Goal,
+    policy: RunPolicy,
+    models: Models,
+) -> anyhow::Result<Exit> {
+    let (folder, key) = (ready.place.terminals(), ready.settled.settings.exec.detach_key);
+    let asides = Asides::default();
+    let shape = Shape { progress: Progress::Attended, asides: Some(asides.clone()) };
+    eprintln!("{key} detaches this terminal from the program; it goes on");
+    let work = ready.begin(goal, policy, models, shape).await?;
+    let (home, run, watcher) = (work.home.clone(), work.harness.run_id(), work.watcher.clone());
+    let person = Person { folder, key, asides, home, run, watcher };
+    work.finish_beside(person.work()).await
+}
+
+/// A person at the terminal of this process.
+struct Person {
+    folder: PathBuf,
+    key: DetachKey,
+    asides: Asides,
+    home: Arc<LocalHome>,
+    run: RunId,
+    watcher: Arc<Watcher>,
+}
+
+impl Person {
+    /// Connects the terminal with the program each time that it is started, until it is detached.
+    async fn work(self) -> anyhow::Result<Infallible> {
+        let session = SessionId::root(self.run);
+        let mut records = self.home.subscribe(session.into(), Seq::START);
+        loop {
+            started(&mut records).await?;
+            let left = self.attach(session).await;
+            self.watcher.view().attached(Attached::Gone);
+            match left {
+                // Stop hooks may have it started once more.
+                Ok(Left::Gone(_) | Left::Lost) => {}
+                Ok(Left::Detached) => {
+                    self.watcher.view().note(&format!(
+                        "detached; the run goes on in this process, which Ctrl-C pauses\nback to it from any terminal: \
+                         provost attach {}",
+                        self.run
+                    ));
+                    return std::future::pending().await;
+                }
+                Err(error) => {
+                    self.watcher.view().note(&format!("this terminal can't be attached: {error:#}"));
+                    return std::future::pending().await;
+                }
+            }
+        }
+    }
+
+    async fn attach(&self, session: SessionId) -> anyhow::Result<Left> {
+        let (folder, key, asides) = (self.folder.as_path(), self.key, self.asides.clone());
+        let attaching = Attaching { folder, session, role: Role::Control, key, asides };
+        self.watcher.view().attached(Attached::Here);
+        let mut looks = 0;
+        loop {
+            match attaching.converse().await {
+                Err(error) if is_not_there(&error) && looks < LOOKS_MAX => {
+                    looks += 1;
+                    tokio::time::sleep(LOOK).await;
+                }
+                left => return left,
+            }
+        }
+    }
+}
+
+/// Waits until a program was started.
+async fn started(records: &mut BoxStream<'static, Result<Arc<Record>, HomeError>>) -> Result<(), HomeError> {
+    while let Some(record) = records.next().await {
+        if let Entry::TerminalNoted(noted) = &record?.entry
+            && matches!(noted.event, TerminalEvent::Started { .. })
+        {
+            return Ok(());
+        }
+    }
+    Err(HomeError::Closed)
+}

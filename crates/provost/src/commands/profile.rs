@@ -1,0 +1,62 @@
+//! `provost profile`: what is known of other people's programs, and how well that does on recordings.
+
+mod test;
+
+use std::fmt::Write as _;
+
+use provost_terminal::{Profile, ProgramKind};
+use serde_json::json;
+
+use super::{current_dir, print, shown};
+use crate::cli::ProfileCommand;
+use crate::exit::Exit;
+use crate::profiles::Profiles;
+use crate::render::safe;
+use crate::settings::Folders;
+
+pub(super) fn profile(command: ProfileCommand) -> anyhow::Result<Exit> {
+    match command {
+        ProfileCommand::List { json } => list(&load()?, json),
+        ProfileCommand::Show { name } => {
+            let profile = load()?.named(&name)?;
+            print(&safe(&profile.source))?;
+            Ok(Exit::Done)
+        }
+        ProfileCommand::Test(args) => test::test(&args, &load()?, &current_dir()?),
+    }
+}
+
+fn load() -> anyhow::Result<Profiles> {
+    Ok(Profiles::load(&Folders::of_platform()?.user_file)?)
+}
+
+fn list(profiles: &Profiles, as_json: bool) -> anyhow::Result<Exit> {
+    let all = profiles.all();
+    let width = all.iter().map(|(_, profile)| profile.name.chars().count()).max().unwrap_or_default();
+    let mut out = String::new();
+    for (file, profile) in all {
+        let from = file.map_or_else(|| "shipped".to_owned(), shown);
+        let stream = profile.channel.as_ref().map(|channel| channel.format);
+        // Writing to a String can't fail.
+        let _ = if as_json {
+            let stream = stream.map(|format| format!("{format:?}"));
+            writeln!(
+                out,
+                "{}",
+                json!({ "name": profile.name, "kind": kind(&profile), "structured": stream.is_some(), "from": from })
+            )
+        } else {
+            let stream = if stream.is_some() { ", has a structured stream" } else { "" };
+            writeln!(out, "{:width$}  {}{stream}  ({from})", profile.name, kind(&profile))
+        };
+    }
+    print(&safe(&out))?;
+    Ok(Exit::Done)
+}
+
+const fn kind(profile: &Profile) -> &'static str {
+    match profile.kind {
+        ProgramKind::Agent => "agent",
+        ProgramKind::Plain => "plain",
+    }
+}

@@ -1,0 +1,51 @@
+//! A run whose program has this very terminal: nothing is drawn over what it shows. Once it is our own again, lines.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use provost_event::Record;
+
+use super::plain::Plain;
+use super::{Attached, View};
+use crate::names::Names;
+use crate::questions::Question;
+
+pub(super) struct Attended {
+    plain: Plain,
+    is_ours: AtomicBool,
+}
+
+impl Attended {
+    pub(super) fn new(names: Names) -> Self {
+        Self { plain: Plain::new(names), is_ours: AtomicBool::new(false) }
+    }
+
+    fn ours(&self) -> Option<&Plain> {
+        self.is_ours.load(Ordering::Acquire).then_some(&self.plain)
+    }
+}
+
+impl View for Attended {
+    fn record(&self, record: &Record) {
+        // Its words lean on those before: it hears of all.
+        match self.ours() {
+            Some(plain) => plain.record(record),
+            None => self.plain.hear(record),
+        }
+    }
+
+    fn stopping(&self, signal: &str) {
+        self.ours().into_iter().for_each(|plain| plain.stopping(signal));
+    }
+
+    fn waits(&self, question: &Question) {
+        self.ours().into_iter().for_each(|plain| plain.waits(question));
+    }
+
+    fn note(&self, words: &str) {
+        self.ours().into_iter().for_each(|plain| plain.note(words));
+    }
+
+    fn attached(&self, attached: Attached) {
+        self.is_ours.store(attached == Attached::Gone, Ordering::Release);
+    }
+}

@@ -1,0 +1,158 @@
+//! Sub-agents that are somebody else's program.
+
+use std::collections::BTreeMap;
+
+use provost_event::{Channel, WindowSize};
+
+use super::{Agent, field};
+use crate::settings::declare::{Kind, Otherwise, Setting};
+use crate::settings::errors::Source;
+use crate::settings::exec::window;
+use crate::settings::item::Objection;
+use crate::settings::value::variable_name;
+
+/// The program, and how it is spoken to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct External {
+    /// As it is found in `PATH`, or its path.
+    pub(crate) program: String,
+    /// Its arguments.
+    pub(crate) args: Vec<String>,
+    /// The profile that says what its screens mean, where the program doesn't tell.
+    pub(crate) profile: Option<String>,
+    /// By what it is spoken to.
+    pub(crate) channel: Channel,
+    /// Its window, where it isn't that of `[exec]`.
+    pub(crate) size: Option<WindowSize>,
+    /// How long it may wait for somebody, where it isn't as `[exec]` has it, in milliseconds.
+    pub(crate) idle_ms: Option<u64>,
+    /// The variables that it gets besides those of `[exec]`, by name.
+    pub(crate) passes: Vec<String>,
+}
+
+impl External {
+    /// As it is called.
+    pub(crate) fn command(&self) -> Vec<String> {
+        std::iter::once(&self.program).chain(&self.args).cloned().collect()
+    }
+}
+
+/// Fields of programs, and what says that an agent is one.
+pub(in crate::settings) const OF_PROGRAMS: [&str; 8] =
+    ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env"];
+/// Fields of agents that think with a model of Provost's alone.
+const OF_MODELS: [&str; 5] = ["model", "effort", "output_tokens_max", "tools", "instructions"];
+
+/// What of its fields goes with its kind, and what doesn't.
+pub(super) fn objections(agent: &Agent, places: &BTreeMap<&'static str, Source>) -> Vec<Objection> {
+    let is_there = |field: &&&'static str| places.contains_key(**field);
+    if agent.external().is_none() {
+        let lonely = OF_PROGRAMS.iter().filter(is_there).filter(|field| **field != "kind");
+        let objection = |field: &&'static str| {
+            Objection::new(field, "belongs to an agent of kind = \"external\"", "say so, or leave it out")
+        };
+        return lonely.map(objection).collect();
+    }
+    let needless = OF_MODELS.iter().filter(is_there);
+    let objection = |field: &&'static str| {
+        let what = "an external agent is a program that has this of its own";
+        Objection::new(field, what, "leave it out, or give it to the program in `args`")
+    };
+    let mut all = needless.map(objection).collect::<Vec<_>>();
+    if !places.contains_key("program") {
+        let what = "an external agent needs the program that it is";
+        all.push(Objection::new("kind", what, "e.g. program = \"codex\""));
+    }
+    all
+}
+
+/// What says which kind an agent is, and which program.
+pub(super) const KIND: Setting<Agent> = Setting {
+    kind: Kind::Choice {
+        of: &["native", "external"],
+        put: |agent, word| agent.is_external = word == "external",
+    },
+    otherwise: Otherwise::Is(r#""native""#),
+    example: r#""external""#,
+    words: "Whether it thinks with a model of Provost's, or is somebody else's program (docs/external.md).",
+    ..field("", "kind")
+};
+
+pub(super) const PROGRAM: Setting<Agent> = Setting {
+    kind: Kind::Line(|agent, program| agent.external.program = program),
+    otherwise: Otherwise::Unset("an external agent must name one"),
+    example: r#""codex""#,
+    words: "The program of an external agent, as it is found in PATH, or its path. A project's file that names one must be \
+            trusted first.",
+    ..field("", "program")
+};
+
+pub(super) const ARGS: Setting<Agent> = Setting {
+    kind: Kind::List(|agent, arg| {
+        agent.external.args.push(arg);
+        Ok(())
+    }),
+    otherwise: Otherwise::Unset("none"),
+    example: r#"["--sandbox", "workspace-write"]"#,
+    words: "The program's arguments.",
+    ..field("", "args")
+};
+
+pub(super) const PROFILE: Setting<Agent> = Setting {
+    kind: Kind::Line(|agent, name| agent.external.profile = Some(name)),
+    otherwise: Otherwise::Unset("the one that knows the program, else generic"),
+    example: r#""codex""#,
+    words: "The profile that says what the program's screens mean; `provost profile list` lists them.",
+    ..field("", "profile")
+};
+
+pub(super) const CHANNEL: Setting<Agent> = Setting {
+    kind: Kind::Choice {
+        of: &["auto", "terminal", "structured"],
+        put: |agent, word| agent.external.channel = channel(word),
+    },
+    otherwise: Otherwise::Is(r#""auto""#),
+    example: r#""terminal""#,
+    words: "By what the program is spoken to: its structured stream, the terminal, or auto: the stream where the profile \
+            names one.",
+    ..field("", "channel")
+};
+
+pub(super) const SIZE: Setting<Agent> = Setting {
+    kind: Kind::Checked(|agent, text| {
+        agent.external.size = Some(window(&text)?);
+        Ok(())
+    }),
+    otherwise: Otherwise::Unset("as exec.size"),
+    example: r#""50x160""#,
+    words: "The rows and columns of the program's window.",
+    ..field("", "size")
+};
+
+pub(super) const IDLE_TIME: Setting<Agent> = Setting {
+    kind: Kind::Time(|agent, ms| agent.external.idle_ms = Some(ms)),
+    otherwise: Otherwise::Unset("as exec.idle_time"),
+    example: r#""10m""#,
+    words: "How long the program may wait for somebody until the agent rests.",
+    ..field("", "idle_time")
+};
+
+pub(super) const ENV: Setting<Agent> = Setting {
+    kind: Kind::List(|agent, name| {
+        agent.external.passes.push(variable_name(name)?);
+        Ok(())
+    }),
+    otherwise: Otherwise::Unset("none besides those of exec.env"),
+    example: r#"["OPENAI_API_KEY"]"#,
+    words: "Variables that the program gets besides, by name.",
+    ..field("", "env")
+};
+
+/// The channel that a word of the choice means.
+pub(crate) fn channel(word: &str) -> Channel {
+    match word {
+        "terminal" => Channel::Terminal,
+        "structured" => Channel::Structured,
+        _ => Channel::Auto,
+    }
+}

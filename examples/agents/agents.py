@@ -1,0 +1,100 @@
+"""Other people's agents: how each is installed, and what it needs in a home of its own to talk to a local provider."""
+
+import json
+import os
+import subprocess
+import sys
+
+
+def write(path, content):
+    """Writes a file, as JSON where it isn't text."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content if isinstance(content, str) else json.dumps(content))
+
+
+def codex(home, work, url):
+    write(f"{home}/.codex/config.toml", f"""
+model = "scripted"
+model_provider = "scripted"
+approval_policy = "on-request"
+sandbox_mode = "workspace-write"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "Scripted"
+base_url = "{url}/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 0
+[projects."{work}"]
+trust_level = "trusted"
+""")
+    return [], {"SCRIPTED_KEY": "none"}
+
+
+def gemini(home, _work, url):
+    write(f"{home}/.gemini/settings.json", {
+        "general": {"enableAutoUpdate": False},
+        "privacy": {"usageStatisticsEnabled": False},
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+    })
+    return ["--model", "gemini-2.5-flash"], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
+
+
+def qwen(home, _work, url):
+    write(f"{home}/.qwen/settings.json", {
+        "general": {"disableAutoUpdate": True},
+        "privacy": {"usageStatisticsEnabled": False},
+        "security": {"auth": {"selectedType": "openai"}},
+    })
+    return [], {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "scripted"}
+
+
+def opencode(home, _work, url):
+    scripted = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Scripted",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+        "models": {"scripted": {"name": "Scripted", "tool_call": True, "limit": {"context": 100000, "output": 4000}}},
+    }
+    write(f"{home}/.config/opencode/opencode.json", {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": "scripted/scripted",
+        "provider": {"scripted": scripted},
+        "permission": {"bash": "ask", "edit": "ask"},
+    })
+    names = ("AUTOUPDATE", "LSP_DOWNLOAD", "MODELS_FETCH", "DEFAULT_PLUGINS")
+    return [], {f"OPENCODE_DISABLE_{name}": "1" for name in names}
+
+
+def aider(_home, _work, url):
+    quiet = "--no-check-update --analytics-disable --no-show-model-warnings --no-show-release-notes --no-gitignore"
+    args = ["--model", "openai/scripted", "--edit-format", "diff", "--map-tokens", "0", *quiet.split()]
+    return args, {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": f"{url}/v1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
+# Name: its package, and what sets it up: (home, work folder, provider's address) -> (arguments, variables).
+AGENTS = {
+    "codex": ("@openai/codex", codex),
+    "gemini": ("@google/gemini-cli", gemini),
+    "qwen": ("@qwen-code/qwen-code", qwen),
+    "opencode": ("opencode-ai", opencode),
+    "aider": ("aider-chat", aider),
+}
+
+
+def install(name, folder):
+    """Its program, installed below the folder if it isn't there yet."""
+    package, _ = AGENTS[name]
+    place = os.path.join(folder, name)
+    if name == "aider":
+        program = f"{place}/bin/aider"
+        commands = [[sys.executable, "-m", "venv", place], [f"{place}/bin/pip", "install", "--quiet", package]]
+    else:
+        program = f"{place}/node_modules/.bin/{name}"
+        commands = [["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place, package]]
+    if not os.path.exists(program):
+        for command in commands:
+            subprocess.run(command, check=True)
+    return program

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Runs other people's agents under Provost, against a provider on this machine, and checks what became of it.
+
+    check.py --provost PROGRAM [--agents FOLDER] [--channel auto|terminal|structured] [AGENT ...]
+
+Each agent is told something twice: once what it asks for is approved and a stop hook sends it back for more, and once it
+is denied. Nothing of it may run on afterwards. See README.md.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from agents import AGENTS, install
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WALL_TIME = "4m"
+ENDS_WITHIN_SECONDS = 5
+
+STOP_HOOK = """
+[[stop_hooks]]
+name = "second"
+command = "test -e second.txt || { echo 'Now create the second file.' >&2; exit 2; }"
+"""
+
+
+class Failed(Exception):
+    """What was expected didn't happen."""
+
+
+def expect(is_so, words):
+    if not is_so:
+        raise Failed(words)
+
+
+@contextlib.contextmanager
+def provider():
+    """A provider that answers from script.json; its address."""
+    command = [sys.executable, "-B", f"{HERE}/provider.py", f"{HERE}/script.json"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield child.stdout.readline().strip()
+    finally:
+        child.kill()
+        child.wait()
+
+
+class Case:
+    """One run of one agent in a home and a work folder of its own."""
+
+    def __init__(self, options, name, settings):
+        self.options = options
+        self.home = tempfile.mkdtemp(prefix=f"provost-{name}-")
+        self.work = f"{self.home}/work"
+        self.env = {
+            "HOME": self.home,
+            "PATH": "/usr/local/bin:/usr/bin:/bin:" + os.path.dirname(shutil.which("node") or "/usr/bin/node"),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+        }
+        os.mkdir(self.work)
+        for command in ("init --quiet", "config user.name nobody", "config user.email nobody@localhost"):
+            subprocess.run(["git", *command.split()], cwd=self.work, env=self.env, check=True)
+        self.program = install(name, options.agents)
+        self.settings = settings
+        self.setup = AGENTS[name][1]
+        self.answered = []
+
+    def run(self, prompt, url):
+        """Has the agent do it, and approves all that it asks for; the exit status."""
+        args, variables = self.setup(self.home, self.work, url)
+        self.env.update(variables)
+        os.makedirs(f"{self.home}/.config/provost")
+        with open(f"{self.home}/.config/provost/config.toml", "w", encoding="utf-8") as settings:
+            settings.write(f"[exec]\nenv = {json.dumps(list(variables))}\n{self.settings}")
+        command = ["exec", "--unattended", "--channel", self.options.channel, "--wall-time", WALL_TIME]
+        command += ["--prompt", prompt, "--", self.program, *args]
+        with open(f"{self.home}/output.txt", "w", encoding="utf-8") as output:
+            child = subprocess.Popen([self.options.provost, *command], cwd=self.work, env=self.env,
+                                     stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            try:
+                while child.poll() is None:
+                    self.approve_all()
+                    time.sleep(0.5)
+            finally:
+                child.terminate()
+        return child.wait()
+
+    def provost(self, *args):
+        return subprocess.run([self.options.provost, *args], cwd=self.work, env=self.env, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, check=False)
+
+    def approve_all(self):
+        for line in self.provost("approvals", "--json").stdout.splitlines():
+            question = json.loads(line)
+            self.answered.append(line)
+            self.provost("approve", question["id"])
+
+    def has(self, name):
+        return os.path.exists(f"{self.work}/{name}")
+
+    def left_running(self):
+        """Processes that were started in this home and still run."""
+        deadline = time.monotonic() + ENDS_WITHIN_SECONDS
+        while (left := list(processes(self.home))) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return left
+
+    def output(self):
+        with open(f"{self.home}/output.txt", encoding="utf-8", errors="replace") as output:
+            return output.read()[-3000:]
+
+
+def processes(home):
+    mark = f"HOME={home}\0".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/cmdline", "rb") as command:
+                if mark in environ.read() + b"\0":
+                    yield f"{pid} {command.read().replace(bytes(1), b' ').decode(errors='replace')}"
+
+
+def approved(case, status):
+    expect(case.has("proof.txt"), "what was approved has no effect")
+    expect(any("proof.txt" in line for line in case.answered), "no question named proof.txt")
+    expect(case.has("second.txt"), "the stop hook didn't send it back")
+    expect(status == 0, f"its exit status is {status}, not 0")
+
+
+def denied(case, status):
+    expect(not case.has("forbidden.txt"), "what was denied was done")
+    expect(not any("forbidden.txt" in line for line in case.answered), "it was asked about, not denied")
+    expect(status == 0, f"its exit status is {status}, not 0")
+
+
+# What is checked, the settings for it, and what the agent is told.
+STORIES = [
+    (approved, f'[permissions]\nask = ["shell"]\n{STOP_HOOK}', "create the proof file"),
+    (denied, '[permissions]\ndeny = ["shell(touch forbidden.txt)"]\n', "create the forbidden file"),
+]
+
+
+def check(options, name, story, url):
+    """Whether the story went as it should; says so."""
+    verify, settings, prompt = story
+    began = time.monotonic()
+    case = Case(options, name, settings)
+    failure = None
+    try:
+        verify(case, case.run(prompt, url))
+        left = case.left_running()
+        expect(not left, "still running: " + "; ".join(left))
+    except Failed as failed:
+        failure = failed
+    seconds = time.monotonic() - began
+    print(f"{name:10} {verify.__name__:10} {'ok' if failure is None else 'FAILED'} {seconds:.0f} s", flush=True)
+    if failure is None:
+        shutil.rmtree(case.home, ignore_errors=True)
+    else:
+        print(f"    {failure}; see {case.home}\n{case.output()}", flush=True)
+    return failure is None
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("names", nargs="*", metavar="AGENT", default=list(AGENTS))
+    options.add_argument("--provost", required=True)
+    options.add_argument("--agents", default=os.path.join(tempfile.gettempdir(), "provost-agents"))
+    options.add_argument("--channel", default="terminal")
+    options = options.parse_args()
+    options.provost = os.path.abspath(options.provost)
+    with provider() as url:
+        stories = [(name, story) for name in options.names for story in STORIES]
+        results = [check(options, name, story, url) for name, story in stories]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()
