@@ -306,7 +306,7 @@ pub enum TerminalEvent {
         /// Who.
         by: String,
     },
-    /// The program has ended; nothing of it is left running.
+    /// The program has ended. What it left running is being ended; before its session rests, nothing is left.
     Exited {
         /// How.
         exit: Exit,

@@ -40,8 +40,8 @@ pub struct Exchange<'a> {
 #[async_trait]
 pub trait ExternalAgents: Send + Sync {
     /// Starts the program if it isn't there, gives it what it is yet to be told, and waits until it needs somebody or is
-    /// done. A question for consent is answered as one tool call, named by [`consent_tools`], with the question's
-    /// fingerprint as its id; what it is done with, as a text.
+    /// done. A question for consent is answered as one tool call, named by [`consent_tools`], with an id that
+    /// no other question of the session has had; what it is done with, as a text.
     ///
     /// A question that the exchange before was answered with, and that [`answer`](Self::answer) wasn't called for, was
     /// refused: it is answered so first.

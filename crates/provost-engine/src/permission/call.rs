@@ -74,7 +74,9 @@ fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
         },
         // What is typed may be read by a shell, or by anything else: it is taken for the worst.
         "terminal" => match (text("action").flatten(), text("command").flatten(), text("text").flatten()) {
-            (Some("start"), Some(line), _) | (Some("send"), _, Some(line)) => Subject::Shell(Script::read(line)),
+            (Some("start"), Some(line), _) | (Some("send"), _, Some(line)) => {
+                Subject::Shell(Script::read(line))
+            }
             (Some("start"), None, _) | (None, ..) => Subject::Unreadable,
             _ => all(value),
         },

@@ -290,13 +290,15 @@ impl Driver {
             }
             Op::Stray(seq, kind) => self.stray(Seq(u64::from(*seq)), *kind),
             Op::Note(kind) => self.note(*kind),
-            Op::Withdraw(which) => {
-                let open = self.world.approvals();
-                if let Some(open) = open.get(usize::from(*which) % open.len().max(1)) {
-                    self.send(SessionEvent::AskWithdrawn { call: open.call.clone() });
-                }
-            }
+            Op::Withdraw(which) => self.withdraw(*which),
             Op::Close(is_seen) => self.close(*is_seen),
+        }
+    }
+
+    fn withdraw(&mut self, which: u8) {
+        let open = self.world.approvals();
+        if let Some(open) = open.get(usize::from(which) % open.len().max(1)) {
+            self.send(SessionEvent::AskWithdrawn { call: open.call.clone() });
         }
     }
 

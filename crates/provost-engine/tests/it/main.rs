@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod external;
+#[cfg(test)]
 mod flow;
 #[cfg(test)]
 mod format;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry, GoalFinding,
-    HookDecision, HooksDecided, MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts,
-    Usage, WrappedUp,
+    ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry,
+    GoalFinding, HookDecision, HooksDecided, MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict,
+    StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -152,10 +152,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
             format!("{:?} {}: {}", decided.permission, decided.call, decided.why)
         }
         Entry::ApprovalRequested(asked) => format!("{} {}: {}", asked.tool, asked.input.text(), asked.why),
-        Entry::ApprovalResolved(resolved) => match &resolved.answer {
-            ApprovalAnswer::Allow { scope, .. } => format!("allowed ({scope:?}) by {}", resolved.by),
-            ApprovalAnswer::Deny { reason } => format!("denied by {}: {reason}", resolved.by),
-        },
+        Entry::ApprovalResolved(resolved) => consent(resolved),
         Entry::BudgetReserved(reserved) => format!("{} tokens set aside", reserved.tokens),
         Entry::BudgetCharged(charged) => format!("{} {}", charged.model, spent(charged.usage, charged.cost)),
         Entry::BudgetExhausted(exhausted) => exhausted.exhausted.to_string(),
@@ -176,8 +173,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::Ended(ended) => ended.outcome.to_string(),
         Entry::TerminalNoted(noted) => noted.event.to_string(),
         // Nobody is told of these.
-        Entry::TerminalEnding(_) => String::new(),
-        Entry::UserMessage(_)
+        Entry::TerminalEnding(_)
+        | Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)
         | Entry::GoalCheckStarted(_)
@@ -191,6 +188,13 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::StopRequested(_)
         | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
+    }
+}
+
+fn consent(resolved: &ApprovalResolved) -> String {
+    match &resolved.answer {
+        ApprovalAnswer::Allow { scope, .. } => format!("allowed ({scope:?}) by {}", resolved.by),
+        ApprovalAnswer::Deny { reason } => format!("denied by {}: {reason}", resolved.by),
     }
 }
 

@@ -192,7 +192,7 @@ impl Stage {
     }
 
     fn home(&self) -> Arc<LocalHome> {
-        let store = SqliteStore::open(&self.folder.path().join("provost.db")).unwrap();
+        let store = SqliteStore::open(self.folder.path().join("provost.db")).unwrap();
         Arc::new(LocalHome::new(store, Arc::new(SystemClock)).unwrap())
     }
 

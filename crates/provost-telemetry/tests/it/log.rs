@@ -144,7 +144,8 @@ pub(crate) fn work(log: &mut Log) {
 }
 
 pub(crate) fn policy() -> RunPolicy {
-    let agent = AgentPolicy { external: None,
+    let agent = AgentPolicy {
+        external: None,
         goal: None,
         model: ModelPolicy::new("anthropic/roofer-1", 1000),
         system_prompt: "You are a roofer.".to_owned(),

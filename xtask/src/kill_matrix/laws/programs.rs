@@ -24,10 +24,8 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
                         found.wrong(format!("process {pid} is left running"));
                     }
                 }
-                TerminalEvent::Exited { .. } => {
-                    if runs.take().is_none() {
-                        found.doubled("the end of a program");
-                    }
+                TerminalEvent::Exited { .. } if runs.take().is_none() => {
+                    found.doubled("the end of a program");
                 }
                 _ => {}
             }
