@@ -61,11 +61,9 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// The terminal's name where none is given.
 const ONLY: &str = "main";
 
-const DESCRIPTION: &str = "Runs an interactive program at a terminal of its own, types at it, and shows its screen. The \
-program stays from call to call until it ends or is stopped; at most four at once, told apart by `id`. `start` runs a \
-command line; `send` types a text and a return, or keys; `read` only looks; `stop` ends the program and everything it \
-started. Each answers with the whole screen once the program waits for something, or its time is over. For commands \
-that need no input, `shell` is better. Passwords can't be typed.";
+const DESCRIPTION: &str = "An interactive program at a terminal: `start` a command line, `send` it text or keys, `read` \
+its screen, `stop` it. It stays from call to call; each answers with the screen once the program waits. Prefer `shell` \
+where no input is needed. Passwords can't be typed.";
 
 /// Runs interactive programs, each at a terminal that outlives the call.
 ///
@@ -83,25 +81,22 @@ pub struct Terminal {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What to do.
     action: Action,
-    /// For `start`: the command line, as a shell reads it.
+    /// To start.
     command: Option<String>,
-    /// For `start`: the folder it runs in, in the workspace. Default: the workspace.
+    /// To start in.
     cwd: Option<String>,
-    /// For `start`: rows of its window. Default 40.
     rows: Option<NonZeroU16>,
-    /// For `start`: columns of its window. Default 120.
     cols: Option<NonZeroU16>,
-    /// For `send`: the text to type.
+    /// To type.
     text: Option<String>,
-    /// For `send`: whether a return follows the text. Default: if no keys do.
+    /// Whether a return follows the text. Default: if no keys do.
     submit: Option<bool>,
-    /// For `send`: keys to press after the text: `Enter`, `Tab`, `Esc`, `Up`, `PageDown`, `F1`, `Ctrl-C`, `Alt-x`, ….
+    /// To press after the text: `Enter`, `Esc`, `Up`, `F1`, `Ctrl-C`, `Alt-x`, ….
     keys: Option<Vec<String>>,
-    /// Milliseconds to wait for the program, at most 120000. Default 10000.
+    /// At most 120000; default 10000.
     wait_ms: Option<u64>,
-    /// Which terminal, where there are several.
+    /// Which, of several; at most four.
     id: Option<String>,
 }
 

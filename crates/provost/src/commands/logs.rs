@@ -145,6 +145,12 @@ async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printe
         heads.push((key, head));
         printer.seen.insert(key, seen);
     }
+    // Agents that began after the logs were listed: their beginning is read already, their logs are not.
+    let begun = all.iter().filter_map(|record| match &record.entry {
+        Entry::ChildStarted(started) => Some(ActorKey::from(started.child)),
+        _ => None,
+    });
+    heads.extend(begun.filter(|key| !printer.seen.contains_key(key)).map(|key| (key, Seq::START)));
     all.sort_by_key(|record| (record.at, place(record), record.seq));
     all.iter().try_for_each(|record| printer.print(record))?;
     Ok(There { heads, rests })

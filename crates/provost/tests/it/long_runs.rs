@@ -9,7 +9,7 @@ use crate::support::{Scene, json};
 /// A conversation that fills its window with what the agent writes, which can't be a line.
 fn chapters(count: usize, more: &str) -> Scene {
     let content = "All is well that ends well. ".repeat(100);
-    let mut script = "window_tokens: 8000\noutput_tokens_max: 1000\nanswers:\n".to_owned();
+    let mut script = "window_tokens: 8280\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for chapter in 1..=count {
         script.push_str(&format!(
             "  - text: Chapter {chapter}.\n    tools: [{{ write_file: {{ path: c{chapter}, content: \"{content}\" }} }}]\n"
@@ -21,7 +21,7 @@ fn chapters(count: usize, more: &str) -> Scene {
 
 /// One whose results are long, and can be.
 fn readings(count: usize) -> Scene {
-    let mut script = "window_tokens: 8000\noutput_tokens_max: 1000\nanswers:\n".to_owned();
+    let mut script = "window_tokens: 8280\noutput_tokens_max: 1000\nanswers:\n".to_owned();
     for part in 1..=count {
         script.push_str(&format!("  - tools: [{{ shell: {{ command: \"seq {part}000 {part}700\" }} }}]\n"));
     }
@@ -56,10 +56,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 6.3k → 4.2k tokens
+            provost: summed up by the agent: entries 1 to 22, 6.5k → 4.6k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 6.3k → 3.4k tokens
-            completed · 15 turns · 84.9k tokens · $0.00 · TIME
+            provost: shortened by rule: entries 1 to 49 left out, 6.6k → 3.9k tokens
+            completed · 15 turns · 89.5k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -72,10 +72,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Read"],
         &["provost", "completed"],
         expect![[r#"
-            provost: shortened: results up to entry 10 are a line each, 5.1k → 4.2k tokens
-            provost: shortened: results up to entry 21 are a line each, 5.2k → 4.4k tokens
-            provost: shortened: results up to entry 32 are a line each, 5.3k → 4.5k tokens
-            completed · 10 turns · 34.3k tokens · $0.00 · TIME
+            provost: shortened: results up to entry 10 are a line each, 5.4k → 4.6k tokens
+            provost: shortened: results up to entry 26 are a line each, 6.3k → 4.9k tokens
+            provost: shortened: results up to entry 42 are a line each, 6.5k → 5.1k tokens
+            completed · 10 turns · 37.8k tokens · $0.00 · TIME
         "#]],
     );
 }
@@ -273,12 +273,12 @@ fn a_script_without_last_words_has_none_and_a_failure_is_told() {
         &["run", "Write", "--max-turns", "2"],
         &["agent", "provost", "Turn"],
         expect![[r#"
-        agent: Chapter 1.
-        provost: told that this is its last turn
-        agent: Chapter 2.
-        provost: stopping: Turn budget used up: 2 of 2
-        Turn budget used up: 2 of 2 · 2 turns · 6.1k tokens · $0.00 · TIME
-    "#]],
+            agent: Chapter 1.
+            provost: told that this is its last turn
+            agent: Chapter 2.
+            provost: stopping: Turn budget used up: 2 of 2
+            Turn budget used up: 2 of 2 · 2 turns · 6.6k tokens · $0.00 · TIME
+        "#]],
     );
     assert!(!scene.provost(&["show", "last"]).stdout.contains("no last words"));
     let scene = chapters(5, "last_words: { fault: unauthorized }\n");
