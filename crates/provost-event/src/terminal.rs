@@ -34,6 +34,9 @@ pub struct ExternalPolicy {
     /// Whether a person works at it: it is over when the program ends, not when a prompt is done with.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
+    /// Whether no recording is made of its terminal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrecorded: bool,
     /// How long it may wait for somebody, or show no sign of life, before the session rests; for ever if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,

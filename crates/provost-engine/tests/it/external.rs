@@ -26,6 +26,7 @@ pub(crate) fn external() -> ExternalPolicy {
         size: WindowSize::default(),
         submits_goal: true,
         attended: false,
+        unrecorded: false,
         idle_ms: None,
     }
 }

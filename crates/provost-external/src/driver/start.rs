@@ -145,7 +145,7 @@ fn recording_of(
     options: &DriversOptions,
     exchange: &Exchange<'_>,
 ) -> Result<Option<recording::Place>, ModelFailure> {
-    if !options.records {
+    if !options.records || exchange.policy.unrecorded {
         return Ok(None);
     }
     let place = recording::Place::next(&options.folder, exchange.session, exchange.redactor.clone());

@@ -264,6 +264,7 @@ impl Program {
             size: WindowSize::default(),
             submits_goal: false,
             attended: false,
+            unrecorded: false,
             idle_ms: None,
         })
     }

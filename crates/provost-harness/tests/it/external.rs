@@ -161,6 +161,7 @@ impl Stage {
             size: WindowSize::default(),
             submits_goal: true,
             attended: false,
+            unrecorded: false,
             idle_ms: None,
         };
         let mut agent = AgentPolicy {

@@ -103,6 +103,7 @@ pub(crate) fn external_policy(settled: &Settled, team: &Team, workspace: &Path, 
         size: settings.exec.size,
         submits_goal: wanted.manner.submits_goal(),
         attended,
+        unrecorded: !settings.exec.records,
         idle_ms,
     };
     RunPolicy {
@@ -149,6 +150,7 @@ pub(super) fn sub_agent(
         size: external.size.unwrap_or(settings.exec.size),
         submits_goal: true,
         attended: false,
+        unrecorded: !settings.exec.records,
         idle_ms: Some(external.idle_ms.unwrap_or(settings.exec.idle_ms)),
     };
     SubAgentPolicy {

@@ -32,6 +32,7 @@ pub(in crate::kill_matrix) fn notary(policy: &mut RunPolicy) {
         size: WindowSize::default(),
         submits_goal: true,
         attended: false,
+        unrecorded: false,
         idle_ms: None,
     }));
 }
