@@ -67,7 +67,7 @@ where no input is needed. Passwords can't be typed.";
 
 /// Runs interactive programs, each at a terminal that outlives the call.
 ///
-/// They end with their session, with [`stop`](Action::Stop), and with Provost. An agent may only reach its own.
+/// They end with their session, with `stop`, and with Provost. An agent may only reach its own.
 ///
 /// # Cancellation
 /// A program that was being started is ended; another goes on. What was typed stays typed.
