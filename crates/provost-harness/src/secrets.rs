@@ -84,6 +84,13 @@ impl Redactor {
         Self { exact: matcher(values.collect()) }
     }
 
+    /// Whether a value has less than 8 characters: it would also be found in words that hold no secret, so it isn't
+    /// taken out of texts.
+    #[must_use]
+    pub fn is_too_short(value: &str) -> bool {
+        value.chars().count() < CHARS_MIN
+    }
+
     /// `text` without secrets; borrowed when there are none.
     #[must_use]
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -148,7 +155,7 @@ impl fmt::Debug for Redactor {
 
 /// A value as it may stand in a text: as it is, and as a JSON text has it.
 fn forms(value: &str) -> Vec<String> {
-    if value.chars().count() < CHARS_MIN {
+    if Redactor::is_too_short(value) {
         return Vec::new();
     }
     let quoted = quoted(value);

@@ -1,5 +1,6 @@
 //! A provider's key: goes into one header and nowhere else.
 
+use provost_harness::Redactor;
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -28,8 +29,10 @@ impl Key {
         Some(value)
     }
 
-    /// `text` without the key: some servers repeat it in their complaint.
+    /// `text` without the key: some servers repeat it in their complaint. A key that is too short to be told from
+    /// parts of words stays.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        if self.is_empty() { text.to_owned() } else { text.replace(self.0.expose_secret(), HIDDEN) }
+        let key = self.0.expose_secret();
+        if Redactor::is_too_short(key) { text.to_owned() } else { text.replace(key, HIDDEN) }
     }
 }

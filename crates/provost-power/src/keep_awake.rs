@@ -16,18 +16,21 @@ pub const LINGER: Duration = Duration::from_secs(2);
 /// still counts.
 pub const ANSWER_MAX: Duration = Duration::from_secs(3);
 
-/// How patient a [`KeepAwake`] is.
+/// What a [`KeepAwake`] asks of the system, and how patient it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepAwakeOptions {
     /// How long the machine is kept awake after the last guard is gone; with zero the system is asked at each step.
     pub linger: Duration,
     /// How long the system may take to answer before a line says that it didn't.
     pub answer_max: Duration,
+    /// Whether sleep that somebody asks for is held off too (a closed lid, `systemctl suspend`), and not only sleep
+    /// because nobody is there. Linux only.
+    pub blocks_sleep: bool,
 }
 
 impl Default for KeepAwakeOptions {
     fn default() -> Self {
-        Self { linger: LINGER, answer_max: ANSWER_MAX }
+        Self { linger: LINGER, answer_max: ANSWER_MAX, blocks_sleep: false }
     }
 }
 
@@ -61,10 +64,10 @@ impl KeepAwake {
     }
 
     fn begin(&self) {
-        let (shared, answer_max) = (Arc::clone(&self.shared), self.options.answer_max);
+        let (shared, options) = (Arc::clone(&self.shared), self.options);
         let thread = thread::Builder::new().name("keep-awake".to_owned());
         // Not waited for: dropping must not block. It ends with `Shared::end`.
-        if let Err(error) = thread.spawn(move || keep(&shared, answer_max)) {
+        if let Err(error) = thread.spawn(move || keep(&shared, options)) {
             tracing::debug!(%error, "the machine may fall asleep while agents work");
         }
     }

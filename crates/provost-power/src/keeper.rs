@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::KeepAwakeOptions;
 use crate::lock::Lock;
 use crate::shared::{Shared, Standing};
 
@@ -15,15 +16,16 @@ struct Asked {
 }
 
 /// Works until [`Shared::end`]. What it says are lines at level debug.
-pub(crate) fn keep(shared: &Arc<Shared>, answer_max: Duration) {
+pub(crate) fn keep(shared: &Arc<Shared>, options: KeepAwakeOptions) {
+    let (locks, answer_max) = (Lock::wanted(options.blocks_sleep), options.answer_max);
     let mut told = None;
     while let Some(reason) = shared.wait_until_wanted() {
-        let asked = Lock::ALL.iter().filter_map(|lock| ask(shared, *lock, &reason)).collect::<Vec<_>>();
+        let asked = locks.iter().filter_map(|lock| ask(shared, *lock, &reason)).collect::<Vec<_>>();
         let due = Instant::now().checked_add(answer_max);
         let missing = missing(&shared.wait_for_answers(due), answer_max);
         // Each time anew it would be the same again in most cases.
         if let Some(missing) = missing.filter(|missing| told.as_ref() != Some(missing)) {
-            tell(&missing);
+            tell(&missing, locks.len());
             told = Some(missing);
         }
         shared.wait_until_unwanted();
@@ -76,11 +78,11 @@ fn missing(locks: &[(Lock, Standing)], answer_max: Duration) -> Option<Vec<Strin
     Some(missing)
 }
 
-fn tell(missing: &[String]) {
+fn tell(missing: &[String], wanted: usize) {
     let why = missing.join("; ");
     match missing.len() {
         0 => tracing::debug!("the machine is kept awake"),
-        some if some < Lock::ALL.len() => tracing::debug!(why, "the machine is kept awake only in part"),
+        some if some < wanted => tracing::debug!(why, "the machine is kept awake only in part"),
         _ => tracing::debug!(why, "the machine may fall asleep while agents work"),
     }
 }

@@ -1,6 +1,7 @@
 //! Keeps the machine awake while agents work, by what the system offers for that:
 //!
-//! - Linux: logind's inhibitor locks over D-Bus, `idle` and `sleep` (`systemd-inhibit --list` shows them);
+//! - Linux: logind's inhibitor lock `idle` over D-Bus, and `sleep` besides if that is asked for (`systemd-inhibit
+//!   --list` shows them);
 //! - macOS: an assertion of the kind `PreventUserIdleSystemSleep` (`pmset -g assertions`);
 //! - Windows: the execution state (`powercfg /requests`).
 //!

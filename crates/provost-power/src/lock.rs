@@ -7,19 +7,23 @@ use std::fmt;
 pub(crate) enum Lock {
     /// Falling asleep because nobody is there.
     Idle,
-    /// Being sent to sleep. Desktops do that when nobody is there, whatever logind says of being idle.
+    /// Being sent to sleep, by somebody or by a desktop that finds nobody there whatever logind says of being idle.
     #[cfg(target_os = "linux")]
     Sleep,
 }
 
 impl Lock {
-    /// Those that are asked for. Elsewhere than on Linux, holding off a sleep that somebody asks for is of another
-    /// kind (macOS, when on mains) or meant for players of media only (Windows).
-    pub(crate) const ALL: &[Self] = &[
-        Self::Idle,
+    /// Those that are asked for, each for itself: one that is refused takes no other with it. Elsewhere than on Linux,
+    /// holding off a sleep that somebody asks for is of another kind (macOS, when on mains) or meant for players of
+    /// media only (Windows).
+    pub(crate) const fn wanted(blocks_sleep: bool) -> &'static [Self] {
         #[cfg(target_os = "linux")]
-        Self::Sleep,
-    ];
+        if blocks_sleep {
+            return &[Self::Idle, Self::Sleep];
+        }
+        let _ = blocks_sleep;
+        &[Self::Idle]
+    }
 
     /// Takes it; what is returned holds it until it is dropped, on the same thread. Blocks for as long as the system
     /// likes, which may be for ever.

@@ -19,7 +19,7 @@ use provost_harness::{
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings};
-use provost_power::KeepAwake;
+use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_store::{LocalHome, SqliteStore};
 use secrecy::SecretString;
 
@@ -213,7 +213,8 @@ fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, Str
 
 /// What keeps the machine awake while agents work, if anything is to.
 pub(crate) fn power(settings: &Settings) -> Option<KeepAwake> {
-    settings.keep_awake.then(KeepAwake::default)
+    let options = KeepAwakeOptions { blocks_sleep: settings.block_sleep, ..KeepAwakeOptions::default() };
+    settings.keep_awake.then(|| KeepAwake::new(options))
 }
 
 fn tools() -> Toolbox {

@@ -21,9 +21,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 #[test]
 fn does_as_told() {
     let Ok(options) = std::env::var(OPTIONS) else { return };
-    let (linger, answer_max) = options.split_once(' ').unwrap();
-    let time = |ms: &str| Duration::from_millis(ms.parse().unwrap());
-    let options = KeepAwakeOptions { linger: time(linger), answer_max: time(answer_max) };
+    let options = options.split(' ').map(|option| option.parse().unwrap()).collect::<Vec<u64>>();
+    let options = KeepAwakeOptions {
+        linger: Duration::from_millis(options[0]),
+        answer_max: Duration::from_millis(options[1]),
+        blocks_sleep: options[2] == 1,
+    };
     tracing_subscriber::fmt()
         .with_env_filter("provost_power=debug")
         .without_time()
@@ -69,7 +72,8 @@ pub(crate) struct Holder {
 impl Holder {
     /// One whose system bus is at `address`.
     pub(crate) fn new(address: &str, options: KeepAwakeOptions) -> Self {
-        let options = format!("{} {}", options.linger.as_millis(), options.answer_max.as_millis());
+        let KeepAwakeOptions { linger, answer_max, blocks_sleep } = options;
+        let options = format!("{} {} {}", linger.as_millis(), answer_max.as_millis(), u8::from(blocks_sleep));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::does_as_told", "--nocapture"])
             .env(OPTIONS, options)

@@ -22,11 +22,26 @@ const fn options(linger_ms: u64, answer_max_ms: u64) -> KeepAwakeOptions {
     KeepAwakeOptions {
         linger: Duration::from_millis(linger_ms),
         answer_max: Duration::from_millis(answer_max_ms),
+        blocks_sleep: true,
     }
 }
 
 #[test]
-fn a_guard_holds_off_idling_and_sleep_and_nothing_else() {
+fn a_guard_holds_off_idling_only_unless_sleep_is_asked_for() {
+    let logind = Logind::start(Manner::Grants);
+    let mut holder = Holder::new(logind.address(), KeepAwakeOptions { blocks_sleep: false, ..PROMPT });
+    holder.order("hold");
+    logind.wait_until_held(1);
+    assert_eq!(holder.line(), "DEBUG provost_power::keeper: the machine is kept awake");
+    assert_eq!(logind.held(), [IDLE]);
+    holder.order("release");
+    logind.wait_until_held(0);
+    assert_eq!(logind.asked(), [IDLE]);
+    assert_eq!(holder.end(), [""; 0]);
+}
+
+#[test]
+fn a_guard_that_is_to_hold_off_idling_and_sleep_holds_off_nothing_else() {
     let logind = Logind::start(Manner::Grants);
     let mut holder = Holder::new(logind.address(), PROMPT);
     holder.order("hold");

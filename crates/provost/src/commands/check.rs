@@ -170,6 +170,8 @@ impl Found {
         }
         let mut choosing = Choosing::new(settled, variables);
         for wanted in wanted(settled, agents, folder) {
+            let short = choosing.short_key(&wanted).filter(|warning| !self.warnings.contains(warning));
+            self.warnings.extend(short);
             match choosing.missing_key(&wanted) {
                 Some(missing) if self.warnings.contains(&missing) => {}
                 Some(missing) => self.warnings.push(missing),

@@ -61,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) output_tokens_max: Option<u32>,
     /// Whether the machine is kept awake while an agent works.
     pub(crate) keep_awake: bool,
+    /// Whether sleep that somebody asks for is held off too.
+    pub(crate) block_sleep: bool,
     /// The engine's limits, the turns' included.
     pub(crate) limits: Limits,
     /// The run's limits.

@@ -104,6 +104,14 @@ const WORK: &[Setting<Settings>] = &[
         ..agent("keep_awake")
     },
     Setting {
+        kind: Kind::Truth(|s, truth| s.block_sleep = truth),
+        otherwise: Otherwise::Is("false"),
+        example: "true",
+        words: "Whether `keep_awake` also holds off sleep that somebody asks for: a closed lid, `systemctl suspend`, a \
+                desktop's timer. Linux only.",
+        ..agent("block_sleep")
+    },
+    Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |s, n| s.budget.tokens = Some(n) },
         otherwise: Otherwise::Unset("no limit"),
         example: "2_000_000",
@@ -398,6 +406,7 @@ impl Settings {
             instructions: String::new(),
             output_tokens_max: None,
             keep_awake: false,
+            block_sleep: false,
             limits: Limits::default(),
             budget: Budget::default(),
             spawn: SpawnBudget::default(),

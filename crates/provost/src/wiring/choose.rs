@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use provost_event::{Effort, ModelPolicy};
-use provost_harness::{Model, Models};
+use provost_harness::{Model, Models, Redactor};
 use provost_llm::{ProviderSettings, ResolveError, resolve};
+use secrecy::ExposeSecret as _;
 
 use super::{Variables, asked, providers, team};
 use crate::settings::{Problem, Problems, Settled, Source};
@@ -79,6 +80,25 @@ impl<'a> Choosing<'a> {
             Err(error @ ResolveError::MissingKey { .. }) => Some(error.to_string()),
             _ => None,
         }
+    }
+
+    /// What is wrong with the key of the model that is wanted, if it is too short to be one.
+    pub(crate) fn short_key(&self, wanted: &Wanted) -> Option<String> {
+        let name = asked(&wanted.name).split('/').next()?;
+        let key = self.providers.keys.get(name)?.expose_secret().trim();
+        if key.is_empty() || !Redactor::is_too_short(key) {
+            return None;
+        }
+        let variable = self.providers.providers.get(name)?.key_env.as_ref();
+        let variable = variable.map(|name| format!(" ({name})")).unwrap_or_default();
+        let length = match key.chars().count() {
+            1 => "1 character".to_owned(),
+            length => format!("{length} characters"),
+        };
+        Some(format!(
+            "the key of the provider {name}{variable} has {length}: too short for a key, and not taken out of what is \
+             shown and kept"
+        ))
     }
 
     /// The model that is wanted.

@@ -19,6 +19,9 @@ answers:
   - text: done
 ";
 
+const IDLE: &str = "Provost, Provost agent loop: idle, block";
+const SLEEP: &str = "Provost, Provost agent loop: sleep, block";
+
 /// A run whose system bus is at an address.
 struct Run<'a> {
     scene: &'a Scene,
@@ -78,24 +81,36 @@ fn said(scene: &Scene) -> Vec<String> {
 fn a_run_keeps_the_machine_awake_until_it_ends() {
     let (logind, scene) = (Logind::start(Manner::Grants), Scene::scripted(WORKS));
     let run = Run::start(&scene, logind.address());
-    logind.wait_until_held(2);
-    assert_eq!(
-        logind.held(),
-        ["Provost, Provost agent loop: idle, block", "Provost, Provost agent loop: sleep, block"]
-    );
+    logind.wait_until_held(1);
     run.wait_for_the_tool();
+    assert_eq!(logind.held(), [IDLE]);
     run.go();
     let ended = run.end();
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "done\n"), "{ended:?}");
     logind.wait_until_held(0);
-    assert_eq!(logind.asked().len(), 2, "its steps share one request");
+    assert_eq!(logind.asked(), [IDLE], "its steps share one request");
+}
+
+#[test]
+fn a_setting_holds_off_sleep_too_and_its_refusal_leaves_idling_held_off() {
+    for (manner, held) in [(Manner::Grants, &[IDLE, SLEEP][..]), (Manner::RefusesSleep, &[IDLE])] {
+        let scene = Scene::scripted(WORKS).with_settings("block_sleep = true\n");
+        let logind = Logind::start(manner);
+        let run = Run::start(&scene, logind.address());
+        logind.wait_until_asked(2);
+        run.wait_for_the_tool();
+        logind.wait_until_held(held.len());
+        assert_eq!(logind.held(), held);
+        run.go();
+        assert_eq!(run.end().status, 0);
+    }
 }
 
 #[test]
 fn an_interrupted_run_lets_the_machine_sleep() {
     let (logind, scene) = (Logind::start(Manner::Grants), Scene::scripted(WORKS));
     let run = Run::start(&scene, logind.address());
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     run.wait_for_the_tool();
     run.signal("INT");
     assert_eq!(run.end().status, 130);
@@ -107,7 +122,7 @@ fn an_interrupted_run_lets_the_machine_sleep() {
 fn a_killed_run_lets_the_machine_sleep() {
     let (logind, scene) = (Logind::start(Manner::Grants), Scene::scripted(WORKS));
     let run = Run::start(&scene, logind.address());
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     run.wait_for_the_tool();
     run.signal("KILL");
     logind.wait_until_held(0);
@@ -118,11 +133,11 @@ fn while_somebodys_consent_is_waited_for_the_machine_may_sleep() {
     let scene = Scene::scripted(WORKS).with_settings("[permissions]\nask = [\"shell\"]\n");
     let logind = Logind::start(Manner::Grants);
     let run = Run::start(&scene, logind.address());
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     logind.wait_until_held(0);
     assert!(scene.provost(&["ps"]).stdout.contains("needs approval"));
     assert_eq!(scene.provost(&["approve"]).status, 0);
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     run.wait_for_the_tool();
     run.go();
     assert_eq!(run.end().status, 0);
@@ -144,7 +159,7 @@ fn a_logind_that_never_answers_holds_up_no_run() {
     let (logind, scene) = (Logind::start(Manner::NeverAnswers), Scene::scripted(WORKS));
     let began = Instant::now();
     let run = Run::start(&scene, logind.address());
-    logind.wait_until_asked(2);
+    logind.wait_until_asked(1);
     run.wait_for_the_tool();
     run.go();
     assert_eq!(run.end().status, 0);

@@ -171,7 +171,7 @@ answers:
 fn after_a_tools_panic() {
     let logind = Logind::start(Manner::Grants);
     let mut program = Program::start(&logind, STEERED);
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     program.order("panic");
     assert_eq!(program.over(), "completed");
     logind.wait_until_held(0);
@@ -181,7 +181,7 @@ fn after_a_tools_panic() {
 fn after_a_cancel() {
     let logind = Logind::start(Manner::Grants);
     let mut program = Program::start(&logind, STEERED);
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     program.order("cancel");
     assert_eq!(program.over(), "paused by the embedding program");
     logind.wait_until_held(0);
@@ -192,7 +192,7 @@ fn after_a_failure() {
     let logind = Logind::start(Manner::Grants);
     let script = "answers: [{ fault: { class: unauthorized, message: no, delay_ms: 300 } }, text: done]";
     let mut program = Program::start(&logind, script);
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     assert_eq!(program.over(), "the provider refused the key: no");
     logind.wait_until_held(0);
 }
@@ -203,8 +203,8 @@ fn but_not_between_two_attempts_at_a_model_call() {
     let script =
         "answers: [{ fault: { class: rate_limited, retry_after_ms: 300, delay_ms: 300 } }, text: done]";
     let mut program = Program::start(&logind, script);
-    logind.wait_until_held(2);
+    logind.wait_until_held(1);
     assert_eq!(program.over(), "completed");
-    assert_eq!(logind.asked().len(), 2, "it wasn't let go");
-    assert_eq!(logind.held().len(), 2);
+    assert_eq!(logind.asked().len(), 1, "it wasn't let go");
+    assert_eq!(logind.held().len(), 1);
 }

@@ -156,6 +156,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.output_tokens_max       not set: what the model allows
         agent.effort                  not set: as its provider has it
         agent.keep_awake              true  (default)
+        agent.block_sleep             false  (default)
         budget.tokens                 50000  (provost.toml:4:1)
         budget.usd                    not set: no limit
         budget.allow_unpriced         false  (default)

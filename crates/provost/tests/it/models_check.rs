@@ -53,6 +53,34 @@ fn a_model_that_answers_is_told_with_what_it_took() {
 }
 
 #[test]
+fn a_key_of_one_character_is_not_cut_out_of_words() {
+    let body = r#"{"error":{"message":"The account is exhausted: an extra box is needed"}}"#;
+    let server = ModelServer::plain(vec![refusal(402, body)]);
+    let scene = scene(&format!("http://127.0.0.1:{}/v1", server.port));
+    let (_, text) = checked(&scene, &[("MINE_API_KEY", "x")]);
+    assert!(text.contains("The account is exhausted: an extra box is needed"), "{text}");
+}
+
+#[test]
+fn check_warns_of_a_key_that_is_too_short_to_be_one() {
+    let scene = scene("http://127.0.0.1:9/v1");
+    scene.write("work/provost.toml", "[agent]\nmodel = \"mine/big\"\n");
+    for (key, warns) in [("x", true), ("sk-1234", true), ("sk-secret-key", false)] {
+        let mut command = scene.command(&["check"]);
+        let output = command.env("MINE_API_KEY", key).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let warning = format!(
+            "warning: the key of the provider mine (MINE_API_KEY) has {} {}: too short for a key, and not taken out of \
+             what is shown and kept\n",
+            key.len(),
+            if key.len() == 1 { "character" } else { "characters" },
+        );
+        assert_eq!(text.contains(&warning), warns, "{text}");
+        assert_eq!(output.status.code(), Some(0), "{text}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_in_words() {
     check_refusal(
         401,
