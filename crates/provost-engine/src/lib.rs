@@ -29,8 +29,8 @@ pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
     LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
-    StepStanding, StepTracker, Then, USEFUL_OUTPUT_TOKENS, agent_tool, check_flow, judged_spawn_tool,
-    spawn_tool,
+    StepStanding, StepTracker, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
+    judged_spawn_tool, spawn_tool,
 };
 pub use session::{GoalStatus, JUDGE_TOKENS, PendingApproval, SessionState, Standing};
 pub use step::{

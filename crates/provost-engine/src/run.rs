@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use agent::AgentStanding;
 pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
 pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, check_flow};
-pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS};
+pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::ActorStatus;

@@ -48,7 +48,7 @@ pub use hook::{
 };
 pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
-pub use money::{LongPrice, MicroDollars, Price, Usage};
+pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use outcome::{Dimension, Exhausted, Outcome, PauseReason};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, Permission, PermissionDecided,

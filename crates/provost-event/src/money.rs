@@ -43,7 +43,29 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// What a model call consumed, as its provider reported it. The first four counts don't overlap.
+/// Who says what a model call consumed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// The provider, in its final report.
+    #[default]
+    Reported,
+    /// Provost: the call ended without a final report, and this is what it took at most as far as can be told.
+    Estimated,
+    /// Nobody: the call was lost to a crash, and this is what was set aside for it.
+    Unconfirmed,
+}
+
+impl Certainty {
+    /// Whether it stands in the provider's final report.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+    #[must_use]
+    pub fn is_reported(&self) -> bool {
+        *self == Self::Reported
+    }
+}
+
+/// What a model call consumed. The first four counts don't overlap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -58,6 +80,9 @@ pub struct Usage {
     /// Of the output tokens, those spent on reasoning, where the provider tells.
     #[serde(skip_serializing_if = "is_none")]
     pub reasoning_tokens: u64,
+    /// Who says so.
+    #[serde(skip_serializing_if = "Certainty::is_reported")]
+    pub certainty: Certainty,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
@@ -66,6 +91,12 @@ const fn is_none(count: &u64) -> bool {
 }
 
 impl Usage {
+    /// Of a call lost to a crash: nobody knows, so that what was set aside for it counts.
+    #[must_use]
+    pub fn unconfirmed() -> Self {
+        Self { certainty: Certainty::Unconfirmed, ..Self::default() }
+    }
+
     /// All tokens.
     #[must_use]
     pub const fn total(self) -> u64 {
@@ -86,6 +117,7 @@ impl AddAssign for Usage {
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+        self.certainty = self.certainty.max(other.certainty);
     }
 }
 

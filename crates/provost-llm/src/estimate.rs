@@ -5,10 +5,17 @@ use provost_harness::{ModelRequest, Part};
 
 /// Bytes that a token stands for, in text and code.
 const BYTES_PER_TOKEN: usize = 4;
+/// Bytes that it stands for at least, where there is more punctuation than words.
+const BYTES_PER_TOKEN_LEAST: usize = 3;
 
 /// Estimated tokens of `bytes` bytes of text.
 pub(crate) fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
+/// As many tokens as `bytes` bytes of text come to at most, as far as can be told.
+pub(crate) fn tokens_at_most(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN_LEAST)).unwrap_or(u64::MAX)
 }
 
 /// Bytes of what a request says; its pictures aside.

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{ErrorClass, ModelFailure, Usage};
+use provost_event::{Certainty, ErrorClass, ModelFailure, Usage};
 use provost_harness::{Clock, DeltaSink, Model, ModelRequest};
 use reqwest::Url;
 use secrecy::SecretString;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::anthropic::Anthropic;
 use crate::client::{Endpoint, EndpointSpec};
-use crate::estimate::{request_bytes, tokens};
+use crate::estimate::{request_bytes, tokens, tokens_at_most};
 use crate::gemini::Gemini;
 use crate::key::Key;
 use crate::listing;
@@ -95,8 +96,10 @@ impl ProviderModel {
         &self,
         request: &ModelRequest<'_>,
         reader: &mut dyn Reader,
+        has_begun: &AtomicBool,
     ) -> Result<EventStream, ModelFailure> {
         let mut stream = self.endpoint.post(self.url.clone(), self.wire.body(request)).await?;
+        has_begun.store(true, Ordering::Relaxed);
         match read(&mut stream, reader).await {
             Ok(()) => Ok(stream),
             Err(failure) => Err(stream.named(failure)),
@@ -150,12 +153,13 @@ impl Model for ProviderModel {
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
         let mut reader = self.wire.reader(&request, deltas);
+        let has_begun = AtomicBool::new(false);
         let listened = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ModelFailure::new(ErrorClass::Aborted, "cancelled while the model was answering")),
-            listened = self.listen(&request, &mut *reader) => listened,
+            listened = self.listen(&request, &mut *reader, &has_begun) => listened,
         };
-        let (usage, written) = (counted(&*reader, &request), reader.written_bytes());
+        let usage = counted(&*reader, &request);
         let answer = match listened {
             Ok(stream) => {
                 let answer = reader.finish(&self.model).map_err(|failure| stream.named(failure));
@@ -170,9 +174,9 @@ impl Model for ProviderModel {
         match answer {
             Ok(answer) => Ok(Answer { usage, ..answer }),
             Err(failure) => {
-                // What was written is paid for, also where the provider counts only at the end.
-                let output_tokens = usage.output_tokens.max(tokens(written));
-                Err(self.endpoint.presentable(failure, Usage { output_tokens, ..usage }))
+                let is_paid_for = has_begun.into_inner() && may_have_worked(failure.class);
+                let usage = discarded(&*reader, &request, is_paid_for);
+                Err(self.endpoint.presentable(failure, usage))
             }
         }
     }
@@ -183,11 +187,35 @@ fn counted(reader: &dyn Reader, request: &ModelRequest<'_>) -> Usage {
     let (mut usage, written) = (reader.usage(), reader.written_bytes());
     if written > 0 && usage.prompt_tokens() == 0 {
         usage.input_tokens = tokens(request_bytes(request));
+        usage.certainty = Certainty::Estimated;
     }
-    if usage.output_tokens == 0 {
+    if usage.output_tokens == 0 && written > 0 {
         usage.output_tokens = tokens(written);
+        usage.certainty = Certainty::Estimated;
     }
     usage
+}
+
+/// What a call took that gave no answer: without a final report the larger of what was reported so far and what it can
+/// have come to at most.
+fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool) -> Usage {
+    let (mut usage, written) = (reader.usage(), reader.written_bytes());
+    let is_final = usage.prompt_tokens() > 0 && usage.output_tokens >= tokens_at_most(written);
+    if !is_paid_for && (is_final || (written == 0 && usage.total() == 0)) {
+        return usage;
+    }
+    if usage.prompt_tokens() == 0 {
+        usage.input_tokens = tokens_at_most(request_bytes(request));
+    }
+    usage.output_tokens = usage.output_tokens.max(tokens_at_most(written));
+    usage.certainty = Certainty::Estimated;
+    usage
+}
+
+/// Whether a call that failed like this, after the provider took it, may have had the model work: unless the provider
+/// says itself that it failed.
+const fn may_have_worked(class: ErrorClass) -> bool {
+    matches!(class, ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::Nonsense)
 }
 
 impl fmt::Debug for ProviderModel {

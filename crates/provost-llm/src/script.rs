@@ -17,7 +17,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Block, CallId, DeltaKind, ErrorClass, ModelFailure, Purpose, SessionId, StopReason, ToolCall, Usage,
+    Block, CallId, Certainty, DeltaKind, ErrorClass, ModelFailure, Purpose, SessionId, StopReason, ToolCall,
+    Usage,
 };
 use provost_harness::{Clock, DeltaSink, Model, ModelRequest, Part, SystemClock};
 use tokio_util::sync::CancellationToken;
@@ -297,6 +298,7 @@ fn usage_of(reply: &Reply, content: &[Block], request: &ModelRequest<'_>) -> Usa
         cache_read_tokens: said.cache_read.unwrap_or(0),
         cache_write_tokens: said.cache_write.unwrap_or(0),
         reasoning_tokens: 0,
+        certainty: Certainty::Reported,
     }
 }
 

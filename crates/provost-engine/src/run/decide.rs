@@ -1,8 +1,9 @@
 //! What a run does about each event.
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, EffectId, Entry, Exhausted, Image, Outcome,
-    PauseReason, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, Timestamp,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Entry, Exhausted, Image,
+    Outcome, PauseReason, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId, SessionStarted,
+    Timestamp,
 };
 
 use super::agents::ROOT;
@@ -137,7 +138,13 @@ impl Deciding<'_> {
         }
     }
 
-    fn settle(&mut self, note: SettleNote) {
+    /// A call that was lost to a crash counts with what was set aside for it.
+    fn settle(&mut self, mut note: SettleNote) {
+        if note.usage.certainty == Certainty::Unconfirmed
+            && let Some((usage, cost)) = self.state.ledger.unconfirmed_usage(note.session, note.call)
+        {
+            note = SettleNote { usage, cost: note.cost.map(|_| cost), ..note };
+        }
         if self.state.ledger.is_reserved(note.session, note.call) {
             self.commit(BudgetCharged {
                 session: note.session,

@@ -5,7 +5,8 @@ mod tracker;
 use std::collections::BTreeMap;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetReserved, Exhausted, MicroDollars, Price, Purpose, SessionId, Usage,
+    Budget, BudgetCharged, BudgetReserved, Certainty, Exhausted, MicroDollars, Price, Purpose, SessionId,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +26,34 @@ pub struct Ledger {
     pub tokens: u64,
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
+    /// What of that is our estimate, since calls ended without the provider's final report.
+    #[serde(default, skip_serializing_if = "Uncertain::is_none")]
+    pub estimated: Uncertain,
+    /// What of that was set aside for calls that were lost to a crash: nobody knows what they took.
+    #[serde(default, skip_serializing_if = "Uncertain::is_none")]
+    pub unconfirmed: Uncertain,
     run: ExecutionTracker,
     /// What the judges of all agents have taken of that.
     #[serde(default, skip_serializing_if = "ExecutionTracker::is_empty")]
     judges: ExecutionTracker,
     agents: BTreeMap<AgentNumber, Account>,
+}
+
+/// A part of what was charged that no provider has reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncertain {
+    /// Tokens.
+    pub tokens: u64,
+    /// Money, as far as prices are known.
+    pub cost: MicroDollars,
+}
+
+impl Uncertain {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One agent's. A snapshot may have many, so that what is empty is left out.
@@ -138,6 +162,13 @@ impl Ledger {
             self.judges.charge(tokens, cost, 0);
         }
         (self.tokens, self.cost) = (self.run.tokens, self.run.cost);
+        let uncertain = match entry.usage.certainty {
+            Certainty::Reported => return,
+            Certainty::Estimated => &mut self.estimated,
+            Certainty::Unconfirmed => &mut self.unconfirmed,
+        };
+        uncertain.tokens = uncertain.tokens.saturating_add(tokens);
+        uncertain.cost += cost;
     }
 
     /// The agent calls no model for now: what was set aside for calls of it that weren't made is free again.
@@ -182,6 +213,15 @@ impl Ledger {
     pub fn reserved_output(&self, session: SessionId, call: u32, purpose: Purpose) -> Option<u32> {
         let reservation = self.reservation(session, call).filter(|reserved| reserved.purpose == purpose)?;
         Some(reservation.output_tokens_max)
+    }
+
+    /// What a call took of which nobody knows more than that so much was set aside for it.
+    #[must_use]
+    pub fn unconfirmed_usage(&self, session: SessionId, call: u32) -> Option<(Usage, MicroDollars)> {
+        let reserved = self.reservation(session, call)?;
+        let output_tokens = u64::from(reserved.output_tokens_max);
+        let input_tokens = reserved.tokens.saturating_sub(output_tokens);
+        Some((Usage { input_tokens, output_tokens, ..Usage::unconfirmed() }, reserved.cost))
     }
 
     fn reservation(&self, session: SessionId, call: u32) -> Option<&Reservation> {

@@ -7,7 +7,7 @@ mod status;
 
 use provost_event::{
     GoalCheckStarted, GoalCleared, GoalFinding, GoalTrigger, GoalVerdict, ItemKind, Origin, Outcome,
-    PauseReason, Retry, RetryCause, Seq, StopRequested, SystemItem, Usage, Verdict,
+    PauseReason, Retry, RetryCause, Seq, StopRequested, SystemItem, Verdict,
 };
 
 pub(super) use check::Check;
@@ -47,9 +47,9 @@ impl Deciding<'_> {
             Phase::Judging(seq) if fresh.contains(&seq) && self.state.live_check().is_some() => {}
             Phase::Judging(seq) => {
                 self.step.close(seq);
-                self.settle(Usage::default());
+                self.settle(self.state.lost_usage());
                 let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
-                self.commit(Retry { call, cause, delay_ms: 0, usage: Usage::default() });
+                self.commit(Retry { call, cause, delay_ms: 0, usage: self.state.lost_usage() });
                 self.go_on_checking();
             }
             Phase::JudgeWaits(seq) => {

@@ -5,7 +5,7 @@ use provost_event::{
     StopRequested, ToolStatus, Usage,
 };
 
-use super::{Deciding, Phase};
+use super::{Deciding, Phase, SessionState};
 use crate::event::ToolResult;
 
 impl Deciding<'_> {
@@ -48,10 +48,10 @@ impl Deciding<'_> {
             Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
-                self.settle(Usage::default());
+                self.settle(self.state.lost_usage());
                 let call = self.state.counters.calls;
                 let cause = RetryCause::Interrupted;
-                self.commit(Retry { call, cause, delay_ms: 0, usage: Usage::default() });
+                self.commit(Retry { call, cause, delay_ms: 0, usage: self.state.lost_usage() });
                 self.next_call();
             }
             Phase::MakingWorktree(seq) => {
@@ -114,6 +114,13 @@ impl Deciding<'_> {
             }
         }
         self.advance_calls();
+    }
+}
+
+impl SessionState {
+    /// What a model call took that was lost: nobody knows. A program's own calls aren't ours to pay.
+    pub(super) fn lost_usage(&self) -> Usage {
+        if self.is_external() { Usage::default() } else { Usage::unconfirmed() }
     }
 }
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use provost_engine::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, ReserveRequest};
 use provost_event::{
-    Budget, BudgetCharged, BudgetReserved, Dimension, Exhausted, LongPrice, MicroDollars, Price, Purpose,
-    SessionId, Usage,
+    Budget, BudgetCharged, BudgetReserved, Certainty, Dimension, Exhausted, LongPrice, MicroDollars, Price,
+    Purpose, SessionId, Usage,
 };
 
 use crate::world::RUN;
@@ -592,4 +592,35 @@ fn other_calls_keep_back_what_a_judge_needs_and_no_more_than_the_judges_part() {
     // Last words keep nothing back.
     let words = request(Purpose::WrapUp, 100, 1_000);
     assert_eq!(ledger.fitting_output(tokens(2_000), &words), Ok(1_000));
+}
+
+#[test]
+fn what_no_provider_has_reported_is_told_apart() {
+    let session = SessionId::root(RUN);
+    let mut ledger = Ledger::default();
+    ledger.reserve(&BudgetReserved {
+        session,
+        call: 1,
+        tokens: 700,
+        cost: MicroDollars(90),
+        output_tokens_max: 200,
+        purpose: Purpose::Turn,
+    });
+    let (usage, cost) = ledger.unconfirmed_usage(session, 1).unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens, cost), (500, 200, MicroDollars(90)));
+    let charge = |call, usage, cost| BudgetCharged {
+        session,
+        call,
+        turn: 1,
+        model: "a/b".to_owned(),
+        usage,
+        cost: Some(MicroDollars(cost)),
+    };
+    ledger.charge(&charge(1, usage, 90));
+    let estimated = Usage { input_tokens: 30, certainty: Certainty::Estimated, ..Usage::default() };
+    ledger.charge(&charge(2, estimated, 7));
+    ledger.charge(&charge(3, Usage { input_tokens: 5, ..Usage::default() }, 1));
+    assert_eq!((ledger.tokens, ledger.cost), (735, MicroDollars(98)));
+    assert_eq!((ledger.unconfirmed.tokens, ledger.unconfirmed.cost), (700, MicroDollars(90)));
+    assert_eq!((ledger.estimated.tokens, ledger.estimated.cost), (30, MicroDollars(7)));
 }

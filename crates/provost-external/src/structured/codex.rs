@@ -9,7 +9,7 @@
 //! Usage is counted from the thread's beginning, over all its processes. A thread that is unknown isn't an error to
 //! `resume`: another is begun.
 
-use provost_event::Usage;
+use provost_event::{Certainty, Usage};
 use serde_json::Value;
 
 use super::format::{Format, NoReply, Opening, Reply};
@@ -107,5 +107,6 @@ fn usage(event: &Value) -> Option<Usage> {
         cache_read_tokens: cached,
         cache_write_tokens: written,
         reasoning_tokens: count(usage, "/reasoning_output_tokens"),
+        certainty: Certainty::Reported,
     })
 }

@@ -1,6 +1,6 @@
 //! What a program has consumed, and what of it was charged.
 
-use provost_event::{MicroDollars, Usage};
+use provost_event::{Certainty, MicroDollars, Usage};
 
 use super::said::{Cost, Used};
 
@@ -84,5 +84,6 @@ fn less(usage: Usage, by: Usage) -> Usage {
         cache_read_tokens: usage.cache_read_tokens.saturating_sub(by.cache_read_tokens),
         cache_write_tokens: usage.cache_write_tokens.saturating_sub(by.cache_write_tokens),
         reasoning_tokens: usage.reasoning_tokens.saturating_sub(by.reasoning_tokens),
+        certainty: Certainty::Reported,
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{AskKind, AskOption, OptionMeaning, TerminalAsk, Usage};
+use provost_event::{AskKind, AskOption, Certainty, OptionMeaning, TerminalAsk, Usage};
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Reply};
@@ -201,5 +201,6 @@ fn usage(holder: &Value) -> Option<Usage> {
         cache_read_tokens: count(usage, "/cache_read_input_tokens"),
         cache_write_tokens: count(usage, "/cache_creation_input_tokens"),
         reasoning_tokens: 0,
+        certainty: Certainty::Reported,
     })
 }

@@ -57,6 +57,7 @@ fn shown(said: &Said) -> String {
                 cache_read_tokens,
                 cache_write_tokens,
                 reasoning_tokens,
+                certainty: _,
             } = usage;
             format!(
                 "Used by {what} {input_tokens} {output_tokens} {cache_read_tokens} {cache_write_tokens} {reasoning_tokens}"

@@ -2,8 +2,8 @@
 
 use provost_engine::Answer;
 use provost_event::{
-    Block, CallId, CompactionKind, Entry, ErrorClass, Json, ModelFailure, Outcome, Purpose, RetryCause,
-    StopReason, ToolCall, Usage,
+    Block, CallId, Certainty, CompactionKind, Entry, ErrorClass, Json, ModelFailure, Outcome, Purpose,
+    RetryCause, StopReason, ToolCall, Usage,
 };
 
 use super::long_job::Job;
@@ -18,6 +18,7 @@ const USAGE: Usage = Usage {
     cache_read_tokens: 0,
     cache_write_tokens: 0,
     reasoning_tokens: 0,
+    certainty: Certainty::Reported,
 };
 
 /// A job in which what the model says is most of the conversation, so that only a summary frees something.

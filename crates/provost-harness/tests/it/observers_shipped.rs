@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use provost_engine::Actor;
 use provost_event::{
-    AsideCall, BudgetCharged, Compacted, CompactionKind, Delta, DeltaKind, Entry, Json, MicroDollars,
-    Outcome, Price, Record, RunId, Seq, SessionId, Timestamp, ToolStarted, Usage, WrappedUp,
+    AsideCall, BudgetCharged, Certainty, Compacted, CompactionKind, Delta, DeltaKind, Entry, Json,
+    MicroDollars, Outcome, Price, Record, RunId, Seq, SessionId, Timestamp, ToolStarted, Usage, WrappedUp,
 };
 use provost_harness::{
     CostTracker, JsonlTrace, MemoryTrace, NoTrace, ObserverOptions, Observers, Redactor, RunLogger,
@@ -40,6 +40,7 @@ fn charged(run: RunId, model: &str, cost: Option<u64>) -> Arc<Record> {
             cache_read_tokens: 3,
             cache_write_tokens: 2,
             reasoning_tokens: 1,
+            certainty: Certainty::Reported,
         },
         cost: cost.map(MicroDollars),
     };

@@ -1,6 +1,6 @@
 //! What the provider counts.
 
-use provost_event::Usage;
+use provost_event::{Certainty, Usage};
 use serde::Deserialize;
 
 /// Counts so far. Some servers repeat them in every chunk, some leave out those they don't know yet.
@@ -46,6 +46,7 @@ impl WireUsage {
             cache_read_tokens: cached,
             cache_write_tokens: 0,
             reasoning_tokens: thoughts,
+            certainty: Certainty::Reported,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What an answer took, in every form that servers tell it in.
 
-use provost_event::Usage;
+use provost_event::{Certainty, Usage};
 use serde_json::Value;
 
 /// OpenAI and most; DeepSeek; Moonshot; LiteLLM.
@@ -57,6 +57,7 @@ impl Counts {
             cache_read_tokens: self.cache_read,
             cache_write_tokens: self.cache_write,
             reasoning_tokens: self.reasoning,
+            certainty: Certainty::Reported,
         }
     }
 }

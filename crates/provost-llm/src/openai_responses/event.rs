@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use provost_event::{ModelFailure, Usage};
+use provost_event::{Certainty, ModelFailure, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -102,6 +102,7 @@ impl WireUsage {
             cache_read_tokens,
             cache_write_tokens,
             reasoning_tokens: output.and_then(|details| details.reasoning_tokens).unwrap_or(0),
+            certainty: Certainty::Reported,
         }
     }
 }

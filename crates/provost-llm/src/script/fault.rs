@@ -1,6 +1,6 @@
 //! Reads the faults of a script.
 
-use provost_event::{ErrorClass, ModelFailure, StopReason, Usage};
+use provost_event::{Certainty, ErrorClass, ModelFailure, StopReason, Usage};
 use serde_saphyr::Spanned;
 
 use super::complaint::Complaint;
@@ -58,6 +58,7 @@ fn reported(usage: RawUsage) -> Usage {
         cache_read_tokens: usage.cache_read.unwrap_or(0),
         cache_write_tokens: usage.cache_write.unwrap_or(0),
         reasoning_tokens: 0,
+        certainty: Certainty::Reported,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use provost_engine::Answer;
-use provost_event::{Block, Usage};
+use provost_event::{Block, Certainty, Usage};
 use serde_json::{Value, json};
 
 use crate::anthropic_support::*;
@@ -34,6 +34,7 @@ async fn usage_is_the_last_word_on_each_count() {
         cache_read_tokens: 2000,
         cache_write_tokens: 100,
         reasoning_tokens: 0,
+        certainty: Certainty::Reported,
     };
     assert_eq!(answer.usage, expected);
     let late = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {

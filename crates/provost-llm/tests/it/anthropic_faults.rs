@@ -1,6 +1,6 @@
 //! Streams of Anthropic's that fail in ways of their own.
 
-use provost_event::{ErrorClass, ModelFailure, Usage};
+use provost_event::{Certainty, ErrorClass, ModelFailure, Usage};
 use serde_json::{Value, json};
 
 use crate::anthropic_support::*;
@@ -13,6 +13,7 @@ fn usage() -> Usage {
         cache_read_tokens: 2000,
         cache_write_tokens: 100,
         reasoning_tokens: 0,
+        certainty: Certainty::Reported,
     }
 }
 

@@ -212,7 +212,7 @@ async fn a_call_that_the_model_failed_at_behind_words_is_a_failure_that_may_be_t
     let failure = outcome(&[parts(r#"{"text": "Let me look."}"#), chunk.to_owned()]).await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Nonsense);
     assert_eq!(failure.message, "the model's answer broke off (MALFORMED_FUNCTION_CALL): print(x)");
-    assert_eq!(failure.usage.output_tokens, 3);
+    assert_eq!(failure.usage.output_tokens, 4);
 }
 
 #[tokio::test]

@@ -130,6 +130,6 @@ async fn an_answer_that_breaks_off_with_an_error_counts_what_was_written() {
     .as_bytes()]))])
     .await;
     let failure = Conversation::new("go").ask(&named(&server, FLASH_2, None)).await.unwrap_err();
-    assert_eq!((failure.class, failure.usage.output_tokens), (ErrorClass::Overloaded, 3));
+    assert_eq!((failure.class, failure.usage.output_tokens), (ErrorClass::Overloaded, 4));
     assert!(failure.usage.input_tokens > 0);
 }

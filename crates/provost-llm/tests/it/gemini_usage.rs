@@ -1,6 +1,6 @@
 //! What Google's models count.
 
-use provost_event::Usage;
+use provost_event::{Certainty, Usage};
 
 use crate::gemini_support::*;
 
@@ -19,6 +19,7 @@ async fn the_prompt_includes_what_was_cached_and_the_output_the_thoughts() {
         cache_read_tokens: 40,
         cache_write_tokens: 0,
         reasoning_tokens: 56,
+        certainty: Certainty::Reported,
     };
     check(
         &[

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use provost_engine::Answer;
-use provost_event::{Block, ErrorClass, ModelFailure, Usage};
+use provost_event::{Block, Certainty, ErrorClass, ModelFailure, Usage};
 use provost_harness::{Model as _, Part, SimulatedClock};
 use provost_llm::{ModelLimits, ProviderModel, ProviderOptions};
 use tokio_util::sync::CancellationToken;
@@ -147,15 +147,21 @@ pub(crate) fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
 }
 
-/// What a call has taken that fails after `event`: what was reported, and never less than what was written.
+/// What a call has taken whose answer breaks off after `event`: what was reported, and never less than what it can have
+/// come to.
 pub(crate) fn taken(event: Option<&Event>, conversation: &Conversation) -> Usage {
-    let Some(event) = event else { return Usage::default() };
-    let mut usage = event.usage;
-    if event.written > 0 && usage.prompt_tokens() == 0 {
-        usage.input_tokens = tokens(bytes_of(conversation));
+    let (mut usage, written) = event.map_or((Usage::default(), 0), |event| (event.usage, event.written));
+    if usage.prompt_tokens() == 0 {
+        usage.input_tokens = bytes_of(conversation).div_ceil(3) as u64;
     }
-    usage.output_tokens = usage.output_tokens.max(tokens(event.written));
-    usage
+    usage.output_tokens = usage.output_tokens.max(written.div_ceil(3) as u64);
+    Usage { certainty: Certainty::Estimated, ..usage }
+}
+
+/// What an answer has taken that nobody counts.
+pub(crate) fn counted(event: &Event, conversation: &Conversation) -> Usage {
+    let (input_tokens, output_tokens) = (tokens(bytes_of(conversation)), tokens(event.written));
+    Usage { input_tokens, output_tokens, certainty: Certainty::Estimated, ..Usage::default() }
 }
 
 fn bytes_of(conversation: &Conversation) -> usize {

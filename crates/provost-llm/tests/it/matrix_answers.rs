@@ -88,7 +88,7 @@ async fn what_nobody_counts_is_estimated(speaker: &dyn Speaker) {
     let scene = Scene::new(speaker, [reply]).await;
     let last = Event { usage: Usage::default(), ..events.last().unwrap().clone() };
     let answer = scene.ask().await.unwrap();
-    assert_eq!(answer.usage, taken(Some(&last), &scene.conversation));
+    assert_eq!(answer.usage, counted(&last, &scene.conversation));
 }
 
 async fn a_refusal_is_one_and_has_its_words(speaker: &dyn Speaker) {

@@ -212,6 +212,6 @@ async fn errors_in_the_middle_of_a_stream_keep_their_class_and_words() {
 #[tokio::test]
 async fn what_was_written_before_an_error_counts() {
     let failure = failure_in(&sse(&[&delta(r#"{"content":"12345678"}"#), r#"{"error":"x"}"#])).await;
-    assert_eq!(failure.usage.output_tokens, 2);
+    assert_eq!(failure.usage.output_tokens, 3);
     assert!(failure.usage.input_tokens > 0);
 }

@@ -1,6 +1,6 @@
 //! What answers took, wherever and however servers tell it.
 
-use provost_event::Usage;
+use provost_event::{Certainty, Usage};
 
 use crate::openai_chat_support::*;
 
@@ -24,6 +24,7 @@ const PLAIN: Usage = Usage {
     cache_read_tokens: 0,
     cache_write_tokens: 0,
     reasoning_tokens: 0,
+    certainty: Certainty::Reported,
 };
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Every kind of answer of Responses, and of servers that only resemble it.
 
 use expect_test::{Expect, expect};
-use provost_event::{Block, DeltaKind, ErrorClass, StopReason, Usage};
+use provost_event::{Block, Certainty, DeltaKind, ErrorClass, StopReason, Usage};
 use provost_harness::Model as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -209,6 +209,7 @@ async fn counts_dont_overlap() {
         cache_read_tokens: 2000,
         cache_write_tokens: 0,
         reasoning_tokens: 30,
+        certainty: Certainty::Reported,
     };
     assert_eq!(ask(&stream(&[text_item(0, "m", &["a"])])).await.unwrap().usage, expected);
     let mut counts = usage();

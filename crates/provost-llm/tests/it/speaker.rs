@@ -8,7 +8,7 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-use provost_event::{Block, ErrorClass, StopReason, Usage};
+use provost_event::{Block, Certainty, ErrorClass, StopReason, Usage};
 use provost_llm::{Provider, WireFormat};
 use serde_json::Value;
 
@@ -279,6 +279,7 @@ pub(crate) const fn usage() -> Usage {
         cache_read_tokens: 2_000,
         cache_write_tokens: 100,
         reasoning_tokens: 300,
+        certainty: Certainty::Reported,
     }
 }
 

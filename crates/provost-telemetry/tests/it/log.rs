@@ -116,6 +116,7 @@ pub(crate) fn work(log: &mut Log) {
         cache_read_tokens: 30,
         cache_write_tokens: 5,
         reasoning_tokens: 4,
+        certainty: provost_event::Certainty::Reported,
     };
     log.root(1_010, called(1, 1))
         .root(1_500, Retry { call: 1, cause: limited, delay_ms: 500, usage: nothing })

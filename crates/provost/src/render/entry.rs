@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose, Record,
-    ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict,
+    CallId, Certainty, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose,
+    Record, ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict,
     StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus,
     TurnEnded, UserMessage,
 };
@@ -352,7 +352,12 @@ fn budget_charged(entry: &BudgetCharged) -> Saying {
     } else {
         String::new()
     };
-    Saying::detail(format!("call {}: {sent} tokens in{cached}, {written} out{cost}", entry.call))
+    let certainty = match usage.certainty {
+        Certainty::Reported => "",
+        Certainty::Estimated => ", estimated: the call ended without a report",
+        Certainty::Unconfirmed => ", unconfirmed: the call was lost to a crash",
+    };
+    Saying::detail(format!("call {}: {sent} tokens in{cached}, {written} out{cost}{certainty}", entry.call))
 }
 
 fn paused(entry: &Paused) -> Saying {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, BudgetCharged, Entry, Limits, MicroDollars, ModelPolicy, Pace,
+    ActorKey, AgentPolicy, Budget, BudgetCharged, Certainty, Entry, Limits, MicroDollars, ModelPolicy, Pace,
     PermissionPolicy, Record, RunId, RunPolicy, RunStarted, Seq, SessionId, Timestamp, Usage,
 };
 
@@ -76,6 +76,7 @@ impl Log {
                 cache_read_tokens,
                 cache_write_tokens,
                 reasoning_tokens,
+                certainty: Certainty::Reported,
             },
             cost: cost.map(MicroDollars),
         };

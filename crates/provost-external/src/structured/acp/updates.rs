@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::Usage;
+use provost_event::{Certainty, Usage};
 use serde_json::{Map, Value};
 
 use super::super::said::{Cost, Heard, Said, Used};
@@ -103,5 +103,6 @@ pub(super) fn usage(figures: &Value) -> Option<Usage> {
         cache_read_tokens: read,
         cache_write_tokens: written,
         reasoning_tokens: thought,
+        certainty: Certainty::Reported,
     })
 }

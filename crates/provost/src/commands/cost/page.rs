@@ -170,7 +170,7 @@ fn money(spent: &Spent) -> String {
 }
 
 fn footnote(total: &Spent) -> String {
-    match total.unknown_price_calls {
+    let mut out = match total.unknown_price_calls {
         0 => String::new(),
         calls => {
             format!(
@@ -178,7 +178,16 @@ fn footnote(total: &Spent) -> String {
                 amount(calls)
             )
         }
+    };
+    for (part, why) in [
+        (total.estimated, "estimated: calls ended without the provider's report"),
+        (total.unconfirmed, "unconfirmed: set aside for calls that were lost to a crash"),
+    ] {
+        if !part.is_none() {
+            out.push_str(&format!("of it {} and {} tokens are {why}\n", part.cost, amount(part.tokens)));
+        }
     }
+    out
 }
 
 #[derive(Serialize)]
@@ -233,11 +242,15 @@ struct Numbers {
     output_tokens: u64,
     reasoning_tokens: u64,
     cost_micro_usd: MicroDollars,
+    estimated_tokens: u64,
+    estimated_micro_usd: MicroDollars,
+    unconfirmed_tokens: u64,
+    unconfirmed_micro_usd: MicroDollars,
 }
 
 impl Numbers {
     const fn of(spent: &Spent) -> Self {
-        let Spent { calls, unknown_price_calls, usage, cost } = *spent;
+        let Spent { calls, unknown_price_calls, usage, cost, estimated, unconfirmed } = *spent;
         Self {
             calls,
             unknown_price_calls,
@@ -247,6 +260,10 @@ impl Numbers {
             output_tokens: usage.output_tokens,
             reasoning_tokens: usage.reasoning_tokens,
             cost_micro_usd: cost,
+            estimated_tokens: estimated.tokens,
+            estimated_micro_usd: estimated.cost,
+            unconfirmed_tokens: unconfirmed.tokens,
+            unconfirmed_micro_usd: unconfirmed.cost,
         }
     }
 }

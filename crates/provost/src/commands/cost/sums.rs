@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use provost_event::{BudgetCharged, MicroDollars, Purpose, RunId, SessionId, Timestamp, Usage};
+use provost_engine::Uncertain;
+use provost_event::{BudgetCharged, Certainty, MicroDollars, Purpose, RunId, SessionId, Timestamp, Usage};
 
 use super::since::at;
 use crate::cli::CostGroup;
@@ -29,6 +30,10 @@ pub(super) struct Spent {
     pub(super) unknown_price_calls: u64,
     pub(super) usage: Usage,
     pub(super) cost: MicroDollars,
+    /// Of that, what calls without a final report came to at most.
+    pub(super) estimated: Uncertain,
+    /// Of that, what was set aside for calls that were lost to a crash.
+    pub(super) unconfirmed: Uncertain,
 }
 
 impl Spent {
@@ -36,7 +41,15 @@ impl Spent {
         self.calls += 1;
         self.unknown_price_calls += u64::from(charged.cost.is_none());
         self.usage += charged.usage;
-        self.cost += charged.cost.unwrap_or_default();
+        let cost = charged.cost.unwrap_or_default();
+        self.cost += cost;
+        let uncertain = match charged.usage.certainty {
+            Certainty::Reported => return,
+            Certainty::Estimated => &mut self.estimated,
+            Certainty::Unconfirmed => &mut self.unconfirmed,
+        };
+        uncertain.tokens += charged.usage.total();
+        uncertain.cost += cost;
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use provost_engine::RunState;
-use provost_event::{Channel, HookMoment, PlanItem, PlanStatus, StopHookVerdict, TerminalState, Timestamp};
+use provost_engine::{Ledger, RunState};
+use provost_event::{
+    Channel, HookMoment, MicroDollars, PlanItem, PlanStatus, StopHookVerdict, TerminalState, Timestamp,
+};
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
 use super::agents::Node;
@@ -194,9 +196,21 @@ pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
     [
         ("turns", turns),
         ("tokens", format!("{}{}", amount(ledger.tokens), of(budget.tokens.map(amount)))),
-        ("cost", format!("{cost}{}", of(budget.money.map(|money| money.to_string())))),
+        ("cost", format!("{cost}{}{}", of(budget.money.map(|money| money.to_string())), uncertain(ledger))),
         ("time", format!("{}{}", duration(active_ms), of(budget.wall_time_ms.map(duration)))),
     ]
+}
+
+/// What of the cost no provider has reported.
+fn uncertain(ledger: &Ledger) -> String {
+    let parts = [(ledger.estimated, "estimated"), (ledger.unconfirmed, "unconfirmed")];
+    let parts = parts.into_iter().filter(|(part, _)| !part.is_none());
+    let parts = parts.map(|(part, what)| match part.cost {
+        MicroDollars(0) => format!("{} tokens {what}", amount(part.tokens)),
+        cost => format!("{cost} {what}"),
+    });
+    let parts = parts.collect::<Vec<_>>();
+    if parts.is_empty() { String::new() } else { format!(" (of it {})", parts.join(", ")) }
 }
 
 fn calls(facts: &Facts) -> String {
