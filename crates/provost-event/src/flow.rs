@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Outcome, Priority, SessionId, StopHookPolicy, Timestamp};
+use crate::{Budget, Outcome, Priority, SessionId, StopHookPolicy, Timestamp, Verification};
 
 /// The steps of a run without a root agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +76,9 @@ pub enum StepEnd {
     Done {
         /// What its agent said last, for the steps that need it; the middle of a long text is left out.
         text: String,
+        /// Whether anything but the agent has confirmed it.
+        #[serde(flatten)]
+        verification: Verification,
     },
     /// It is tried again.
     Again {

@@ -25,6 +25,7 @@ mod stop;
 mod terminal;
 mod tree;
 mod verdict;
+mod verification;
 mod worktree;
 
 pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
@@ -71,4 +72,5 @@ pub use tree::{
     ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
 };
 pub use verdict::Verdict;
+pub use verification::Verification;
 pub use worktree::{Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft, WorktreeMade};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorClass, MicroDollars, SessionId, Verdict};
+use crate::{ErrorClass, MicroDollars, SessionId, Verdict, Verification};
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -173,10 +173,13 @@ impl fmt::Display for PauseReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
-    /// The work is done and nothing that was asked to check it objected.
+    /// The agent says that the work is done, and nothing that was asked to check it objected.
     Completed {
         /// The agent's own verdict, if it gave one.
         verdict: Option<Verdict>,
+        /// Whether anything but the agent has confirmed it.
+        #[serde(flatten)]
+        verification: Verification,
     },
     /// A limit was reached.
     BudgetExhausted(Exhausted),
@@ -212,6 +215,25 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Completed without a verdict of the agent's own, and confirmed by a check.
+    pub const VERIFIED: Self = Self::Completed { verdict: None, verification: Verification::Passed };
+    /// Completed without a verdict of the agent's own, where nothing was configured to confirm it.
+    pub const UNVERIFIED: Self = Self::Completed { verdict: None, verification: Verification::None };
+
+    /// Whether anything but the agent has confirmed that the work is done; `None` where it isn't completed.
+    #[must_use]
+    pub const fn verification(&self) -> Option<&Verification> {
+        match self {
+            Self::Completed { verification, .. } => Some(verification),
+            Self::BudgetExhausted(_)
+            | Self::Blocked { .. }
+            | Self::Paused { .. }
+            | Self::Aborted { .. }
+            | Self::Cancelled { .. }
+            | Self::Failed { .. } => None,
+        }
+    }
+
     /// Whether nothing can follow.
     #[must_use]
     pub const fn is_final(&self) -> bool {
@@ -247,8 +269,10 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Completed { verdict: Some(verdict) } => write!(f, "completed (verdict {verdict})"),
-            Self::Completed { verdict: None } => f.write_str("completed"),
+            Self::Completed { verdict: Some(verdict), verification } => {
+                write!(f, "completed (verdict {verdict}), {verification}")
+            }
+            Self::Completed { verdict: None, verification } => write!(f, "completed, {verification}"),
             Self::BudgetExhausted(exhausted) => exhausted.fmt(f),
             Self::Blocked { reasons } => write!(f, "blocked: {}", reasons.join("; ")),
             Self::Paused { why } => why.fmt(f),

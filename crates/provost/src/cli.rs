@@ -19,8 +19,8 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 finished, and verified where hooks or a goal ask for it · 1 failed · \
-2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
+const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 completed, which says whether anything verified it · 1 failed, \
+the agent's own verdict is FAIL or PARTIAL, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
 
 #[derive(Debug, Subcommand)]
@@ -121,7 +121,7 @@ impl BudgetArgs {
     }
 }
 
-/// How a run is shown while it goes.
+/// How a run is shown while it goes, and what its exit status asks for.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ShownArgs {
     /// Print each log entry as a line of JSON on standard output, and nothing else there.
@@ -130,6 +130,9 @@ pub(crate) struct ShownArgs {
     /// Show no progress.
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
+    /// Exit with status 1 where the run is completed but no stop hook or judge has verified it.
+    #[arg(long)]
+    pub(crate) require_verified: bool,
 }
 
 #[derive(Debug, Args)]

@@ -103,7 +103,17 @@ impl Work {
         self.tell_of_observers();
         self.report(&outcome).await?;
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
-        Ok(if by_signal { Exit::Cancelled } else { Exit::of(&outcome) })
+        Ok(if by_signal { Exit::Cancelled } else { self.exit(&outcome) })
+    }
+
+    /// The exit status for `outcome`, and why it isn't that of a completed run where only a verified one counts.
+    fn exit(&self, outcome: &Outcome) -> Exit {
+        let exit = Exit::of(outcome);
+        if !self.shown.require_verified || Exit::of_verified(outcome) == exit {
+            return exit;
+        }
+        eprintln!("exit status 1: --require-verified, and no stop hook or judge has verified this run");
+        Exit::of_verified(outcome)
     }
 
     /// Works on the run while `asking` puts its questions to somebody.

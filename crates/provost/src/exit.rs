@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use provost_event::{Outcome, Verdict};
+use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{HarnessError, HomeError};
 
 use crate::render::safe;
@@ -14,7 +14,7 @@ use crate::settings::Problems;
 /// An exit status with its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done, and verified where that was asked for.
+    /// Completed; whether anything has verified it is another matter.
     Done,
     /// Failed.
     Failed,
@@ -34,13 +34,21 @@ impl Exit {
     /// The status of a run that came to `outcome`.
     pub(crate) const fn of(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Completed { verdict: None | Some(Verdict::Pass) } => Self::Done,
-            Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial) }
+            Outcome::Completed { verdict: None | Some(Verdict::Pass), .. } => Self::Done,
+            Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. }
             | Outcome::Failed { .. } => Self::Failed,
             Outcome::BudgetExhausted(_) => Self::Budget,
             Outcome::Blocked { .. } | Outcome::Paused { .. } => Self::Waiting,
             Outcome::Aborted { .. } => Self::Aborted,
             Outcome::Cancelled { .. } => Self::Cancelled,
+        }
+    }
+
+    /// The status of a run that came to `outcome` where only what was verified counts as done.
+    pub(crate) fn of_verified(outcome: &Outcome) -> Self {
+        match (Self::of(outcome), outcome.verification()) {
+            (Self::Done, Some(Verification::None | Verification::Ignored { .. })) => Self::Failed,
+            (exit, _) => exit,
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
     Dimension, FlowPolicy, OnStepFailure, Outcome, Priority, StepEnd, StepEnded, Timestamp, Verdict,
+    Verification,
 };
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,8 @@ struct Step {
     /// The agents that have tried it since it was begun, or since somebody had the flow go on.
     attempts: Vec<AgentNumber>,
     text: String,
+    /// What has confirmed that it is done; nothing while it isn't.
+    verification: Verification,
 }
 
 /// The name under which a step's own [`RetryTracker`] counts.
@@ -112,6 +115,7 @@ impl StepTracker {
                 }),
                 attempts: Vec::new(),
                 text: String::new(),
+                verification: Verification::None,
             }
         };
         let mut tracker = Self {
@@ -208,6 +212,12 @@ impl StepTracker {
             .map(|need| (need.name.as_str(), need.text.as_str()))
     }
 
+    /// What has confirmed the whole flow: each step must have been, and one that failed or was skipped never is.
+    #[must_use]
+    pub fn verification(&self) -> Verification {
+        Verification::of_all(self.steps.iter().map(|step| step.verification.clone()))
+    }
+
     /// The steps that are done and that no other needs, each with the agent that did it, in the order of the flow.
     pub fn results(&self) -> impl Iterator<Item = (&str, AgentNumber)> {
         let last = self.steps.iter().filter(|step| step.needed_by.is_empty());
@@ -230,8 +240,9 @@ impl StepTracker {
     pub fn after(&self, step: StepNumber, attempt: &Attempt<'_>) -> Option<StepEnd> {
         let known = self.steps.get(step)?;
         let outcome = attempt.outcome.clone();
-        if is_success(&outcome) {
-            return Some(StepEnd::Done { text: shortened(attempt.text) });
+        if let Some(verification) = outcome.verification().filter(|_| is_success(&outcome)) {
+            let (text, verification) = (shortened(attempt.text), verification.clone());
+            return Some(StepEnd::Done { text, verification });
         }
         let mut retries = known.retries.clone();
         if may_be_tried_again(&outcome) && retries.should_retry(ITSELF) {
@@ -251,7 +262,7 @@ impl StepTracker {
     pub fn ended(&mut self, ended: &StepEnded) {
         let Some(number) = self.find(&ended.step) else { return };
         match &ended.end {
-            StepEnd::Done { text } => self.done(number, text),
+            StepEnd::Done { text, verification } => self.done(number, text, verification),
             StepEnd::Again { due, .. } => {
                 if let Some(step) = self.steps.get_mut(number) {
                     step.retries.should_retry(ITSELF);
@@ -272,9 +283,10 @@ impl StepTracker {
         }
     }
 
-    fn done(&mut self, number: StepNumber, text: &str) {
+    fn done(&mut self, number: StepNumber, text: &str, verification: &Verification) {
         self.close(number, StepStanding::Done);
         let Some(step) = self.steps.get_mut(number) else { return };
+        step.verification = verification.clone();
         if step.readers > 0 {
             step.text = text.to_owned();
         }
@@ -351,7 +363,7 @@ impl StepStanding {
 }
 
 const fn is_success(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Completed { verdict: None | Some(Verdict::Pass) })
+    matches!(outcome, Outcome::Completed { verdict: None | Some(Verdict::Pass), .. })
 }
 
 /// Whether another attempt could come to something else, and nobody has said that there shall be none.

@@ -7,7 +7,7 @@ mod status;
 
 use provost_event::{
     GoalCheckStarted, GoalCleared, GoalFinding, GoalTrigger, GoalVerdict, ItemKind, Origin, Outcome,
-    PauseReason, Retry, RetryCause, Seq, StopRequested, SystemItem, Verdict,
+    PauseReason, Retry, RetryCause, Seq, StopRequested, SystemItem, Verdict, Verification,
 };
 
 pub(super) use check::Check;
@@ -93,14 +93,14 @@ impl Deciding<'_> {
         self.commit(GoalVerdict { trigger, turn, generation, finding: finding.clone() });
         let unheard = self.state.unheard || self.state.has_open_prompts();
         match (finding, trigger) {
-            (GoalFinding::Achieved { .. }, GoalTrigger::Claim) => self.let_go(),
+            (GoalFinding::Achieved { .. }, GoalTrigger::Claim) => self.let_go(Verification::Passed),
             (GoalFinding::Achieved { .. }, _) if !unheard => {
                 let verdict = Verdict::find(&self.state.turn_text);
                 if matches!(self.state.phase, Phase::Wishing(_)) {
                     // Time was over amid the claim.
                     self.end_turn(0);
                 }
-                self.rest(Outcome::Completed { verdict });
+                self.rest(Outcome::Completed { verdict, verification: Verification::Passed });
             }
             (GoalFinding::Achieved { .. }, _) => self.go_on_unfinished(None),
             (GoalFinding::NotAchieved { reasoning, suggestions, .. }, trigger) => {

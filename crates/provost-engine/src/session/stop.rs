@@ -2,7 +2,7 @@
 
 use provost_event::{
     GoalTrigger, HookMoment, HookSubject, ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopReport,
-    StopVerdicts, SystemItem, Verdict,
+    StopVerdicts, SystemItem, Verdict, Verification,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -29,7 +29,7 @@ impl Deciding<'_> {
     /// Asks the stop hooks, if there are any.
     pub(super) fn put_stop_question(&mut self) {
         if !self.state.has_stop_hooks() {
-            return self.may_stop();
+            return self.may_stop(Verification::None);
         }
         let check = StopCheck {
             session: self.state.session,
@@ -56,6 +56,7 @@ impl Deciding<'_> {
             StopHookVerdict::Allow | StopHookVerdict::Block(_) | StopHookVerdict::Error(_) => None,
         });
         let (names, reasons) = self.state.stop_reasons(&verdicts).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
+        let verification = self.state.verification_by(&verdicts);
         self.commit(verdicts);
         let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
         match halt {
@@ -65,7 +66,7 @@ impl Deciding<'_> {
                 }
                 self.rest(Outcome::Aborted { hook, reason });
             }
-            None if reasons.is_empty() => self.may_stop(),
+            None if reasons.is_empty() => self.may_stop(verification),
             None if is_wish => self.blocked(names, reasons),
             // The agent hasn't asked: it goes on as if nobody had.
             None => self.go_on_unfinished(None),
@@ -85,19 +86,19 @@ impl Deciding<'_> {
         }
     }
 
-    fn may_stop(&mut self) {
-        if self.state.live_check().is_some() { self.ask_judge() } else { self.let_go() }
+    fn may_stop(&mut self, verification: Verification) {
+        if self.state.live_check().is_some() { self.ask_judge() } else { self.let_go(verification) }
     }
 
-    /// Nothing stands against the agent's wish to stop.
-    pub(super) fn let_go(&mut self) {
+    /// Nothing stands against the agent's wish to stop; `verification` says what has confirmed that the work is done.
+    pub(super) fn let_go(&mut self, verification: Verification) {
         let verdict = Verdict::find(&self.state.turn_text);
         let unheard = self.state.unheard || self.state.has_open_prompts();
         self.end_turn(0);
         if unheard || self.state.works_for_a_person() {
             self.next_turn();
         } else {
-            self.rest(Outcome::Completed { verdict });
+            self.rest(Outcome::Completed { verdict, verification });
         }
     }
 }
@@ -118,6 +119,18 @@ impl SessionState {
             StopHookVerdict::Allow | StopHookVerdict::Halt(_) | StopHookVerdict::Error(_) => None,
         };
         verdicts.reports.iter().filter_map(|report| Some((report.name.clone(), reason(report)?))).collect()
+    }
+
+    /// What the stop hooks' answers confirm, where nothing of them stands against a stop.
+    fn verification_by(&self, verdicts: &StopVerdicts) -> Verification {
+        let is_ignored = |report: &&StopReport| matches!(report.verdict, StopHookVerdict::Error(_));
+        let ignored = verdicts.reports.iter().filter(is_ignored).map(|report| report.name.clone());
+        let checks = ignored.collect::<Vec<_>>();
+        match (checks.is_empty(), verdicts.reports.is_empty()) {
+            (false, _) => Verification::Ignored { checks },
+            (true, false) => Verification::Passed,
+            (true, true) => Verification::None,
+        }
     }
 
     /// Whether the effect that entry `seq` opened asks the stop hooks.

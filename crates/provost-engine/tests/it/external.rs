@@ -165,7 +165,7 @@ fn a_run_with_a_program_ends_when_it_is_done_and_nothing_is_left_of_it() {
             terminal_ending
             terminal_noted ended (exit status 0)
             terminal_noted exited
-            ended: completed
+            ended: completed, not verified
         "#]],
     );
 }
@@ -264,7 +264,7 @@ fn a_block_is_the_next_exchange_and_the_program_stays_as_it_is() {
             terminal_ending
             terminal_noted ended (exit status 0)
             terminal_noted exited
-            ended: completed
+            ended: completed, verified
         "#]],
     );
 }

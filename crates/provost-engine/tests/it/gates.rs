@@ -294,7 +294,7 @@ fn a_turn_s_end_may_pause_and_isn_t_asked_about_twice() {
             paused: paused by hook guard
             resumed
             turn_ended
-            ended: completed
+            ended: completed, not verified
         "#]],
     );
 }
@@ -692,10 +692,10 @@ fn the_end_is_told_before_it_comes() {
             model_called turn 1 call 1 attempt 1
             assistant_message EndTurn 1 blocks
             turn_ended
-            stop_requested: completed
+            stop_requested: completed, not verified
             hooks_asked notification
             hooks_decided #6 Continue
-            ended: completed
+            ended: completed, not verified
         "#]],
     );
 }

@@ -140,10 +140,16 @@ fn a_confirmed_claim_ends_the_work() {
         goal_judged judge generation 1: achieved 0.85
         goal_verdict Claim turn 1 generation 1: achieved 0.85
         turn_ended
-        ended: completed (verdict PASS)
+        ended: completed (verdict PASS), verified
     "#]]
     .assert_eq(&world.news());
-    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: Some(Verdict::Pass) }));
+    assert_eq!(
+        world.outcome(),
+        Some(Outcome::Completed {
+            verdict: Some(Verdict::Pass),
+            verification: provost_event::Verification::Passed
+        })
+    );
     assert_eq!(status(&world).state, GoalState::Achieved);
 }
 

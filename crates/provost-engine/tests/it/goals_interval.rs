@@ -53,7 +53,7 @@ fn a_goal_reached_early_ends_the_work_early() {
         model_called turn 2 call 3 attempt 1 for Judge
         goal_judged judge generation 1: achieved 0.90
         goal_verdict Interval turn 2 generation 1: achieved 0.90
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&world.news());
     assert_eq!(status(&world).state, GoalState::Achieved);

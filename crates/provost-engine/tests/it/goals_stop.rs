@@ -201,7 +201,7 @@ fn a_goal_cleared_while_a_judge_is_asked_is_cleared_for_good() {
     expect![[r#"
         resumed
         turn_ended
-        ended: completed
+        ended: completed, not verified
     "#]]
     .assert_eq(&world.news());
 }

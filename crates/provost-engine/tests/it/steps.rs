@@ -52,9 +52,15 @@ fn random_flow(bytes: &[u32]) -> FlowPolicy {
 fn outcome(kind: u8) -> Outcome {
     let exhausted = |dimension| Outcome::BudgetExhausted(Exhausted { dimension, used: 2, limit: 1 });
     match kind % 12 {
-        0..4 => Outcome::Completed { verdict: None },
-        4 => Outcome::Completed { verdict: Some(Verdict::Pass) },
-        5 => Outcome::Completed { verdict: Some(Verdict::Fail) },
+        0..4 => Outcome::UNVERIFIED,
+        4 => Outcome::Completed {
+            verdict: Some(Verdict::Pass),
+            verification: provost_event::Verification::Passed,
+        },
+        5 => Outcome::Completed {
+            verdict: Some(Verdict::Fail),
+            verification: provost_event::Verification::None,
+        },
         6 | 7 => Outcome::Failed { class: ErrorClass::Server, message: "m".to_owned() },
         8 => Outcome::Blocked { reasons: Vec::new() },
         9 => exhausted(Dimension::Turns),
@@ -112,7 +118,7 @@ impl Naive {
         let policy = &self.flow.steps[place];
         let failures = &mut self.all[place].1;
         let may = match outcome {
-            Outcome::Completed { verdict: None | Some(Verdict::Pass) } => {
+            Outcome::Completed { verdict: None | Some(Verdict::Pass), .. } => {
                 self.all[place].0 = At::Done;
                 return;
             }

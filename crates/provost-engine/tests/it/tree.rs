@@ -42,10 +42,10 @@ fn an_agent_has_another_work_and_gets_what_it_said_last() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        1 finished: completed
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            1 finished: completed, not verified
+        "#]],
     );
     let Some(Entry::ToolFinished(done)) = tree
         .log(key(0))
@@ -58,14 +58,14 @@ fn an_agent_has_another_work_and_gets_what_it_said_last() {
     expect![[r#"
         it is in the cellar
 
-        [agent 000000000001.1 (finder): completed; turns: 1, tokens: 100, cost: $0.0001]"#]]
+        [agent 000000000001.1 (finder): completed, not verified; turns: 1, tokens: 100, cost: $0.0001]"#]]
     .assert_eq(&done.output);
     tree.say(0, "all is done");
     check(
         &mut tree,
         expect![[r#"
-        ended: completed
-    "#]],
+            ended: completed, not verified
+        "#]],
     );
 }
 
@@ -199,15 +199,15 @@ fn siblings_wait_in_the_line_and_the_most_urgent_of_them_comes_first() {
     check(
         &mut tree,
         expect![[r#"
-        1 finished: completed
-        3 started
-        3 finished: completed
-        2 started
-        2 finished: completed
-        4 started
-        4 finished: completed
-        ended: completed
-    "#]],
+            1 finished: completed, not verified
+            3 started
+            3 finished: completed, not verified
+            2 started
+            2 finished: completed, not verified
+            4 started
+            4 finished: completed, not verified
+            ended: completed, not verified
+        "#]],
     );
 }
 
@@ -242,11 +242,11 @@ fn the_youngest_of_the_lowest_makes_way_for_an_urgent_one() {
     check(
         &mut tree,
         expect![[r#"
-        2 rests: preempted
-        4 started
-        4 finished: completed
-        2 started
-    "#]],
+            2 rests: preempted
+            4 started
+            4 finished: completed, not verified
+            2 started
+        "#]],
     );
 }
 
@@ -356,9 +356,9 @@ fn a_parent_that_made_way_sleeps_until_its_child_is_done() {
     check(
         &mut tree,
         expect![[r#"
-        2 finished: completed
-        1 started
-    "#]],
+            2 finished: completed, not verified
+            1 started
+        "#]],
     );
 }
 
@@ -421,10 +421,10 @@ fn a_paused_agent_that_rises_is_first_in_the_line() {
     check(
         &mut tree,
         expect![[r#"
-        1 is normal
-        2 finished: completed
-        1 started
-    "#]],
+            1 is normal
+            2 finished: completed, not verified
+            1 started
+        "#]],
     );
 }
 
@@ -526,13 +526,13 @@ fn a_question_about_a_childs_call_rests_the_whole_chain_and_a_resume_goes_on() {
     check(
         &mut tree,
         expect![[r#"
-        resumed by r
-        2 started
-        2 finished: completed
-        1 started
-        1 finished: completed
-        ended: completed
-    "#]],
+            resumed by r
+            2 started
+            2 finished: completed, not verified
+            1 started
+            1 finished: completed, not verified
+            ended: completed, not verified
+        "#]],
     );
 }
 
@@ -548,16 +548,16 @@ fn a_parent_with_something_else_to_do_goes_on_while_one_child_rests() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        2 spawned by 0 (normal, a slot is free)
-        2 started
-        1 shall stop: paused by p
-        1 rests: paused by p
-        2 finished: completed
-        0 rests: paused by p
-        rests: paused by p
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            2 spawned by 0 (normal, a slot is free)
+            2 started
+            1 shall stop: paused by p
+            1 rests: paused by p
+            2 finished: completed, not verified
+            0 rests: paused by p
+            rests: paused by p
+        "#]],
     );
     tree.resume(None);
     play_out(&mut tree);
@@ -578,18 +578,18 @@ fn an_agent_paused_alone_goes_on_alone() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        2 spawned by 0 (normal, a slot is free)
-        2 started
-        1 shall stop: paused by p
-        1 rests: paused by p
-        1 resumed by r
-        1 started
-        2 finished: completed
-        1 finished: completed
-        ended: completed
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            2 spawned by 0 (normal, a slot is free)
+            2 started
+            1 shall stop: paused by p
+            1 rests: paused by p
+            1 resumed by r
+            1 started
+            2 finished: completed, not verified
+            1 finished: completed, not verified
+            ended: completed, not verified
+        "#]],
     );
 }
 
@@ -656,18 +656,18 @@ fn a_cancelled_agent_takes_those_below_it_along_and_its_parent_hears_of_it() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        2 spawned by 0 (normal, a slot is free)
-        2 started
-        3 spawned by 1 (normal, a slot is free)
-        3 started
-        1 shall stop: cancelled by c
-        1 finished: cancelled by c
-        3 finished: cancelled by c
-        2 finished: completed
-        ended: completed
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            2 spawned by 0 (normal, a slot is free)
+            2 started
+            3 spawned by 1 (normal, a slot is free)
+            3 started
+            1 shall stop: cancelled by c
+            1 finished: cancelled by c
+            3 finished: cancelled by c
+            2 finished: completed, not verified
+            ended: completed, not verified
+        "#]],
     );
 }
 
@@ -776,19 +776,19 @@ fn the_time_of_an_agent_counts_only_while_it_has_a_slot() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (low, a slot is free)
-        1 started
-        2 spawned by 0 (normal, a slot is free)
-        2 started
-        3 spawned by 2 (high, after 1)
-        1 yields to 3
-        1 rests: preempted
-        3 started
-        3 finished: completed
-        1 started
-        1 at a limit of 1: Time budget used up: 90.0 s of 100.0 s
-        1 finished: Time budget used up: 90.0 s of 100.0 s
-    "#]],
+            1 spawned by 0 (low, a slot is free)
+            1 started
+            2 spawned by 0 (normal, a slot is free)
+            2 started
+            3 spawned by 2 (high, after 1)
+            1 yields to 3
+            1 rests: preempted
+            3 started
+            3 finished: completed, not verified
+            1 started
+            1 at a limit of 1: Time budget used up: 90.0 s of 100.0 s
+            1 finished: Time budget used up: 90.0 s of 100.0 s
+        "#]],
     );
 }
 
@@ -820,12 +820,12 @@ fn a_child_is_bound_by_its_own_budget_and_its_parent_hears_when_that_is_spent() 
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        1 at a limit of 1: Token budget used up: 1050 of 2500
-        1 finished: Token budget used up: 1050 of 2500
-        ended: completed
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            1 at a limit of 1: Token budget used up: 1050 of 2500
+            1 finished: Token budget used up: 1050 of 2500
+            ended: completed, not verified
+        "#]],
     );
     assert_eq!(tree.results(0)[0].0, ToolStatus::Error);
     assert!(is_done(tree.outcome()));
@@ -849,16 +849,16 @@ fn a_child_draws_from_every_budget_above_it() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        2 spawned by 1 (high, a slot is free)
-        2 started
-        2 at a limit of 1: Token budget used up: 1150 of 3000
-        2 finished: Token budget used up: 1150 of 3000
-        1 at a limit of 1: Token budget used up: 2200 of 3000
-        1 finished: Token budget used up: 2200 of 3000
-        ended: completed
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            2 spawned by 1 (high, a slot is free)
+            2 started
+            2 at a limit of 1: Token budget used up: 1150 of 3000
+            2 finished: Token budget used up: 1150 of 3000
+            1 at a limit of 1: Token budget used up: 2200 of 3000
+            1 finished: Token budget used up: 2200 of 3000
+            ended: completed, not verified
+        "#]],
     );
     assert!(is_done(tree.outcome()), "{:?}", tree.outcome());
 }
@@ -874,16 +874,16 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        2 spawned by 0 (normal, a slot is free)
-        2 started
-        2 at a limit of the run: Token budget used up: 950 of 2400
-        2 rests: Token budget used up: 950 of 2400
-        1 finished: completed
-        0 rests: Token budget used up: 950 of 2400
-        rests: Token budget used up: 950 of 2400
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            2 spawned by 0 (normal, a slot is free)
+            2 started
+            2 at a limit of the run: Token budget used up: 950 of 2400
+            2 rests: Token budget used up: 950 of 2400
+            1 finished: completed, not verified
+            0 rests: Token budget used up: 950 of 2400
+            rests: Token budget used up: 950 of 2400
+        "#]],
     );
     assert!(matches!(tree.outcome(), Some(Outcome::BudgetExhausted(_))));
     tree.resume_with(None, Budget { tokens: Some(100_000), ..Budget::default() });
@@ -891,11 +891,11 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
     check(
         &mut tree,
         expect![[r#"
-        resumed by r
-        2 started
-        2 finished: completed
-        ended: completed
-    "#]],
+            resumed by r
+            2 started
+            2 finished: completed, not verified
+            ended: completed, not verified
+        "#]],
     );
     assert!(is_done(tree.outcome()));
 }

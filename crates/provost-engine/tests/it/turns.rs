@@ -40,7 +40,7 @@ fn a_turn_with_a_tool_and_a_verified_end() {
             assistant_message EndTurn 1 blocks
             stop_verdicts Allow
             turn_ended
-            ended: completed (verdict PASS)
+            ended: completed (verdict PASS), verified
         "#]],
     );
 }
@@ -331,7 +331,7 @@ fn a_stop_hook_sends_the_agent_back_with_its_reason() {
             assistant_message EndTurn 1 blocks
             stop_verdicts Allow
             turn_ended
-            ended: completed (verdict PASS)
+            ended: completed (verdict PASS), verified
         "#]],
     );
 }
@@ -377,7 +377,9 @@ fn a_halt_aborts_and_an_error_does_not_block() {
     let mut world = World::start(policy());
     world.say("done");
     world.hook(StopHookVerdict::Error("not found".to_owned()), "e");
-    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
+    let checks = vec!["tests".to_owned()];
+    let verification = provost_event::Verification::Ignored { checks };
+    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None, verification }));
 }
 
 #[test]
@@ -409,7 +411,7 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
         turns_max: Some(2),
     });
     world.say("done");
-    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
+    assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
     assert!(matches!(world.run_log().last().expect("entries").entry, Entry::Ended(_)));
 }
 

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const RUN: RunId = RunId::from_entropy(4_711);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
 pub(crate) const DEADLINE: Duration = Duration::from_secs(25);
-pub(crate) const COMPLETED: Outcome = Outcome::Completed { verdict: None };
+pub(crate) const COMPLETED: Outcome = Outcome::UNVERIFIED;
 
 pub(crate) struct Stage {
     pub(crate) folder: TempDir,

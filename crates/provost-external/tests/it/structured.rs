@@ -90,7 +90,7 @@ async fn what_stop_hooks_want_is_the_next_prompt_of_the_same_session() {
     for speaks in ALL {
         let talk = Talk::new(speaks);
         let policy = talk.policy_with(|_| {}, |agent| agent.stop_hooks.push(blocks_once("the tests fail")));
-        assert_eq!(talk.run("say One.", policy).await, COMPLETED, "{:#?}", talk.stage.told().await);
+        assert_eq!(talk.run("say One.", policy).await, Outcome::VERIFIED, "{:#?}", talk.stage.told().await);
         let heard = talk.heard();
         assert!(
             heard.iter().any(|line| line.starts_with("prompt 2: ") && line.contains("the tests fail")),
@@ -107,7 +107,7 @@ async fn what_stop_hooks_want_is_the_next_prompt_of_the_same_session() {
 async fn what_a_program_says_it_has_spent_is_what_its_answers_cost() {
     let talk = Talk::new(Speaks::Claude);
     let policy = talk.policy_with(|_| {}, |agent| agent.stop_hooks.push(blocks_once("once more")));
-    assert_eq!(talk.run("say One.", policy).await, COMPLETED);
+    assert_eq!(talk.run("say One.", policy).await, Outcome::VERIFIED);
     let log = talk.stage.log().await;
     let costs: Vec<_> = log
         .iter()

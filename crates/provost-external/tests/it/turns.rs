@@ -52,7 +52,7 @@ async fn what_stop_hooks_want_is_the_next_prompt() {
     let stage = Stage::new();
     let policy = Program::agent(&stage)
         .policy_with(&stage, |agent| agent.stop_hooks.push(blocks_once("the tests fail")));
-    assert_eq!(stage.run("fix it", policy).await, COMPLETED, "{:#?}", stage.told().await);
+    assert_eq!(stage.run("fix it", policy).await, Outcome::VERIFIED, "{:#?}", stage.told().await);
     let prompts = prompts(stage.file("told"));
     let [first, second] = prompts.as_slice() else { panic!("{prompts:#?}") };
     assert_eq!(first, "fix it");
@@ -121,7 +121,7 @@ async fn an_agent_that_has_ended_is_started_again_to_be_told_what_stop_hooks_wan
     let stage = Stage::new();
     let policy = Program::agent(&stage)
         .policy_with(&stage, |agent| agent.stop_hooks.push(blocks_once("the tests fail")));
-    assert_eq!(stage.run("exit 0", policy).await, COMPLETED, "{:#?}", stage.told().await);
+    assert_eq!(stage.run("exit 0", policy).await, Outcome::VERIFIED, "{:#?}", stage.told().await);
     let prompts = prompts(stage.file("told"));
     assert!(prompts.len() == 2 && prompts[1].contains("the tests fail"), "{prompts:#?}");
     let noted = stage.noted().await;

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agents_stage::*;
 
 const DEADLINE: Duration = Duration::from_secs(20);
-const DONE: Outcome = Outcome::Completed { verdict: None };
+const DONE: Outcome = Outcome::UNVERIFIED;
 
 type Lines = Arc<Mutex<Vec<String>>>;
 
@@ -104,13 +104,13 @@ agents:
         0 wants Some("reviewer") "reviewer": "review it", Some(High), depth 1
         1 calls worker
         1 wants Some("worker") "worker": "work on it", Some(Normal), depth 2
-        2 (Some("worker")), asked by 1, is completed: worked
+        2 (Some("worker")), asked by 1, is completed, not verified: worked
         1 has a result of worker, error: false
-        1 (Some("reviewer")), asked by 0, is completed: reviewed
+        1 (Some("reviewer")), asked by 0, is completed, not verified: reviewed
         0 has a result of reviewer, error: false
         0 calls spawn_agent
         0 wants None "twin": "like me", Some(Low), depth 1
-        3 (None), asked by 0, is completed: liked
+        3 (None), asked by 0, is completed, not verified: liked
         0 has a result of spawn_agent, error: false
     "#]]
     .assert_eq(&lines(&told));
@@ -132,7 +132,7 @@ async fn an_agent_that_a_hook_denies_never_is_and_the_call_says_why() {
         0 wants Some("reviewer") "reviewer": "review it", Some(High), depth 1
         1 calls worker
         1 wants Some("worker") "worker": "work on it", Some(Normal), depth 2
-        1 (Some("reviewer")), asked by 0, is completed: reviewed
+        1 (Some("reviewer")), asked by 0, is completed, not verified: reviewed
         0 has a result of reviewer, error: false
     "#]]
     .assert_eq(&lines(&told));
@@ -265,7 +265,7 @@ async fn scripts_hear_of_a_sub_agent_as_of_a_sub_agent_and_of_the_root_as_of_a_s
         agent.hooks.clone_from(&hooks);
         agent.workspace = folder.path().to_path_buf();
     }
-    assert_eq!(run_with(&AgentHarness::new(deps), policy).await, DONE);
+    assert_eq!(run_with(&AgentHarness::new(deps), policy).await, Outcome::VERIFIED);
     let notes = notes.lock().expect("notes");
     let shown = notes.iter().map(|(hook, about)| format!("{hook}: {}\n", about.join(", ")));
     expect![[r#"

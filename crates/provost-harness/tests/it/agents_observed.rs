@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agents_stage::*;
 
 const DEADLINE: Duration = Duration::from_secs(20);
-const DONE: Outcome = Outcome::Completed { verdict: None };
+const DONE: Outcome = Outcome::UNVERIFIED;
 
 fn eyes() -> (impl Fn(RunId) -> Box<dyn Observer> + Send + Sync, Receiver<Arc<Observed>>) {
     let (sees, seen) = channel();
@@ -93,10 +93,10 @@ async fn each_agent_s_events_come_in_the_order_of_its_log_with_its_place_in_the_
         BUDGET 0<
         BUDGET 0<
         BUDGET 0<
-        HANDOFF 0< 2 is done: completed
+        HANDOFF 0< 2 is done: completed, not verified
         BUDGET 0<
         BUDGET 0<
-        HANDOFF 0< 1 is done: completed
+        HANDOFF 0< 1 is done: completed, not verified
         BUDGET 0<
         BUDGET 0<
         FLOW_END 0<
@@ -166,8 +166,8 @@ async fn the_shipped_observers_tell_the_agents_apart() {
     expect![[r#"
         from RUN.0 to RUN.1 (reviewer, high, depth 1): review it
         from RUN.1 to RUN.2 (worker, normal, depth 2): work on it
-        back from RUN.2: completed
-        back from RUN.1: completed
+        back from RUN.2: completed, not verified
+        back from RUN.1: completed, not verified
     "#]]
     .assert_eq(&handoffs.map(|words| words.replace(&id, "RUN") + "\n").collect::<String>());
     let traced = trace.events();

@@ -74,7 +74,7 @@ async fn each_event_fires_at_its_moment_with_its_input() {
             "after call_1_2 true it failed 9",
             "request 2 4 true",
             "turn 2 2 all is well",
-            "end Completed { verdict: None }",
+            "end Completed { verdict: None, verification: None }",
         ]
     );
     stage.is_lawful(&DONE).await;

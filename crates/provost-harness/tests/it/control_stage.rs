@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const RUN: RunId = RunId::from_entropy(77);
 pub(crate) const SESSION: SessionId = SessionId::root(RUN);
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
-pub(crate) const DONE: Outcome = Outcome::Completed { verdict: None };
+pub(crate) const DONE: Outcome = Outcome::UNVERIFIED;
 
 pub(crate) const ONE: &str =
     "answers: [{tools: [{act: {n: 1}}]}, {text: 'all is well'}, {text: 'still well'}]";

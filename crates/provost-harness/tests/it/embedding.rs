@@ -188,7 +188,7 @@ async fn reads_of_one_answer_run_side_by_side() {
                 ToolOutput::ok("met")
             }
         }));
-    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    assert_eq!(scene.run().await, Outcome::UNVERIFIED);
     let outputs = scene.finished().await.into_iter().map(|one| one.output).collect::<Vec<_>>();
     assert_eq!(outputs, ["met", "met", "met"]);
     assert_eq!(scene.seen.tools.load(Ordering::SeqCst), 3);
@@ -200,7 +200,7 @@ async fn a_tool_that_runs_over_its_time_is_told_and_is_an_error() {
         context.cancel.cancelled().await;
         ToolOutput::ok("as far as it came")
     }));
-    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    assert_eq!(scene.run().await, Outcome::UNVERIFIED);
     let finished = scene.finished().await;
     assert_eq!(finished[0].status, ToolStatus::TimedOut);
     assert_eq!(finished[0].output, "as far as it came\nStopped: it ran longer than 0.3 s.");
@@ -212,7 +212,7 @@ async fn a_tool_that_panics_is_an_error() {
         panic!("it falls over")
     }
     let scene = Scene::new(ONE_CALL).tool(made("act", Access::Reads, |_, _| fall()));
-    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    assert_eq!(scene.run().await, Outcome::UNVERIFIED);
     assert_eq!(scene.finished().await[0].status, ToolStatus::Error);
 }
 
@@ -256,7 +256,7 @@ async fn a_tool_is_told_what_it_asked_to_be_told() {
 async fn a_callback_sees_everything_and_cannot_hurt() {
     let mut scene = Scene::new("answers: [{text: 'all is well'}]");
     scene.seen = Arc::new(Seen { panics: true, ..Seen::default() });
-    assert_eq!(scene.run().await, Outcome::Completed { verdict: None });
+    assert_eq!(scene.run().await, Outcome::UNVERIFIED);
     assert_eq!(*scene.seen.deltas.lock().expect("seen"), "all is well");
     let kinds = scene.seen.records.lock().expect("seen").iter().map(|r| r.entry.kind()).collect::<Vec<_>>();
     let missing = ["run_started", "model_called", "assistant_message", "turn_ended", "ended"]
@@ -281,7 +281,7 @@ async fn a_stepped_run_takes_one_turn_at_a_time() {
     let (harness, _home) = scene.harness();
     let mut run = open_when_free(&harness, RUN).await;
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), TurnState::Continue);
-    let done = TurnState::Done(Outcome::Completed { verdict: None });
+    let done = TurnState::Done(Outcome::UNVERIFIED);
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done);
     assert_eq!(run.run_turn(&cancel).await.expect("a turn"), done, "and stays done");
 }
@@ -331,7 +331,7 @@ async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
     assert_eq!(outcome.to_string(), "paused by the embedding program");
     run.resume("me", Budget::default(), None).await.expect("it goes on");
     let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::UNVERIFIED);
     let records = home.read(RUN.into(), Seq::START, 100).await.expect("a log");
     assert!(records.iter().any(|record| matches!(record.entry, Entry::Resumed(_))));
 }
@@ -395,7 +395,7 @@ async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
     let mut second = open_when_free(&one, RUN).await;
     second.resume("me", Budget::default(), None).await.expect("it goes on");
     let outcome = second.run(&CancellationToken::new()).await.expect("it ends");
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::UNVERIFIED);
     drop(second);
     let before = scene.seen.records.lock().expect("seen").len();
     let mut third = open_when_free(&one, RUN).await;
@@ -411,5 +411,5 @@ async fn a_run_can_be_handed_to_a_task_of_its_own() {
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let task = tokio::spawn(async move { run.run(&CancellationToken::new()).await });
     let outcome = task.await.expect("the task").expect("it ends");
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::UNVERIFIED);
 }

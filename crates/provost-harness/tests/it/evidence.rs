@@ -102,7 +102,7 @@ async fn at_a_limit_a_judge_hears_that_nobody_claimed_anything() {
     let mut stage = Stage::new();
     stage.limits.turns_max = 2;
     let played = stage.runs(|_, answers| sh(&format!("echo step {answers}"))).await;
-    assert_eq!(played.outcome, Outcome::Completed { verdict: None });
+    assert_eq!(played.outcome, Outcome::VERIFIED);
     check(
         &played.asked,
         &expect![[r#"
@@ -184,7 +184,7 @@ async fn long(turns: u32) -> Played {
         _ => ("It is done.".to_owned(), Vec::new()),
     });
     let played = played.await;
-    assert_eq!(played.outcome, Outcome::Completed { verdict: None });
+    assert_eq!(played.outcome, Outcome::VERIFIED);
     played
 }
 
@@ -242,7 +242,7 @@ async fn what_a_sub_agent_says_is_a_result_and_its_own_goal_is_judged_by_its_wor
         _ => (format!("Agent {agent} is done."), Vec::new()),
     });
     let played = played.await;
-    assert_eq!(played.outcome, Outcome::Completed { verdict: None });
+    assert_eq!(played.outcome, Outcome::VERIFIED);
     let [child, root] = &played.asked[..] else { panic!("{:?}", played.asked) };
     let of_child = ["THE CONDITION", "THE TASK", "FILES"].map(|heading| section(child, heading)).concat();
     expect![[r#"

@@ -234,7 +234,7 @@ async fn a_program_is_told_the_goal_and_ended_before_its_session() {
     let stage = Stage::new([Act::Says("It is made.")]);
     let home = stage.home();
     let outcome = finish(stage.start(&home, stage.policy(|_| {})).await).await;
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::UNVERIFIED);
     assert_eq!(stage.seen(), ["exchange", "told: make it", "closed"]);
     let kinds = kinds(&home).await;
     let place = |kind: &str| kinds.iter().rposition(|one| *one == kind);
@@ -249,7 +249,7 @@ async fn a_stop_hook_that_blocks_has_its_reasons_told_to_the_program() {
     let hook = StopHookPolicy { name: "tests".into(), command: Some(command.into()), timeout_ms: 10_000 };
     let policy = stage.policy(|agent| agent.stop_hooks.push(hook));
     let outcome = finish(stage.start(&home, policy).await).await;
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::VERIFIED);
     let seen = stage.seen();
     let [first, goal, second, reasons, closed] = seen.as_slice() else { panic!("{seen:#?}") };
     assert_eq!([first.as_str(), goal], ["exchange", "told: make it"]);
@@ -272,7 +272,7 @@ async fn consent_is_asked_of_whoever_answers_and_given_by_the_driver() {
         };
         let event = provost_engine::SessionEvent::Resolve { asked, answer, by: "a person".into() };
         home.post(ROOT.into(), event.into(), None).await.unwrap();
-        assert_eq!(handle.await.unwrap(), Outcome::Completed { verdict: None });
+        assert_eq!(handle.await.unwrap(), Outcome::UNVERIFIED);
         let seen = stage.seen();
         assert!(seen.iter().any(|line| line.starts_with(wanted)), "{seen:#?}");
         assert_eq!(seen.iter().any(|line| line.starts_with("answered")), says_yes, "{seen:#?}");
@@ -302,7 +302,7 @@ async fn a_command_that_the_permissions_deny_is_refused_without_anybody_being_as
     let home = stage.home();
     let policy = stage.policy(|agent| agent.permissions.deny = vec!["shell(rm *)".to_owned()]);
     let outcome = finish(stage.start(&home, policy).await).await;
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::UNVERIFIED);
     let seen = stage.seen();
     assert!(seen.iter().any(|line| line.starts_with("refused: Not allowed by the permissions")), "{seen:#?}");
     assert!(!kinds(&home).await.contains(&"approval_requested"));
@@ -317,7 +317,7 @@ async fn what_somebody_says_while_it_waits_is_told_at_once_and_once() {
     let handle = tokio::spawn(finish(run));
     stage.play.has_seen("told: make it").await;
     said.await.unwrap();
-    assert_eq!(handle.await.unwrap(), Outcome::Completed { verdict: None });
+    assert_eq!(handle.await.unwrap(), Outcome::UNVERIFIED);
     assert_eq!(stage.seen(), ["exchange", "told: make it", "told: be quick", "closed"]);
 }
 
@@ -336,7 +336,7 @@ async fn a_pause_stops_the_exchange_and_ends_the_program_and_a_resume_tells_it_n
     // Another process: nothing is remembered but the log.
     let mut run = stage.harness(&home).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
-    assert_eq!(finish(run).await, Outcome::Completed { verdict: None });
+    assert_eq!(finish(run).await, Outcome::UNVERIFIED);
     assert_eq!(stage.seen()[4..], ["exchange, begun before", "closed"]);
 }
 
@@ -353,7 +353,7 @@ async fn what_may_have_been_told_before_an_interruption_is_told_with_a_word_abou
 
     let mut run = stage.harness(&home).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
-    assert_eq!(finish(run).await, Outcome::Completed { verdict: None });
+    assert_eq!(finish(run).await, Outcome::UNVERIFIED);
     let seen = stage.seen();
     let told = seen.iter().find(|line| line.starts_with("told")).expect("it is told");
     assert!(told.contains("may have been told this before") && told.ends_with("make it"), "{told}");
@@ -385,7 +385,7 @@ async fn what_it_reports_as_spent_is_charged() {
     let home = stage.home();
     let policy = stage.policy(|agent| agent.permissions = PermissionPolicy::default());
     let outcome = finish(stage.start(&home, policy).await).await;
-    assert_eq!(outcome, Outcome::Completed { verdict: None });
+    assert_eq!(outcome, Outcome::UNVERIFIED);
     let provost_engine::Actor::Run(run) = read_actor(&*home, RUN.into()).await.unwrap() else {
         panic!("a run")
     };
@@ -406,7 +406,7 @@ async fn a_program_that_remembers_nothing_can_be_told_everything_again() {
 
     let mut run = stage.harness(&home).open(RUN).await.unwrap();
     run.resume("a person", Budget::default(), None).await.unwrap();
-    assert_eq!(finish(run).await, Outcome::Completed { verdict: None });
+    assert_eq!(finish(run).await, Outcome::UNVERIFIED);
     let seen = stage.seen();
     let told = seen.iter().rfind(|line| line.starts_with("told")).expect("it is told");
     assert!(

@@ -65,16 +65,16 @@ async fn a_claim_that_the_judge_confirms_completes_the_run() {
         stage,
         |_| {},
         expect![[r#"
-        the agent answers
-        turn 1 ends
-        the agent answers
-        verify: Claim, turn 2, generation 1
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 2: achieved at 0.90
-        turn 2 ends
-        ended: completed
-    "#]],
+            the agent answers
+            turn 1 ends
+            the agent answers
+            verify: Claim, turn 2, generation 1
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 2: achieved at 0.90
+            turn 2 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -94,25 +94,25 @@ async fn a_claim_that_the_judge_rejects_is_followed_by_another_turn_which_knows_
         stage,
         |_| {},
         expect![[r#"
-        the agent answers
-        turn 1 ends
-        the agent answers
-        verify: Claim, turn 2, generation 1
-          ask a judge
-          judge for generation 1: no at 0.80
-          verdict on turn 2: not achieved: "It isn't there."
-          told: GoalNotReached
-        turn 2 ends
-        the agent answers
-        turn 3 ends
-        the agent answers
-        verify: Claim, turn 4, generation 3
-          ask a judge
-          judge for generation 3: yes at 0.90
-          verdict on turn 4: achieved at 0.90
-        turn 4 ends
-        ended: completed
-    "#]],
+            the agent answers
+            turn 1 ends
+            the agent answers
+            verify: Claim, turn 2, generation 1
+              ask a judge
+              judge for generation 1: no at 0.80
+              verdict on turn 2: not achieved: "It isn't there."
+              told: GoalNotReached
+            turn 2 ends
+            the agent answers
+            turn 3 ends
+            the agent answers
+            verify: Claim, turn 4, generation 3
+              ask a judge
+              judge for generation 3: yes at 0.90
+              verdict on turn 4: achieved at 0.90
+            turn 4 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -146,7 +146,7 @@ async fn a_yes_without_confidence_is_a_no_that_says_so() {
           judge for generation 3: yes at 0.70
           verdict on turn 2: achieved at 0.70
         turn 2 ends
-        ended: completed
+        ended: completed, verified
     "#]]).await;
     assert_eq!(outcome, DONE);
 }
@@ -229,16 +229,16 @@ async fn a_rate_limit_is_waited_out_once_without_counting() {
         stage,
         clock,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          ask a judge
-          judge for generation 1: failed: rate limited, for another 17 s, wait 17000 ms
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 1: achieved at 0.90
-        turn 1 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              ask a judge
+              judge for generation 1: failed: rate limited, for another 17 s, wait 17000 ms
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 1: achieved at 0.90
+            turn 1 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -321,16 +321,16 @@ async fn a_judge_who_hangs_is_a_failure_after_its_time() {
         stage,
         clock,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          ask a judge
-          judge for generation 1: failed: no verdict within 60 s, wait 5000 ms
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 1: achieved at 0.90
-        turn 1 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              ask a judge
+              judge for generation 1: failed: no verdict within 60 s, wait 5000 ms
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 1: achieved at 0.90
+            turn 1 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -346,27 +346,27 @@ async fn an_answer_that_is_no_verdict_is_asked_for_once_more_and_then_counts_as_
         stage,
         clock,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          ask a judge
-          judge for generation 1: failed: its answer is no verdict: I believe that it went well.
-          ask a judge
-          judge for generation 1: no at 0.80
-          verdict on turn 1: not achieved: "It isn't there."
-          told: GoalNotReached
-        turn 1 ends
-        the agent answers
-        verify: Claim, turn 2, generation 3
-          ask a judge
-          judge for generation 3: failed: its answer is no verdict: I believe that it went well.
-          ask a judge
-          judge for generation 3: failed: its answer is no verdict: I believe that it went well., wait 5000 ms
-          ask a judge
-          judge for generation 3: yes at 0.90
-          verdict on turn 2: achieved at 0.90
-        turn 2 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              ask a judge
+              judge for generation 1: failed: its answer is no verdict: I believe that it went well.
+              ask a judge
+              judge for generation 1: no at 0.80
+              verdict on turn 1: not achieved: "It isn't there."
+              told: GoalNotReached
+            turn 1 ends
+            the agent answers
+            verify: Claim, turn 2, generation 3
+              ask a judge
+              judge for generation 3: failed: its answer is no verdict: I believe that it went well.
+              ask a judge
+              judge for generation 3: failed: its answer is no verdict: I believe that it went well., wait 5000 ms
+              ask a judge
+              judge for generation 3: yes at 0.90
+              verdict on turn 2: achieved at 0.90
+            turn 2 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -393,27 +393,27 @@ async fn two_of_three_judges_decide_and_each_who_was_asked_is_paid() {
         stage,
         judges,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          ask a judge
-          ann for generation 1: yes at 0.90
-          ask a judge
-          bob for generation 1: no at 0.80
-          ask a judge
-          cat for generation 1: no at 0.80
-          verdict on turn 1: not achieved: "bob: It isn't there.\n\ncat: It isn't there."
-          told: GoalNotReached
-        turn 1 ends
-        the agent answers
-        verify: Claim, turn 2, generation 3
-          ask a judge
-          ann for generation 3: yes at 0.90
-          ask a judge
-          bob for generation 3: yes at 0.90
-          verdict on turn 2: achieved at 0.90
-        turn 2 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              ask a judge
+              ann for generation 1: yes at 0.90
+              ask a judge
+              bob for generation 1: no at 0.80
+              ask a judge
+              cat for generation 1: no at 0.80
+              verdict on turn 1: not achieved: "bob: It isn't there.\n\ncat: It isn't there."
+              told: GoalNotReached
+            turn 1 ends
+            the agent answers
+            verify: Claim, turn 2, generation 3
+              ask a judge
+              ann for generation 3: yes at 0.90
+              ask a judge
+              bob for generation 3: yes at 0.90
+              verdict on turn 2: achieved at 0.90
+            turn 2 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -446,22 +446,22 @@ async fn no_judge_is_asked_before_the_stop_hooks_allow_the_stop() {
         stage,
         hook,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          stop hooks answer
-          told: StopBlocked
-        turn 1 ends
-        the agent answers
-        turn 2 ends
-        the agent answers
-        verify: Claim, turn 3, generation 3
-          stop hooks answer
-          ask a judge
-          judge for generation 3: yes at 0.90
-          verdict on turn 3: achieved at 0.90
-        turn 3 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              stop hooks answer
+              told: StopBlocked
+            turn 1 ends
+            the agent answers
+            turn 2 ends
+            the agent answers
+            verify: Claim, turn 3, generation 3
+              stop hooks answer
+              ask a judge
+              judge for generation 3: yes at 0.90
+              verdict on turn 3: achieved at 0.90
+            turn 3 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -494,15 +494,15 @@ async fn a_stop_hook_that_cannot_be_run_certifies_nothing() {
         stage,
         ignored,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          stop hooks answer
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 1: achieved at 0.90
-        turn 1 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              stop hooks answer
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 1: achieved at 0.90
+            turn 1 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -516,25 +516,25 @@ async fn a_goal_that_is_reached_amid_the_work_ends_it() {
         stage,
         every,
         expect![[r#"
-        the agent answers
-        turn 1 ends
-        the agent answers
-        turn 2 ends
-        verify: Interval, turn 2, generation 1
-          ask a judge
-          judge for generation 1: no at 0.80
-          verdict on turn 2: not achieved: "It isn't there."
-          told: GoalNotReached
-        the agent answers
-        turn 3 ends
-        the agent answers
-        turn 4 ends
-        verify: Interval, turn 4, generation 3
-          ask a judge
-          judge for generation 3: yes at 0.90
-          verdict on turn 4: achieved at 0.90
-        ended: completed
-    "#]],
+            the agent answers
+            turn 1 ends
+            the agent answers
+            turn 2 ends
+            verify: Interval, turn 2, generation 1
+              ask a judge
+              judge for generation 1: no at 0.80
+              verdict on turn 2: not achieved: "It isn't there."
+              told: GoalNotReached
+            the agent answers
+            turn 3 ends
+            the agent answers
+            turn 4 ends
+            verify: Interval, turn 4, generation 3
+              ask a judge
+              judge for generation 3: yes at 0.90
+              verdict on turn 4: achieved at 0.90
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(outcome, DONE);
@@ -579,7 +579,7 @@ async fn a_stepped_run_is_done_only_when_its_goal_is_verified() {
           judge for generation 5: yes at 0.90
           verdict on turn 4: achieved at 0.90
         turn 4 ends
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&playing.told().await);
     let going_on = TurnState::Continue;
@@ -600,19 +600,19 @@ async fn a_goal_that_is_found_reached_at_a_limit_completes_the_run() {
         yes(),
         DONE,
         expect![[r#"
-        the agent answers
-        turn 1 ends
-          told: LastTurn
-        the agent answers
-        turn 2 ends
-        stop: Turn budget used up: 2 of 2
-        last words
-        verify: Limit, turn 2, generation 1
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 2: achieved at 0.90
-        ended: completed
-    "#]],
+            the agent answers
+            turn 1 ends
+              told: LastTurn
+            the agent answers
+            turn 2 ends
+            stop: Turn budget used up: 2 of 2
+            last words
+            verify: Limit, turn 2, generation 1
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 2: achieved at 0.90
+            ended: completed, verified
+        "#]],
     )
     .await;
 }

@@ -61,7 +61,7 @@ async fn an_agent_s_result_is_told_when_its_goal_is_verified() {
         .voice(AGENT, 1, [act(1), text("My part is done."), text("Now my part is done.")])
         .judge([no(), yes()]);
     let mut playing = stage.start(with_worker(goal(&[JUDGE]))).await;
-    assert_eq!(playing.goes().await, DONE);
+    assert_eq!(playing.goes().await, Outcome::UNVERIFIED);
     let results = results(&playing).await;
     assert!(
         matches!(&results[..], [(ToolStatus::Ok, told)] if told.starts_with("Now my part is done.")),
@@ -83,7 +83,7 @@ async fn an_agent_s_result_is_told_when_its_goal_is_verified() {
           judge for generation 3: yes at 0.90
           verdict on turn 3: achieved at 0.90
         turn 3 ends
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&told(&playing.log(CHILD).await));
     assert_eq!(playing.charged().await[JUDGE], (2, 2 * OF_JUDGE));
@@ -97,7 +97,7 @@ async fn an_agent_whose_claims_are_all_rejected_is_no_success_and_its_parent_is_
         .judge([no()]);
     let goal = GoalPolicy { rounds_max: 2, ..goal(&[JUDGE]) };
     let mut playing = stage.start(with_worker(goal)).await;
-    assert_eq!(playing.goes().await, DONE);
+    assert_eq!(playing.goes().await, Outcome::UNVERIFIED);
     let results = results(&playing).await;
     let [(status, told)] = &results[..] else { panic!("{results:?}") };
     assert_eq!(*status, ToolStatus::Error);
@@ -117,7 +117,7 @@ async fn an_agent_whose_judge_cannot_be_reached_lets_nobody_believe_that_it_is_d
         panic!("{outcome:?}")
     };
     assert_eq!(results(&playing).await, []);
-    assert_eq!(playing.resumed(None).await, DONE);
+    assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(results(&playing).await.len(), 1);
 }
 
@@ -137,7 +137,7 @@ async fn an_agent_whose_goal_is_cleared_goes_on_without_it_when_the_run_does() {
     let outcome = playing.goes_while(meddle).await;
     let Outcome::Paused { why: PauseReason::GoalCleared { .. } } = &outcome else { panic!("{outcome:?}") };
     assert_eq!(results(&playing).await, []);
-    assert_eq!(playing.resumed(None).await, DONE);
+    assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert!(matches!(&results(&playing).await[..], [(ToolStatus::Ok, _)]));
     assert_eq!(playing.charged().await[JUDGE].0, 1);
 }
@@ -213,7 +213,7 @@ async fn preempted(
     };
     let outcome = playing.goes_while(meanwhile).await;
     let story = told(&playing.log(CHILD).await);
-    assert_eq!(outcome, DONE, "{story}");
+    assert_eq!(outcome, Outcome::UNVERIFIED, "{story}");
     (playing, story)
 }
 
@@ -246,7 +246,7 @@ async fn an_agent_whose_judge_takes_too_long_makes_way_and_is_judged_again() {
           judge for generation 4: yes at 0.90
           verdict on turn 1: achieved at 0.90
         turn 1 ends
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&story);
     assert_eq!(playing.charged().await[JUDGE], (2, OF_FAILURE + OF_JUDGE));
@@ -265,7 +265,7 @@ async fn a_verdict_that_comes_while_an_agent_is_to_make_way_is_not_asked_for_aga
           judge for generation 1: yes at 0.90
           verdict on turn 1: achieved at 0.90
         turn 1 ends
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&story);
     assert_eq!(playing.charged().await[JUDGE], (1, OF_JUDGE));

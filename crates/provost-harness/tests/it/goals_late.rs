@@ -62,7 +62,7 @@ async fn a_goal_that_is_cleared_while_a_judge_is_asked_stays_cleared() {
     .await;
     assert_eq!(outcome, cleared());
     assert_eq!(playing.goal().await.state, GoalState::Aborted);
-    assert_eq!(playing.resumed(None).await, DONE);
+    assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(playing.charged().await[JUDGE], (1, OF_FAILURE), "nobody is asked about no goal");
 }
 
@@ -84,7 +84,7 @@ async fn a_yes_that_comes_behind_a_clear_is_recorded_and_changes_nothing() {
     .await;
     assert_eq!(outcome, cleared());
     assert_eq!(playing.charged().await[JUDGE], (1, OF_JUDGE), "it is paid all the same");
-    assert_eq!(playing.resumed(None).await, DONE);
+    assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(playing.goal().await.state, GoalState::Aborted);
 }
 
@@ -153,7 +153,7 @@ async fn a_judge_who_does_not_listen_holds_up_a_clear_only_for_a_moment() {
     assert!(clock.now() < BEGIN.plus_ms(TIMEOUT_MS), "it was waited for to the end");
     assert_eq!(playing.charged().await[JUDGE], (1, 0), "nobody knows what it took");
     gate.add_permits(1);
-    assert_eq!(playing.resumed(None).await, DONE);
+    assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
 }
 
 const TIMEOUT_MS: u64 = 3_600_000;
@@ -174,7 +174,7 @@ async fn a_goal_that_is_cleared_while_the_run_rests_binds_it_no_more() {
     assert!(matches!(playing.goes().await, Outcome::Blocked { .. }));
     playing.run.clear_goal(0, "ann").await.unwrap();
     until(&playing.home, ROOT, 1, |entry| matches!(entry, Entry::GoalCleared(_))).await;
-    assert_eq!(playing.resumed(None).await, DONE);
+    assert_eq!(playing.resumed(None).await, Outcome::UNVERIFIED);
     assert_eq!(playing.charged().await[JUDGE].0, 1);
 }
 
@@ -302,5 +302,5 @@ async fn a_clear_that_nobody_was_there_to_hear_is_heard_by_who_goes_on() {
     "#]]
     .assert_eq(&playing.told().await);
     playing.run.resume("ann", Budget::default(), None).await.unwrap();
-    assert_eq!(playing.goes().await, DONE);
+    assert_eq!(playing.goes().await, Outcome::UNVERIFIED);
 }

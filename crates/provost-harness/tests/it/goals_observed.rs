@@ -149,7 +149,7 @@ async fn time_that_runs_out_while_a_judge_is_asked_has_it_asked_once_more() {
           judge for generation 3: yes at 0.90
           verdict on turn 1: achieved at 0.90
         turn 1 ends
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&playing.told().await);
 }

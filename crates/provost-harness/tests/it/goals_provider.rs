@@ -82,16 +82,16 @@ async fn a_429_is_waited_out_as_long_as_the_provider_asks_and_counts_for_nothing
         vec![busy, good()],
         1,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          ask a judge
-          judge for generation 1: failed: rate limited, for another 17 s, wait 17000 ms
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 1: achieved at 0.90
-        turn 1 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              ask a judge
+              judge for generation 1: failed: rate limited, for another 17 s, wait 17000 ms
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 1: achieved at 0.90
+            turn 1 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
     assert_eq!(playing.goal().await.failures, 0);
@@ -105,18 +105,18 @@ async fn a_500_counts_as_a_failure_and_the_judge_is_asked_again_after_a_while() 
         vec![broken.clone(), broken, good()],
         2,
         expect![[r#"
-        the agent answers
-        verify: Claim, turn 1, generation 1
-          ask a judge
-          judge for generation 1: failed: the provider failed: oops, wait 5000 ms
-          ask a judge
-          judge for generation 1: failed: the provider failed: oops, wait 10000 ms
-          ask a judge
-          judge for generation 1: yes at 0.90
-          verdict on turn 1: achieved at 0.90
-        turn 1 ends
-        ended: completed
-    "#]],
+            the agent answers
+            verify: Claim, turn 1, generation 1
+              ask a judge
+              judge for generation 1: failed: the provider failed: oops, wait 5000 ms
+              ask a judge
+              judge for generation 1: failed: the provider failed: oops, wait 10000 ms
+              ask a judge
+              judge for generation 1: yes at 0.90
+              verdict on turn 1: achieved at 0.90
+            turn 1 ends
+            ended: completed, verified
+        "#]],
     )
     .await;
 }
@@ -134,7 +134,7 @@ async fn a_verdict_that_breaks_off_is_none_and_what_it_took_is_charged() {
           judge for generation 1: yes at 0.90
           verdict on turn 1: achieved at 0.90
         turn 1 ends
-        ended: completed
+        ended: completed, verified
     "#]]).await;
     assert_eq!(playing.charged().await[JUDGE], (2, 21 + 29));
 }
@@ -184,7 +184,7 @@ async fn a_stream_that_stalls_is_given_up_after_the_judge_s_time() {
           judge for generation 1: yes at 0.90
           verdict on turn 1: achieved at 0.90
         turn 1 ends
-        ended: completed
+        ended: completed, verified
     "#]]
     .assert_eq(&playing.told().await);
 }

@@ -29,7 +29,7 @@ pub(crate) const ROOT: SessionId = SessionId::root(RUN);
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 /// When a clock begins that stands still.
 pub(crate) const BEGIN: Timestamp = Timestamp(1_000_000);
-pub(crate) const DONE: Outcome = Outcome::Completed { verdict: None };
+pub(crate) const DONE: Outcome = Outcome::VERIFIED;
 pub(crate) const AGENT: &str = "agent";
 pub(crate) const JUDGE: &str = "judge";
 /// A dollar for a million tokens of any kind.

@@ -185,7 +185,10 @@ fn policy() -> RunPolicy {
 }
 
 fn completed() -> Outcome {
-    Outcome::Completed { verdict: Some(provost_event::Verdict::Pass) }
+    Outcome::Completed {
+        verdict: Some(provost_event::Verdict::Pass),
+        verification: provost_event::Verification::None,
+    }
 }
 
 #[tokio::test]

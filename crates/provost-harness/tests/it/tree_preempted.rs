@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::tree_stage::{MODEL, RUN, act, policy};
 
 const DEADLINE: Duration = Duration::from_secs(10);
-const DONE: Outcome = Outcome::Completed { verdict: None };
+const DONE: Outcome = Outcome::UNVERIFIED;
 const VICTIM: SessionId = SessionId { run: RUN, agent: 1 };
 const BOSS: SessionId = SessionId { run: RUN, agent: 2 };
 
@@ -205,38 +205,38 @@ async fn an_agent_that_makes_way_amid_a_tool_rests_behind_it_and_comes_to_the_sa
         &shown,
         &slots,
         expect![[r#"
-        session_started
-        model_called
-        assistant_message
-        tool_started
-        tool_finished
-        turn_ended
-        model_called
-        assistant_message
-        tool_started
-        tool_started
-        yield_requested for Some(3)
-        tool_finished
-        tool_finished
-        turn_ended
-        paused: makes way for agent 000000000022.3
-        resumed: SlotFree
-        model_called
-        assistant_message
-        turn_ended
-        ended: completed
-        ---
-        1 is asked for: Free
-        1 works
-        2 is asked for: Free
-        2 works
-        3 is asked for: After(000000000022.1)
-        1 shall make way
-        1 has made way
-        3 works
-        3 is done
-        1 works
-    "#]],
+            session_started
+            model_called
+            assistant_message
+            tool_started
+            tool_finished
+            turn_ended
+            model_called
+            assistant_message
+            tool_started
+            tool_started
+            yield_requested for Some(3)
+            tool_finished
+            tool_finished
+            turn_ended
+            paused: makes way for agent 000000000022.3
+            resumed: SlotFree
+            model_called
+            assistant_message
+            turn_ended
+            ended: completed, not verified
+            ---
+            1 is asked for: Free
+            1 works
+            2 is asked for: Free
+            2 works
+            3 is asked for: After(000000000022.1)
+            1 shall make way
+            1 has made way
+            3 works
+            3 is done
+            1 works
+        "#]],
     );
     let (shown_without, said_without, _) = at_a_tool(false).await;
     assert!(!shown_without.contains("paused"), "{shown_without}");
@@ -281,34 +281,34 @@ async fn an_agent_that_waits_for_its_model_is_given_half_a_minute_and_then_asks_
         &shown,
         &slots,
         expect![[r#"
-        session_started
-        model_called
-        assistant_message
-        tool_started
-        tool_finished
-        turn_ended
-        model_called
-        yield_requested for Some(3)
-        yield_requested for Some(3)
-        retry: Interrupted
-        paused: makes way for agent 000000000022.3
-        resumed: SlotFree
-        model_called
-        assistant_message
-        turn_ended
-        ended: completed
-        ---
-        1 is asked for: Free
-        1 works
-        2 is asked for: Free
-        2 works
-        3 is asked for: After(000000000022.1)
-        1 shall make way
-        1 has made way
-        3 works
-        3 is done
-        1 works
-    "#]],
+            session_started
+            model_called
+            assistant_message
+            tool_started
+            tool_finished
+            turn_ended
+            model_called
+            yield_requested for Some(3)
+            yield_requested for Some(3)
+            retry: Interrupted
+            paused: makes way for agent 000000000022.3
+            resumed: SlotFree
+            model_called
+            assistant_message
+            turn_ended
+            ended: completed, not verified
+            ---
+            1 is asked for: Free
+            1 works
+            2 is asked for: Free
+            2 works
+            3 is asked for: After(000000000022.1)
+            1 shall make way
+            1 has made way
+            3 works
+            3 is done
+            1 works
+        "#]],
     );
     let (shown_without, said_without, _) = at_a_model(false).await;
     assert!(!shown_without.contains("paused"), "{shown_without}");

@@ -213,7 +213,7 @@ async fn our_own_events_say_which_agent_is_wanted_and_what_came_of_it() {
         transcript_path: "/logs/session.jsonl"
     "#]]).await;
     told(&asks_for_a_reviewer(), own("child_end", ""), false, expect![[r#"
-        child: {"agent_id":"000000000007.5","agent_type":"reviewer","outcome":{"kind":"completed","verdict":null}}
+        child: {"agent_id":"000000000007.5","agent_type":"reviewer","outcome":{"kind":"completed","verdict":null,"verification":"none"}}
         duration_ms: 12
         hook_event_name: "ChildEnd"
         permission_mode: "default"
@@ -227,7 +227,7 @@ async fn our_own_events_say_which_agent_is_wanted_and_what_came_of_it() {
         transcript_path: "/logs/session.jsonl"
     "#]]).await;
     told(&asks_for_its_like(), own("child_end", ""), true, expect![[r#"
-        child: {"agent_id":"000000000007.5","agent_type":"general-purpose","outcome":{"kind":"completed","verdict":null}}
+        child: {"agent_id":"000000000007.5","agent_type":"general-purpose","outcome":{"kind":"completed","verdict":null,"verification":"none"}}
         duration_ms: 12
         error: "fine\n"
         hook_event_name: "ChildEnd"

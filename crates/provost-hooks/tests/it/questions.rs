@@ -234,14 +234,14 @@ async fn compactions_and_ends_come_with_their_reasons() {
         "SessionEnd",
         false,
         expect![[r#"
-        hook_event_name: "SessionEnd"
-        last_assistant_message: "All done."
-        last_text: "All done."
-        outcome: {"kind":"completed","verdict":null}
-        reason: "other"
-        tool_calls: 5
-        turn: 3
-    "#]],
+            hook_event_name: "SessionEnd"
+            last_assistant_message: "All done."
+            last_text: "All done."
+            outcome: {"kind":"completed","verdict":null,"verification":"none"}
+            reason: "other"
+            tool_calls: 5
+            turn: 3
+        "#]],
     )
     .await;
 }

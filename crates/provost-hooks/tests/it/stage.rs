@@ -178,7 +178,7 @@ impl Stage {
             M::SubagentStart => (HookSubject::Subagent, ConsultDetails::None),
             M::Spawn => (HookSubject::Spawn { call: call() }, ConsultDetails::Call(self.call())),
             M::ChildEnd => {
-                let (child, outcome) = (Self::child(), Outcome::Completed { verdict: None });
+                let (child, outcome) = (Self::child(), Outcome::UNVERIFIED);
                 let details = ConsultDetails::Result { call: self.call(), finished: FINISHED };
                 (HookSubject::ChildEnd { call: call(), is_error: failed, child, outcome }, details)
             }
@@ -212,7 +212,7 @@ impl Stage {
             }
             M::Abort | M::StopFailure => (HookSubject::Closing { outcome: failure }, text()),
             M::SessionEnd | M::Stop | M::SubagentStop => {
-                (HookSubject::Closing { outcome: Outcome::Completed { verdict: None } }, text())
+                (HookSubject::Closing { outcome: Outcome::UNVERIFIED }, text())
             }
         }
     }

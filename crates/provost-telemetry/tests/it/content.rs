@@ -86,10 +86,10 @@ fn what_was_said_is_sent_where_asked_for() {
     expect![[r#"
         . gen_ai.usage.reasoning.output_tokens=8
         . provost.goal=mend the roof
-        . provost.outcome.reason=completed
+        . provost.outcome.reason=completed, not verified
         . gen_ai.system_instructions=[{"content":"You are a roofer.","type":"text"}]
         . gen_ai.usage.reasoning.output_tokens=8
-        . provost.outcome.reason=completed
+        . provost.outcome.reason=completed, not verified
         ! 3010 provost.guardrail.trip gen_ai.tool.call.id=c2 provost.guardrail.decision=deny provost.guardrail.name=deny write_file provost.guardrail.reason=roofs are not to be written on provost.guardrail.source=permission
         ! 5500 provost.guardrail.trip provost.guardrail.decision=block provost.guardrail.name=rain provost.guardrail.reason=it still drips provost.guardrail.source=stop_hook
         ! 5500 provost.guardrail.failed provost.guardrail.decision=failed provost.guardrail.name=sun provost.guardrail.reason=too hot provost.guardrail.source=stop_hook

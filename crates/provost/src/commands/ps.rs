@@ -2,7 +2,7 @@
 
 use provost_engine::Actor;
 use provost_event::{
-    Blocker, MicroDollars, Outcome, PauseReason, RunId, SessionId, TerminalState, Timestamp,
+    Blocker, MicroDollars, Outcome, PauseReason, RunId, SessionId, TerminalState, Timestamp, Verification,
 };
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, read_actor};
 use provost_store::LocalHome;
@@ -46,6 +46,17 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// How a run stands, in a word or two, and whether what is completed was verified.
+fn status_in_words(status_of: &RunStatus) -> String {
+    match status_of {
+        RunStatus::Rests(Outcome::Completed { verification: Verification::Passed, .. }) => {
+            "completed, verified".to_owned()
+        }
+        RunStatus::Rests(Outcome::Completed { .. }) => "completed, not verified".to_owned(),
+        other => status(other).to_owned(),
+    }
+}
+
 /// How a run stands, in a word or two.
 pub(super) fn status(status: &RunStatus) -> &'static str {
     match status {
@@ -58,7 +69,7 @@ pub(super) fn status(status: &RunStatus) -> &'static str {
 /// How a run stands that has these open questions: what it waits for is more worth knowing than that it runs or rests.
 fn standing(run: &RunSummary, open: &[Question], at_terminal: Option<&'static str>) -> String {
     match &run.status {
-        _ if open.is_empty() => at_terminal.unwrap_or_else(|| status(&run.status)).to_owned(),
+        _ if open.is_empty() => at_terminal.map_or_else(|| status_in_words(&run.status), str::to_owned),
         RunStatus::Running => NEEDS_APPROVAL.to_owned(),
         RunStatus::Rests(Outcome::Paused { why: PauseReason::Approval { .. } }) => NEEDS_APPROVAL.to_owned(),
         RunStatus::Interrupted | RunStatus::Rests(_) => format!("{}, {NEEDS_APPROVAL}", status(&run.status)),
@@ -118,6 +129,8 @@ pub(super) struct Line<'a> {
     run: RunId,
     status: &'static str,
     outcome: Option<&'a Outcome>,
+    /// `passed`, `none` or `ignored`; null where it isn't completed.
+    verification: Option<&'static str>,
     goal: &'a str,
     workspace: &'a std::path::Path,
     model: &'a str,
@@ -132,13 +145,15 @@ pub(super) struct Line<'a> {
 
 impl<'a> Line<'a> {
     pub(super) fn of(run: &'a RunSummary, open: &[Question]) -> Self {
+        let outcome = match &run.status {
+            RunStatus::Rests(outcome) => Some(outcome),
+            RunStatus::Running | RunStatus::Interrupted => None,
+        };
         Self {
             run: run.run,
             status: status(&run.status),
-            outcome: match &run.status {
-                RunStatus::Rests(outcome) => Some(outcome),
-                RunStatus::Running | RunStatus::Interrupted => None,
-            },
+            outcome,
+            verification: outcome.and_then(Outcome::verification).map(Verification::word),
             goal: &run.goal,
             workspace: &run.workspace,
             model: &run.model,

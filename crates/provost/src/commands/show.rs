@@ -282,7 +282,7 @@ impl<'a> Whole<'a> {
             waits_for: open.iter().map(|question| approvals::Line::of(summary, question)).collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
             verdict: match state.outcome() {
-                Some(Outcome::Completed { verdict }) => *verdict,
+                Some(Outcome::Completed { verdict, .. }) => *verdict,
                 _ => None,
             },
             budget: state.budget(),

@@ -2,7 +2,7 @@
 
 use provost_event::{
     ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields, Outcome,
-    PauseReason, Priority, Reprioritized, SessionId, SlotWish, YieldRequested,
+    PauseReason, Priority, Reprioritized, SessionId, SlotWish, Verification, YieldRequested,
 };
 
 use super::context::outcome_in_words;
@@ -61,11 +61,19 @@ pub(super) fn resumed(entry: &ChildResumed, names: &Names) -> Saying {
 pub(super) fn finished(entry: &ChildFinished, names: &Names) -> Saying {
     let who = names.in_words(entry.child);
     match &entry.outcome {
-        Outcome::Completed { verdict: None } => Saying::kept(Tag::Run, format!("{who} is done")),
-        Outcome::Completed { verdict: Some(verdict) } => {
-            Saying::kept(Tag::Run, format!("{who} is done, verdict {verdict}"))
+        Outcome::Completed { verdict, verification } => {
+            let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
+            Saying::kept(Tag::Run, format!("{who} is done{verdict}{}", checked(verification)))
         }
         other => Saying::kept(Tag::Failed, format!("{who} has ended: {}", outcome_in_words(other))),
+    }
+}
+
+/// Behind the word that an agent is done: what its checks came to, if it has any.
+pub(crate) fn checked(verification: &Verification) -> String {
+    match verification {
+        Verification::None => String::new(),
+        Verification::Passed | Verification::Ignored { .. } => format!(", {verification}"),
     }
 }
 

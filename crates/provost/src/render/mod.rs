@@ -34,6 +34,7 @@ use crate::cli::ShownArgs;
 use crate::names::Names;
 use crate::questions::Question;
 
+pub(crate) use agents::checked;
 pub(crate) use arguments::call as call_in_words;
 pub(crate) use context::{compaction_in_words, compactions_in_words, freed, outcome_in_words};
 pub(crate) use entry::Sayer;

@@ -29,9 +29,9 @@ fn ps_lists_the_newest_first() {
     let scene = ran();
     scene.provost(&["run", "Another", "--max-turns", "1"]);
     expect![[r#"
-        RUN           STATUS            TURNS  TOKENS   COST  AGE  GOAL
-        RUN  budget exhausted      1    1.0k  $0.00   TIME  Another
-        RUN  completed             2    2.1k  $0.00   TIME  Repair the parser …
+        RUN           STATUS               TURNS  TOKENS   COST  AGE  GOAL
+        RUN  budget exhausted         1    1.0k  $0.00   TIME  Another
+        RUN  completed, verified      2    2.1k  $0.00   TIME  Repair the parser …
     "#]]
     .assert_eq(&scene.stable(&scene.provost(&["ps"]).stdout));
     let one = scene.provost(&["ps", "-n", "1", "--json"]).stdout;
@@ -53,7 +53,7 @@ fn show_tells_all_of_one_run() {
     expect![[r#"
         run         RUN
         status      completed
-        outcome     completed (verdict PASS)
+        outcome     completed (verdict PASS), verified
         goal        Repair the parser
                     and its tests
         model       script:/FOLDER/work/agent.yaml
@@ -72,7 +72,7 @@ fn show_tells_all_of_one_run() {
 
         last words
           I have looked.
-  
+
           VERDICT: PASS
     "#]]
     .assert_eq(&scene.stable(&lines));

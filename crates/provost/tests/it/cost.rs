@@ -349,8 +349,8 @@ fn json_has_the_exact_numbers() {
         "UTC",
         &args,
         expect![[r#"
-        {"by":["day","run","agent","model"],"run":null,"since_ms":1793615400000,"groups":[{"day":"2026-11-02","run":"00000000000b","agent":"00000000000b.0","model":"anthropic/claude-opus-4-5","calls":1,"unknown_price_calls":0,"input_tokens":200000,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":0,"reasoning_tokens":0,"cost_micro_usd":1000000},{"day":"2026-11-02","run":"00000000000b","agent":"00000000000b.0","model":"ours/qwen","calls":2,"unknown_price_calls":2,"input_tokens":18500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":0}],"total":{"calls":3,"unknown_price_calls":2,"input_tokens":218500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":1000000}}
-    "#]],
+            {"by":["day","run","agent","model"],"run":null,"since_ms":1793615400000,"groups":[{"day":"2026-11-02","run":"00000000000b","agent":"00000000000b.0","model":"anthropic/claude-opus-4-5","calls":1,"unknown_price_calls":0,"input_tokens":200000,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":0,"reasoning_tokens":0,"cost_micro_usd":1000000,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0},{"day":"2026-11-02","run":"00000000000b","agent":"00000000000b.0","model":"ours/qwen","calls":2,"unknown_price_calls":2,"input_tokens":18500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":0,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0}],"total":{"calls":3,"unknown_price_calls":2,"input_tokens":218500,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":800,"reasoning_tokens":0,"cost_micro_usd":1000000,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0}}
+        "#]],
     );
     let whole = json(&scene.provost(&["cost", "--json"]).stdout);
     assert_eq!(whole["total"]["cost_micro_usd"], 1_107_550);

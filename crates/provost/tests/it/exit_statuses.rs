@@ -14,9 +14,9 @@ const TWO_TURNS: &str = "answers: [{ text: looking, tools: [list_dir] }, { text:
 
 #[test]
 fn done_is_0() {
-    check(&Scene::scripted(DONE), &[], 0, "completed · 1 turn");
+    check(&Scene::scripted(DONE), &[], 0, "completed, not verified · 1 turn");
     let passed = "answers: [{ text: 'done. VERDICT: PASS' }]";
-    check(&Scene::scripted(passed), &[], 0, "completed (verdict PASS) · 1 turn");
+    check(&Scene::scripted(passed), &[], 0, "completed (verdict PASS), not verified · 1 turn");
 }
 
 #[test]

@@ -308,7 +308,7 @@ fn why(rows: &Value, name: &str) -> String {
     format!("{}: {}", row["say"].as_str().unwrap(), row["why"].as_str().unwrap_or_default())
 }
 
-const COMPLETED: Outcome = Outcome::Completed { verdict: None };
+const COMPLETED: Outcome = Outcome::UNVERIFIED;
 
 fn asked_by_somebody() -> ResumeCause {
     ResumeCause::Asked { by: "a person".to_owned() }

@@ -125,58 +125,58 @@ fn a_run_is_sent_back_by_its_judge_and_completes_once_that_agrees() {
         &["run", "write it"],
         0,
         expect![[r#"
-        Now it is done.
-        run: RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work
-          write it
-        agent: All done.
-        goal: verifying the goal: the agent says that it is done
-        goal: script:/FOLDER/work/judge.yaml: not reached, confidence 0.90 (TIME)
-        goal: the goal isn't reached (confidence 0.90)
-          Nothing was written.
-          - write it
-          - read it back
-        provost: told what the judges miss
-        tool: shell echo yes > out
-        ok: shell echo yes > out (TIME)
-        agent: Now it is done.
-        goal: verifying the goal: the agent says that it is done
-        goal: script:/FOLDER/work/judge.yaml: reached, confidence 0.95 (TIME)
-        goal: the goal is reached (confidence 0.95)
-          out says yes.
-        completed · 3 turns · 1.7k tokens · $0.00 · TIME
-        verified: the goal is reached (confidence 0.95)
-    "#]],
+            Now it is done.
+            run: RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work
+              write it
+            agent: All done.
+            goal: verifying the goal: the agent says that it is done
+            goal: script:/FOLDER/work/judge.yaml: not reached, confidence 0.90 (TIME)
+            goal: the goal isn't reached (confidence 0.90)
+              Nothing was written.
+              - write it
+              - read it back
+            provost: told what the judges miss
+            tool: shell echo yes > out
+            ok: shell echo yes > out (TIME)
+            agent: Now it is done.
+            goal: verifying the goal: the agent says that it is done
+            goal: script:/FOLDER/work/judge.yaml: reached, confidence 0.95 (TIME)
+            goal: the goal is reached (confidence 0.95)
+              out says yes.
+            completed, verified · 3 turns · 1.7k tokens · $0.00 · TIME
+            verified: the goal is reached (confidence 0.95)
+        "#]],
     );
     check(
         &scene,
         &["goal", "show", "last"],
         0,
         expect![[r#"
-        run         RUN
-        status      completed
-        outcome     completed
-        task        write it
+            run         RUN
+            status      completed
+            outcome     completed, verified
+            task        write it
 
-        condition   out says yes
-        state       achieved, confidence 0.95 (generation 5)
-        rounds      1 of 10: claims that were found wrong
-        failures    0 of 3: times in a row that the judges couldn't tell
-        idle turns  0 of 5: in a row, without measurable progress
-        verified    when the agent says that it is done, and at a limit
-        judges      each at least 0.70 sure, within 1m00s
-                    script:/FOLDER/work/judge.yaml: asked 2 times (1 reached, 1 not reached)
-        judging     2 calls · 1.1k tokens · $0.00
+            condition   out says yes
+            state       achieved, confidence 0.95 (generation 5)
+            rounds      1 of 10: claims that were found wrong
+            failures    0 of 3: times in a row that the judges couldn't tell
+            idle turns  0 of 5: in a row, without measurable progress
+            verified    when the agent says that it is done, and at a limit
+            judges      each at least 0.70 sure, within 1m00s
+                        script:/FOLDER/work/judge.yaml: asked 2 times (1 reached, 1 not reached)
+            judging     2 calls · 1.1k tokens · $0.00
 
-        verdicts
-          turn 1, claim: isn't reached (confidence 0.90) (MOMENT, entry 7)
-            Nothing was written.
-            - write it
-            - read it back
-            · script:/FOLDER/work/judge.yaml: not reached, 0.90 (TIME, 530 tokens, $0.00)
-          turn 3, claim: is reached (confidence 0.95) (MOMENT, entry 20)
-            out says yes.
-            · script:/FOLDER/work/judge.yaml: reached, 0.95 (TIME, 620 tokens, $0.00)
-    "#]],
+            verdicts
+              turn 1, claim: isn't reached (confidence 0.90) (MOMENT, entry 7)
+                Nothing was written.
+                - write it
+                - read it back
+                · script:/FOLDER/work/judge.yaml: not reached, 0.90 (TIME, 530 tokens, $0.00)
+              turn 3, claim: is reached (confidence 0.95) (MOMENT, entry 20)
+                out says yes.
+                · script:/FOLDER/work/judge.yaml: reached, 0.95 (TIME, 620 tokens, $0.00)
+        "#]],
     );
 }
 
@@ -189,30 +189,30 @@ fn pages_logs_and_spending_tell_of_judges() {
         &["show", "last"],
         0,
         expect![[r#"
-        run         RUN
-        status      completed
-        outcome     completed
-                    verified: the goal is reached (confidence 0.95)
-        goal        write it
-        condition   out says yes
-                    achieved, confidence 0.95, 1 of 10 claims found wrong
-        model       script:/FOLDER/work/agent.yaml
-        workspace   /FOLDER/work
-        started     MOMENT
-        updated     MOMENT
-        turns       3 of 40
-        tokens      1 780
-        cost        $0.00
-        time        TIME
-        calls       1 tool call
+            run         RUN
+            status      completed
+            outcome     completed, verified
+                        verified: the goal is reached (confidence 0.95)
+            goal        write it
+            condition   out says yes
+                        achieved, confidence 0.95, 1 of 10 claims found wrong
+            model       script:/FOLDER/work/agent.yaml
+            workspace   /FOLDER/work
+            started     MOMENT
+            updated     MOMENT
+            turns       3 of 40
+            tokens      1 780
+            cost        $0.00
+            time        TIME
+            calls       1 tool call
 
-        verdicts of the judges
-          turn 1, claim: isn't reached (confidence 0.90): Nothing was written.
-          turn 3, claim: is reached (confidence 0.95): out says yes.
+            verdicts of the judges
+              turn 1, claim: isn't reached (confidence 0.90): Nothing was written.
+              turn 3, claim: is reached (confidence 0.95): out says yes.
 
-        last words
-          Now it is done.
-    "#]],
+            last words
+              Now it is done.
+        "#]],
     );
     check_table(
         &scene,
@@ -363,36 +363,36 @@ fn a_goal_is_cleared_while_its_judge_is_asked_and_the_run_goes_on_without_it() {
         &["resume", "last"],
         0,
         expect![[r#"
-        Done.
-        run: RUN goes on, asked by provost resume
-        completed · 1 turn · 110 tokens · $0.00 · TIME
-        the goal was cleared by provost goal clear; nobody verified it
-    "#]],
+            Done.
+            run: RUN goes on, asked by provost resume
+            completed, not verified · 1 turn · 110 tokens · $0.00 · TIME
+            the goal was cleared by provost goal clear; nobody verified it
+        "#]],
     );
     check(
         &scene,
         &["goal", "show", "last"],
         0,
         expect![[r#"
-        run         RUN
-        status      completed
-        outcome     completed
-        task        write it
+            run         RUN
+            status      completed
+            outcome     completed, not verified
+            task        write it
 
-        condition   out says yes
-        state       cleared by provost goal clear (generation 6)
-        rounds      0 of 10: claims that were found wrong
-        failures    0 of 3: times in a row that the judges couldn't tell
-        idle turns  1 of 5: in a row, without measurable progress
-        verified    when the agent says that it is done, and at a limit
-        judges      each at least 0.70 sure, within 1m00s
-                    script:/FOLDER/work/judge.yaml: asked 1 time (1 no verdict, 1 of them too late)
-        judging     1 call · 0 tokens · $0.00
+            condition   out says yes
+            state       cleared by provost goal clear (generation 6)
+            rounds      0 of 10: claims that were found wrong
+            failures    0 of 3: times in a row that the judges couldn't tell
+            idle turns  1 of 5: in a row, without measurable progress
+            verified    when the agent says that it is done, and at a limit
+            judges      each at least 0.70 sure, within 1m00s
+                        script:/FOLDER/work/judge.yaml: asked 1 time (1 no verdict, 1 of them too late)
+            judging     1 call · 0 tokens · $0.00
 
-        verdicts
-          turn 1, claim: given up (MOMENT, entry 4)
-            · script:/FOLDER/work/judge.yaml: stopped before it gave a verdict (TIME, 0 tokens, $0.00)
-    "#]],
+            verdicts
+              turn 1, claim: given up (MOMENT, entry 4)
+                · script:/FOLDER/work/judge.yaml: stopped before it gave a verdict (TIME, 0 tokens, $0.00)
+        "#]],
     );
 }
 
@@ -439,12 +439,12 @@ fn a_goal_is_cleared_at_rest() {
         &["resume", "last", "--max-turns", "5"],
         0,
         expect![[r#"
-        Done.
-        run: RUN goes on, asked by provost resume
-        agent: Done.
-        completed · 2 turns · 850 tokens · $0.00 · TIME
-        the goal was cleared by provost goal clear; nobody verified it
-    "#]],
+            Done.
+            run: RUN goes on, asked by provost resume
+            agent: Done.
+            completed, not verified · 2 turns · 850 tokens · $0.00 · TIME
+            the goal was cleared by provost goal clear; nobody verified it
+        "#]],
     );
 }
 
@@ -466,11 +466,11 @@ fn a_goal_is_cleared_when_the_process_that_verified_it_is_gone() {
         &["resume", "last"],
         0,
         expect![[r#"
-        Done.
-        run: RUN goes on, asked by provost resume
-        completed · 1 turn · 110 tokens · $0.00 · TIME
-        the goal was cleared by provost goal clear; nobody verified it
-    "#]],
+            Done.
+            run: RUN goes on, asked by provost resume
+            completed, not verified · 1 turn · 11.6k tokens · $0.00 · TIME
+            the goal was cleared by provost goal clear; nobody verified it
+        "#]],
     );
 }
 
@@ -494,15 +494,15 @@ fn a_goal_is_paused_while_its_judge_is_asked_and_verified_when_it_goes_on() {
         &["goal", "resume", "last"],
         0,
         expect![[r#"
-        Done.
-        run: RUN goes on, asked by provost resume
-        goal: verifying the goal: the agent says that it is done
-        goal: script:/FOLDER/work/judge.yaml: reached, confidence 0.90 (TIME)
-        goal: the goal is reached (confidence 0.90)
-          out says yes.
-        completed · 1 turn · 730 tokens · $0.00 · TIME
-        verified: the goal is reached (confidence 0.90)
-    "#]],
+            Done.
+            run: RUN goes on, asked by provost resume
+            goal: verifying the goal: the agent says that it is done
+            goal: script:/FOLDER/work/judge.yaml: reached, confidence 0.90 (TIME)
+            goal: the goal is reached (confidence 0.90)
+              out says yes.
+            completed, verified · 1 turn · 730 tokens · $0.00 · TIME
+            verified: the goal is reached (confidence 0.90)
+        "#]],
     );
     let log = log(&scene);
     assert_eq!(entries(&log, "goal_verdict").len(), 1);
@@ -538,9 +538,9 @@ fn what_has_no_goal_is_told_apart_from_what_has_ended() {
         &["goal", "clear", "last"],
         2,
         expect![[r#"
-        error: run RUN has ended: completed
-        hint: `provost show RUN` shows it
-    "#]],
+            error: run RUN has ended: completed, not verified
+            hint: `provost show RUN` shows it
+        "#]],
     );
     check(
         &scene,
@@ -608,7 +608,7 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
         (
             "{ achieved: true, confidence: 0.9, reasoning: out says yes., usage: { input: 500, output: 20 } }",
             expect![[r#"
-                completed · 1 turn · 630 tokens · $0.00 · TIME
+                completed, verified · 1 turn · 630 tokens · $0.00 · TIME
                 verified: the goal is reached (confidence 0.90)"#]],
         ),
     ] {
@@ -654,15 +654,15 @@ verdicts:
         &["goal", "resume", "last"],
         0,
         expect![[r#"
-        Done.
-        run: RUN goes on, asked by provost resume
-        goal: verifying the goal: the agent says that it is done
-        goal: script:/FOLDER/work/judge.yaml: reached, confidence 0.90 (TIME)
-        goal: the goal is reached (confidence 0.90)
-          out says yes.
-        completed · 1 turn · 730 tokens · $0.00 · TIME
-        verified: the goal is reached (confidence 0.90)
-    "#]],
+            Done.
+            run: RUN goes on, asked by provost resume
+            goal: verifying the goal: the agent says that it is done
+            goal: script:/FOLDER/work/judge.yaml: reached, confidence 0.90 (TIME)
+            goal: the goal is reached (confidence 0.90)
+              out says yes.
+            completed, verified · 1 turn · 730 tokens · $0.00 · TIME
+            verified: the goal is reached (confidence 0.90)
+        "#]],
     );
 }
 
@@ -805,13 +805,13 @@ agents:
         &["resume", "last"],
         0,
         expect![[r#"
-        It is back.
-        run: RUN goes on, asked by provost resume
-        ok: spawn_agent (TIME)
-        run: agent 1 (writer) is done
-        agent: It is back.
-        completed · 3 turns · 430 tokens · $0.00 · TIME
-    "#]],
+            It is back.
+            run: RUN goes on, asked by provost resume
+            ok: spawn_agent (TIME)
+            run: agent 1 (writer) is done
+            agent: It is back.
+            completed, not verified · 3 turns · 430 tokens · $0.00 · TIME
+        "#]],
     );
     assert_eq!(goals(&scene)[0]["cleared_by"], "provost goal clear");
 }

@@ -59,7 +59,7 @@ fn a_run_tells_how_its_conversation_was_shortened() {
             provost: summed up by the agent: entries 1 to 22, 6.5k → 4.6k tokens
             retry: no summary to be had: it is empty
             provost: shortened by rule: entries 1 to 49 left out, 6.6k → 3.9k tokens
-            completed · 15 turns · 89.5k tokens · $0.00 · TIME
+            completed, not verified · 15 turns · 89.5k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -75,7 +75,7 @@ fn a_run_tells_how_its_conversation_was_shortened() {
             provost: shortened: results up to entry 10 are a line each, 5.4k → 4.6k tokens
             provost: shortened: results up to entry 26 are a line each, 6.3k → 4.9k tokens
             provost: shortened: results up to entry 42 are a line each, 6.5k → 5.1k tokens
-            completed · 10 turns · 37.8k tokens · $0.00 · TIME
+            completed, not verified · 10 turns · 37.8k tokens · $0.00 · TIME
         "#]],
     );
 }

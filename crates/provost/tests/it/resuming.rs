@@ -62,7 +62,7 @@ fn unknown_and_ambiguous_ids_are_told() {
 fn a_run_that_has_ended_stays_so() {
     let scene = Scene::scripted("answers: [{ text: done }]");
     scene.provost(&["run", "look"]);
-    let words = "error: run RUN has ended: completed\n\
+    let words = "error: run RUN has ended: completed, not verified\n\
                  hint: `provost show RUN` shows it; start another with `provost run`\n";
     refused(&scene, &["last"], 2, words);
 }

@@ -68,7 +68,7 @@ fn plain_lines_have_stable_prefixes_and_no_control_codes() {
 
           VERDICT: PASS
         hooks: stop hooks agree: second look (TIME)
-        completed (verdict PASS) · 5 turns · 6.1k tokens · $0.00 · TIME
+        completed (verdict PASS), verified · 5 turns · 6.1k tokens · $0.00 · TIME
     "#]]
     .assert_eq(&scene.stable(&ran.stderr));
 }
@@ -149,7 +149,7 @@ answers:
         scene.provost(&["logs", "last", "--json"]).stdout.lines().count()
     );
     assert!(followed.stdout.lines().last().unwrap().contains(r#""type":"ended""#));
-    assert!(lines.stdout.lines().last().unwrap().ends_with("completed"), "{}", lines.stdout);
+    assert!(lines.stdout.lines().last().unwrap().ends_with("completed, not verified"), "{}", lines.stdout);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_log_is_a_line_an_entry() {
         run     9  budget_charged      call 4: 1 200 tokens in, 20 out, $0.00
         run    11  budget_charged      call 5: 1 300 tokens in, 20 out, $0.00
         run    13  budget_charged      call 6: 1 400 tokens in, 20 out, $0.00
-        run    14  ended               completed (verdict PASS)
+        run    14  ended               completed (verdict PASS), verified
         0       1  session_started     script:/FOLDER/work/agent.yaml with 10 tools
         0       2  model_called        turn 1, call 1
         0       3  assistant_message   I'll look around.
@@ -204,7 +204,7 @@ fn a_log_is_a_line_an_entry() {
         0      27  assistant_message   Really done. …
         0      28  stop_verdicts       stop hooks agree: second look (TIME)
         0      29  turn_ended          turn 5, 0 tool calls
-        0      30  ended               completed (verdict PASS)
+        0      30  ended               completed (verdict PASS), verified
     "#]]
     .assert_eq(&scene.stable(&lines));
 }

@@ -61,12 +61,14 @@ fn show_f_tells_each_change_in_a_line_until_the_run_ends() {
     assert_eq!(ended.status, 0, "{ended:?}");
     let changes = ended.stdout.lines().skip_while(|line| !line.contains("has priority low now"));
     let changes = changes.collect::<Vec<_>>();
-    for words in ["(below) is done", "(beside) is done", "(lead) is done", "completed · 8 turns"] {
+    for words in
+        ["(below) is done", "(beside) is done", "(lead) is done", "completed, not verified · 8 turns"]
+    {
         assert!(changes.iter().any(|line| line.contains(words)), "{words}: {ended:?}");
     }
     assert!(ended.stdout.starts_with("run  "), "{ended:?}");
     let over = scene.provost(&["show", "-f", "last"]);
-    assert!(over.status == 0 && over.stdout.contains("completed · 8 turns"), "{over:?}");
+    assert!(over.status == 0 && over.stdout.contains("completed, not verified · 8 turns"), "{over:?}");
     let objects = scene.provost(&["show", "-f", "last", "--json"]).stdout;
     assert!(objects.lines().all(|line| json(line)["agents"].is_array()), "{objects}");
 }
@@ -84,7 +86,7 @@ fn show_f_on_a_terminal_is_drawn_over_itself() {
     assert!(shown.stdout.contains("\u{1b}[?2026h"), "a frame at once: {shown:?}");
     assert!(!shown.stdout.contains("\u{1b}[2J"), "nothing is cleared: {shown:?}");
     let last = shown.stdout.rsplit("\u{1b}[?2026h").next().unwrap();
-    assert!(console::strip_ansi_codes(last).contains("completed · 8 turns"), "{last}");
+    assert!(console::strip_ansi_codes(last).contains("completed, not verified · 8 turns"), "{last}");
 }
 
 #[test]

@@ -96,7 +96,8 @@ impl Deciding<'_> {
                 return self.commit(Ended { outcome });
             }
             if flow.is_over() {
-                return self.commit(Ended { outcome: Outcome::Completed { verdict: None } });
+                let outcome = Outcome::Completed { verdict: None, verification: flow.verification() };
+                return self.commit(Ended { outcome });
             }
         }
         if self.state.outcome.is_some() || self.state.agents.at_work() > 0 {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use console::Style;
-use provost_event::{Budget, GoalState, MicroDollars, Outcome};
+use provost_event::{Budget, GoalState, MicroDollars, Outcome, Verification};
 
 use super::Branches;
 use super::forest::Numbers;
 use crate::commands::show::agents::{Node, State};
 use crate::commands::show::steps::{FlowStep, Standing, in_time};
 use crate::names::labelled;
-use crate::render::{duration, one_line, outcome_in_words, tokens, visible};
+use crate::render::{checked, duration, one_line, outcome_in_words, tokens, visible};
 
 const NAME_WIDTH: usize = 20;
 const GOAL_WIDTH: usize = 120;
@@ -171,7 +171,7 @@ pub(in crate::commands::show) fn step_in_words(step: &FlowStep) -> String {
 /// Why an attempt at a step counts as failed.
 fn why(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Completed { verdict: Some(verdict) } => format!("verdict {verdict}"),
+        Outcome::Completed { verdict: Some(verdict), .. } => format!("verdict {verdict}"),
         other => in_short(other),
     }
 }
@@ -181,8 +181,9 @@ fn standing(node: &Node) -> String {
     let words = state_in_words(&node.state);
     match (&node.state, node.goal_state) {
         (State::Working, Some(GoalState::Verifying)) => "goal: verifying".to_owned(),
-        (State::Done(Outcome::Completed { .. }), Some(GoalState::Achieved)) => format!("{words}, verified"),
-        (State::Done(Outcome::Completed { .. }), Some(_)) => format!("{words}, not verified"),
+        (State::Done(Outcome::Completed { verification: Verification::None, .. }), Some(_)) => {
+            format!("{words}, not verified")
+        }
         _ => words,
     }
 }
@@ -195,8 +196,10 @@ fn state_in_words(state: &State) -> String {
         State::Yields(to) => format!("makes way{}", way(to)),
         State::Furloughed(to) => format!("furloughed{}", way(to)),
         State::Rests(outcome) => format!("rests: {}", in_short(outcome)),
-        State::Done(Outcome::Completed { verdict: None }) => "done".to_owned(),
-        State::Done(Outcome::Completed { verdict: Some(verdict) }) => format!("done, verdict {verdict}"),
+        State::Done(Outcome::Completed { verdict, verification }) => {
+            let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();
+            format!("done{verdict}{}", checked(verification))
+        }
         State::Done(outcome) => in_short(outcome),
     }
 }

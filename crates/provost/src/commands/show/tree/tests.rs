@@ -30,7 +30,7 @@ fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
     }
 }
 
-const DONE: State = State::Done(Outcome::Completed { verdict: None });
+const DONE: State = State::Done(Outcome::UNVERIFIED);
 
 fn drawing(width: Option<usize>) -> Drawing {
     Drawing { branches: Branches::LINES, extent: Extent::SummedUp, width }
@@ -69,7 +69,15 @@ fn team() -> Vec<Node> {
         node(5, Some(0), "urgent", State::Yields(None)),
         node(6, Some(0), "later", State::InLine),
         node(7, Some(0), "gone", State::Done(Outcome::Cancelled { by: "bob".to_owned() })),
-        node(8, Some(0), "fine", State::Done(Outcome::Completed { verdict: Some(Verdict::Pass) })),
+        node(
+            8,
+            Some(0),
+            "fine",
+            State::Done(Outcome::Completed {
+                verdict: Some(Verdict::Pass),
+                verification: provost_event::Verification::None,
+            }),
+        ),
     ]
 }
 
@@ -79,17 +87,17 @@ fn a_tree_shows_who_works_for_whom_and_how_each_stands() {
         &team(),
         drawing(None),
         expect![[r#"
-        AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME  GOAL
-        0 root        working               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s  find out what is slow and why it is
-        │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-        └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
-    "#]],
+            AGENT         STATE                 PRIORITY  TURNS       TOKENS           COST          TIME  GOAL
+            0 root        working               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 1 lead      working               normal     3/40  12.4k/50.0k  $0.0200/$0.50  1m20s/10m00s  find out what is slow and why it is
+            │ ├ 2 one     furloughed for 5      normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            │ └ 3 two     rests: paused by ann  normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            │   └ 4 deep  needs approval        normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 5 urgent    makes way             normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 6 later     in line               normal     3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            ├ 7 gone      cancelled by bob                 3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+            └ 8 fine      done, verdict PASS               3/40        12.4k        $0.0200         1m20s  find out what is slow and why it is
+        "#]],
     );
 }
 
@@ -115,17 +123,17 @@ fn on_a_narrow_terminal_goals_are_cut_and_then_columns_give_way() {
         &team(),
         drawing(Some(60)),
         expect![[r#"
-        AGENT         STATE                 TURNS       TOKENS
-        0 root        working                3/40        12.4k
-        ├ 1 lead      working                3/40  12.4k/50.0k
-        │ ├ 2 one     furloughed for 5       3/40        12.4k
-        │ └ 3 two     rests: paused by ann   3/40        12.4k
-        │   └ 4 deep  needs approval         3/40        12.4k
-        ├ 5 urgent    makes way              3/40        12.4k
-        ├ 6 later     in line                3/40        12.4k
-        ├ 7 gone      cancelled by bob       3/40        12.4k
-        └ 8 fine      done, verdict PASS     3/40        12.4k
-    "#]],
+            AGENT         STATE                 TURNS       TOKENS
+            0 root        working                3/40        12.4k
+            ├ 1 lead      working                3/40  12.4k/50.0k
+            │ ├ 2 one     furloughed for 5       3/40        12.4k
+            │ └ 3 two     rests: paused by ann   3/40        12.4k
+            │   └ 4 deep  needs approval         3/40        12.4k
+            ├ 5 urgent    makes way              3/40        12.4k
+            ├ 6 later     in line                3/40        12.4k
+            ├ 7 gone      cancelled by bob       3/40        12.4k
+            └ 8 fine      done, verdict PASS     3/40        12.4k
+        "#]],
     );
     check(
         &team(),
@@ -239,7 +247,8 @@ fn step(name: &str, standing: Standing, agents: &[u32]) -> FlowStep {
 }
 
 fn flow() -> Crew {
-    let failed = Outcome::Completed { verdict: Some(Verdict::Fail) };
+    let failed =
+        Outcome::Completed { verdict: Some(Verdict::Fail), verification: provost_event::Verification::None };
     let steps = vec![
         step("plan", Standing::Done, &[1]),
         step("build", Standing::AtWork(State::Working), &[2, 4]),
