@@ -22,6 +22,9 @@ pub enum Block {
         /// The wire format whose seal it is; in logs of format 1, which knew one provider, it is absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wire: Option<String>,
+        /// What the request came to that it answered, where its provider accepts it back only behind the same one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prefix: Option<PrefixHash>,
     },
     /// A block only its provider understands; kept as it came and sent back unchanged.
     Opaque {
@@ -29,10 +32,19 @@ pub enum Block {
         wire: String,
         /// The block itself.
         json: Json,
+        /// As with [`Block::Thinking`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prefix: Option<PrefixHash>,
     },
     /// The model asks for a tool.
     ToolCall(ToolCall),
 }
+
+/// A hash over everything a request said before an answer: system prompt, tools and messages, in the form its provider
+/// got. 16 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PrefixHash(pub String);
 
 /// A picture, kept beside the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,7 +30,7 @@ mod worktree;
 
 pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
 pub use chain::{ChainContext, DepthExceeded};
-pub use content::{Block, Image, ImageKind, ToolCall};
+pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
     AssistantMessage, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Purpose, ResumeCause, Resumed,

@@ -71,21 +71,29 @@ pub struct Message {
     pub role: Role,
     /// What is said; never empty.
     pub parts: Vec<Part>,
-    wire: OnceLock<WireForm>,
+    wire: [OnceLock<WireForm>; DIALECTS_KEPT],
 }
+
+/// Serialized forms that a message keeps: its format's, and that without what the model thought.
+const DIALECTS_KEPT: usize = 2;
 
 impl Message {
     /// A message.
     #[must_use]
     pub const fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self { role, parts, wire: OnceLock::new() }
+        Self { role, parts, wire: [const { OnceLock::new() }; DIALECTS_KEPT] }
     }
 
-    /// The message in `dialect`, made by `serialize` when it isn't there yet. Only the first dialect asked for
-    /// is kept.
+    /// The message in `dialect`, made by `serialize` when it isn't there yet. Only the first two dialects asked for
+    /// are kept.
     pub fn wire(&self, dialect: Dialect, serialize: impl Fn(&Self) -> Bytes) -> Cow<'_, [u8]> {
-        let form = self.wire.get_or_init(|| WireForm { dialect, bytes: serialize(self) });
-        if form.dialect == dialect { Cow::Borrowed(&form.bytes) } else { Cow::Owned(serialize(self).into()) }
+        for kept in &self.wire {
+            let form = kept.get_or_init(|| WireForm { dialect, bytes: serialize(self) });
+            if form.dialect == dialect {
+                return Cow::Borrowed(&form.bytes);
+            }
+        }
+        Cow::Owned(serialize(self).into())
     }
 }
 

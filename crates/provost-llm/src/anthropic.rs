@@ -1,6 +1,7 @@
 //! Anthropic's Messages API, streaming (`POST /v1/messages`, version 2023-06-01).
 
 mod answer;
+mod binding;
 mod event;
 mod request;
 
@@ -11,7 +12,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use crate::client::below;
 use crate::failure::ReadError;
 use crate::key::Key;
-use crate::wire::{Reader, Wire};
+use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
 use answer::Reading;
 
@@ -56,8 +57,8 @@ impl Wire for Anthropic {
         url
     }
 
-    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
-        request::body(request, &self.model, self.reasoning)
+    fn body(&self, request: &ModelRequest<'_>, thoughts: Thoughts) -> Body {
+        request::body(request, &self.model, self.reasoning, thoughts)
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {

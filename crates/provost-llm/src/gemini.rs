@@ -15,7 +15,7 @@ use reqwest::header::HeaderMap;
 use crate::client::below;
 use crate::failure::ReadError;
 use crate::key::Key;
-use crate::wire::{Reader, Wire};
+use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
 use answer::Reading;
 
@@ -66,8 +66,8 @@ impl Wire for Gemini {
         url
     }
 
-    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
-        request::body(request, &self.model, self.reasoning)
+    fn body(&self, request: &ModelRequest<'_>, _: Thoughts) -> Body {
+        Body::unbound(request::body(request, &self.model, self.reasoning))
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {

@@ -19,7 +19,7 @@ use reqwest::header::HeaderMap;
 use crate::failure::ReadError;
 use crate::key::Key;
 use crate::openai;
-use crate::wire::{Reader, Wire};
+use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Deviations, WireFormat};
 use answer::Reading;
 
@@ -54,8 +54,8 @@ impl Wire for OpenaiChat {
         openai::url(base, PATH, ["models"])
     }
 
-    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
-        request::body(request, &self.model, self.deviations)
+    fn body(&self, request: &ModelRequest<'_>, _: Thoughts) -> Body {
+        Body::unbound(request::body(request, &self.model, self.deviations))
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {

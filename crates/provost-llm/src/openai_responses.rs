@@ -13,7 +13,7 @@ use reqwest::header::HeaderMap;
 use crate::failure::ReadError;
 use crate::key::Key;
 use crate::openai;
-use crate::wire::{Reader, Wire};
+use crate::wire::{Body, Reader, Thoughts, Wire};
 use crate::{Reasoning, WireFormat};
 use answer::Reading;
 
@@ -49,8 +49,8 @@ impl Wire for OpenaiResponses {
         openai::url(base, PATH, ["models"])
     }
 
-    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8> {
-        request::body(request, &self.model, self.reasoning)
+    fn body(&self, request: &ModelRequest<'_>, thoughts: Thoughts) -> Body {
+        request::body(request, &self.model, self.reasoning, thoughts)
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {

@@ -67,10 +67,13 @@ impl Piece {
                 text,
                 signature: Some(signature).filter(|seal| !seal.is_empty()),
                 wire: Some(facts.wire.name().to_owned()),
+                prefix: None,
             }),
-            Self::Opaque { json } => Json::parse(without_line_ends(&json))
-                .ok()
-                .map(|json| Block::Opaque { wire: facts.wire.name().to_owned(), json }),
+            Self::Opaque { json } => Json::parse(without_line_ends(&json)).ok().map(|json| Block::Opaque {
+                wire: facts.wire.name().to_owned(),
+                json,
+                prefix: None,
+            }),
             Self::Call { id, name, given, written } => {
                 let text = if written.trim().is_empty() {
                     given.unwrap_or_else(|| "{}".to_owned())

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Certainty, ErrorClass, ModelFailure, Usage};
+use provost_event::{Block, Certainty, ErrorClass, ModelFailure, PrefixHash, Usage};
 use provost_harness::{Clock, DeltaSink, Model, ModelRequest};
 use reqwest::Url;
 use secrecy::SecretString;
@@ -21,7 +21,7 @@ use crate::listing;
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::stream::{EventStream, nonsense};
-use crate::wire::{Progress, Reader, Wire};
+use crate::wire::{Body, Progress, Reader, Thoughts, Wire};
 use crate::{ModelLimits, Provider, Reasoning, ResolveError, WireFormat};
 
 /// Whom to ask, and as whom.
@@ -91,17 +91,25 @@ impl ProviderModel {
         listing::names(&text).ok_or_else(|| nonsense("what the provider answers is no list of models"))
     }
 
-    /// Asks, and reads the stream up to the end of the answer.
+    /// Asks, and reads the stream up to the end of the answer. A request that the provider finds wrong is sent once
+    /// more without what the model thought before: the part of it that most often can't be sent back.
     async fn listen(
         &self,
         request: &ModelRequest<'_>,
         reader: &mut dyn Reader,
         has_begun: &AtomicBool,
-    ) -> Result<EventStream, ModelFailure> {
-        let mut stream = self.endpoint.post(self.url.clone(), self.wire.body(request)).await?;
+    ) -> Result<Heard, ModelFailure> {
+        let Body { bytes, mut prefix, has_thoughts } = self.wire.body(request, Thoughts::Sent);
+        let mut posted = self.endpoint.post(self.url.clone(), bytes).await;
+        if has_thoughts && posted.as_ref().is_err_and(|failure| failure.class == ErrorClass::InvalidRequest) {
+            let bare = self.wire.body(request, Thoughts::LeftOut);
+            prefix = bare.prefix;
+            posted = self.endpoint.post(self.url.clone(), bare.bytes).await;
+        }
+        let mut stream = posted?;
         has_begun.store(true, Ordering::Relaxed);
         match read(&mut stream, reader).await {
-            Ok(()) => Ok(stream),
+            Ok(()) => Ok(Heard { stream, prefix }),
             Err(failure) => Err(stream.named(failure)),
         }
     }
@@ -115,6 +123,23 @@ fn speak(options: &ProviderOptions) -> Box<dyn Wire> {
         WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, options.provider.deviations)),
         WireFormat::Gemini => Box::new(Gemini::new(model, reasoning)),
     }
+}
+
+/// A stream whose answer has been read.
+struct Heard {
+    stream: EventStream,
+    /// What the request came to that it answers.
+    prefix: Option<PrefixHash>,
+}
+
+/// Has what the model thought name the request that it was an answer to.
+fn bind(mut answer: Answer, to: Option<&PrefixHash>) -> Answer {
+    for block in &mut answer.content {
+        if let Block::Thinking { prefix, .. } | Block::Opaque { prefix, .. } = block {
+            *prefix = to.cloned();
+        }
+    }
+    answer
 }
 
 /// Reads the stream up to the end of the answer.
@@ -161,8 +186,9 @@ impl Model for ProviderModel {
         };
         let usage = counted(&*reader, &request);
         let answer = match listened {
-            Ok(stream) => {
+            Ok(Heard { stream, prefix }) => {
                 let answer = reader.finish(&self.model).map_err(|failure| stream.named(failure));
+                let answer = answer.map(|answer| bind(answer, prefix.as_ref()));
                 tokio::select! {
                     () = cancel.cancelled() => {}
                     () = stream.drain() => {}

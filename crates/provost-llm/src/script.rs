@@ -210,7 +210,12 @@ impl ScriptedModel {
     fn answer_of(&self, reply: &Reply, request: &ModelRequest<'_>) -> Answer {
         let mut content = Vec::new();
         if !reply.thinking.is_empty() {
-            content.push(Block::Thinking { text: reply.thinking.concat(), signature: None, wire: None });
+            content.push(Block::Thinking {
+                text: reply.thinking.concat(),
+                signature: None,
+                wire: None,
+                prefix: None,
+            });
         }
         if !reply.text.is_empty() {
             content.push(Block::Text(reply.text.concat()));

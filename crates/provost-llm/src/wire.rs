@@ -3,7 +3,7 @@
 use std::fmt;
 
 use provost_engine::Answer;
-use provost_event::{ModelFailure, Usage};
+use provost_event::{ModelFailure, PrefixHash, Usage};
 use provost_harness::{DeltaSink, ModelRequest};
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -48,6 +48,31 @@ impl fmt::Display for WireFormat {
     }
 }
 
+/// Whether what the model thought goes back to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thoughts {
+    /// As far as the provider accepts it.
+    Sent,
+    /// Not at all: the provider has refused the request with it.
+    LeftOut,
+}
+
+/// A request as it is sent.
+pub(crate) struct Body {
+    pub(crate) bytes: Vec<u8>,
+    /// What it comes to, where the provider accepts thinking back only behind the same request.
+    pub(crate) prefix: Option<PrefixHash>,
+    /// Whether it holds thinking that it could do without.
+    pub(crate) has_thoughts: bool,
+}
+
+impl Body {
+    /// A request in which thinking isn't bound to anything.
+    pub(crate) const fn unbound(bytes: Vec<u8>) -> Self {
+        Self { bytes, prefix: None, has_thoughts: false }
+    }
+}
+
 /// One wire format.
 pub(crate) trait Wire: Send + Sync {
     /// The headers that every request carries, the key's among them; `None` if the key can't be in one.
@@ -59,8 +84,8 @@ pub(crate) trait Wire: Send + Sync {
     /// Where the provider lists its models.
     fn models_url(&self, base: &Url) -> Url;
 
-    /// The request's bytes. They begin with those of the turn before, up to the end of its messages.
-    fn body(&self, request: &ModelRequest<'_>) -> Vec<u8>;
+    /// The request. Its bytes begin with those of the turn before, up to the end of its messages.
+    fn body(&self, request: &ModelRequest<'_>, thoughts: Thoughts) -> Body;
 
     /// Reads one answer.
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a>;

@@ -42,7 +42,8 @@ fn eventful_run() -> World {
     world.fail(ErrorClass::ContextTooLong, None);
     world.answer(vec![], StopReason::EndTurn);
     let seal = Some("sealed".to_owned());
-    let thought = Block::Thinking { text: "hm".into(), signature: seal, wire: Some("script".into()) };
+    let thought =
+        Block::Thinking { text: "hm".into(), signature: seal, wire: Some("script".into()), prefix: None };
     world.answer(vec![thought, Block::Text("Well, ".into())], StopReason::OutputCap);
     world.say("done. VERDICT: PASS");
     world.hook(StopHookVerdict::Block("a test fails".into()), "0001");

@@ -379,7 +379,12 @@ impl Play<'_> {
         if turn.thinks {
             let text = filled(format!(" thought {place} "), 100, 0, &mut rng);
             let signature = Some(format!("{:032x}==", rng.u128(..)));
-            content.push(Block::Thinking { text, signature, wire: Some("anthropic".to_owned()) });
+            content.push(Block::Thinking {
+                text,
+                signature,
+                wire: Some("anthropic".to_owned()),
+                prefix: None,
+            });
         }
         if turn.words > 0 {
             let text = filled(format!("I say {place}: "), turn.words.min(self.share()), 0, &mut rng);

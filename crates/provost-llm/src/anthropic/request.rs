@@ -1,5 +1,7 @@
 //! A request's bytes: the same from turn to turn, but for what is new.
 
+use std::borrow::Cow;
+
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
 use provost_event::{Block, Effort, Json, ToolCall, ToolSpec};
@@ -7,10 +9,14 @@ use provost_harness::{Dialect, ImageData, Message, ModelRequest, Part, Role, Too
 use serde::Serialize;
 
 use super::WIRE;
+use super::binding::{Bound, Ways, bind, is_bound};
 use crate::Reasoning;
 use crate::json::{is_blank, list, put};
+use crate::wire::{Body, Thoughts};
 
-const DIALECT: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
+const FULL: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
+/// Without what the model thought.
+const BARE: Dialect = Dialect { wire: WIRE.name(), variant: 1 };
 /// The least that the provider lets a model think for.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
@@ -107,14 +113,22 @@ struct WireTool<'a> {
 }
 
 /// The whole request. What changes from turn to turn comes last.
-pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Vec<u8> {
-    let messages = request.messages.iter().map(|message| message.wire(DIALECT, fragment)).collect::<Vec<_>>();
+pub(super) fn body(
+    request: &ModelRequest<'_>,
+    model: &str,
+    reasoning: Option<Reasoning>,
+    thoughts: Thoughts,
+) -> Body {
+    let mut head = Vec::with_capacity(request.system.len() * 2 + 4096);
+    put_system(&mut head, request.system);
+    put_tools(&mut head, request.tools);
+    let ways = Ways { thoughts, checks: is_bound(model) };
+    let Bound { messages, prefix, has_thoughts } = bind(&head, request.messages, ways);
     let size = messages.iter().map(|message| message.len() + 1).sum::<usize>();
-    let mut out = Vec::with_capacity(size + request.system.len() * 2 + 4096);
+    let mut out = Vec::with_capacity(size + head.len() + 1024);
     out.extend_from_slice(b"{\"model\":");
     put(&mut out, model);
-    put_system(&mut out, request.system);
-    put_tools(&mut out, request.tools);
+    out.extend_from_slice(&head);
     out.extend_from_slice(b",\"stream\":true,\"messages\":[");
     list(&mut out, &messages);
     out.extend_from_slice(b"],\"max_tokens\":");
@@ -124,7 +138,22 @@ pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Re
     put_thinking(&mut out, request, reasoning);
     put_tool_choice(&mut out, request);
     out.push(b'}');
-    out
+    Body { bytes: out, prefix: Some(prefix), has_thoughts }
+}
+
+/// One message as it is.
+pub(super) fn full(message: &Message) -> Cow<'_, [u8]> {
+    message.wire(FULL, |message| fragment(message, Thoughts::Sent))
+}
+
+/// One message without what the model thought.
+pub(super) fn bare(message: &Message) -> Cow<'_, [u8]> {
+    let thinks = message.role == Role::Assistant && message.parts.iter().any(is_thought);
+    if thinks { message.wire(BARE, |message| fragment(message, Thoughts::LeftOut)) } else { full(message) }
+}
+
+const fn is_thought(part: &Part) -> bool {
+    matches!(part, Part::Block(Block::Thinking { .. } | Block::Opaque { .. }))
 }
 
 /// A model that must call a tool isn't let think: the provider refuses that.
@@ -199,8 +228,9 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
 }
 
 /// One message; empty if nothing in it can be sent.
-fn fragment(message: &Message) -> Bytes {
-    let blocks = message.parts.iter().filter_map(part).collect::<Vec<_>>();
+fn fragment(message: &Message, thoughts: Thoughts) -> Bytes {
+    let parts = message.parts.iter().filter(|part| thoughts == Thoughts::Sent || !is_thought(part));
+    let blocks = parts.filter_map(part).collect::<Vec<_>>();
     if blocks.is_empty() {
         return Bytes::new();
     }
@@ -221,10 +251,10 @@ fn part(part: &Part) -> Option<Vec<u8>> {
         Part::Block(Block::Text(text)) if is_blank(text) => return None,
         Part::Block(Block::Text(text)) => put(&mut out, &WireBlock::Text { text, cache_control: None }),
         Part::Image(image) => put(&mut out, &WireBlock::Image { source: Source::of(image) }),
-        Part::Block(Block::Thinking { text, signature, wire }) if is_own(wire.as_deref()) => {
+        Part::Block(Block::Thinking { text, signature, wire, .. }) if is_own(wire.as_deref()) => {
             put(&mut out, &WireBlock::Thinking { thinking: text, signature: signature.as_ref()? });
         }
-        Part::Block(Block::Opaque { wire, json }) if wire == WIRE.name() => {
+        Part::Block(Block::Opaque { wire, json, .. }) if wire == WIRE.name() => {
             out.extend_from_slice(json.text().as_bytes())
         }
         Part::Block(Block::Thinking { .. } | Block::Opaque { .. } | Block::Image(_)) => return None,

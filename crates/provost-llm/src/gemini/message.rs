@@ -153,7 +153,7 @@ fn said(parts: &[Part], generation: Generation) -> Vec<Bytes> {
                 let own = seal.take();
                 out.push(function_call(call, own.or(wants.then_some(NO_SEAL))));
             }
-            Part::Block(Block::Opaque { wire, json }) if wire == WIRE.name() => {
+            Part::Block(Block::Opaque { wire, json, .. }) if wire == WIRE.name() => {
                 out.extend(seal.take().map(bare));
                 out.push(Bytes::copy_from_slice(json.text().as_bytes()));
             }

@@ -229,7 +229,7 @@ fn call(block: &Block) -> Option<WireCall<'_>> {
 /// Reasoning of this wire format, and its seal.
 fn thought(block: &Block) -> Option<(&str, &str)> {
     match block {
-        Block::Thinking { text, signature, wire } if wire.as_deref() == Some(WIRE.name()) => {
+        Block::Thinking { text, signature, wire, .. } if wire.as_deref() == Some(WIRE.name()) => {
             Some((text, signature.as_deref().unwrap_or_default()))
         }
         _ => None,

@@ -13,8 +13,11 @@ use super::{PHASE, WIRE};
 use crate::Reasoning;
 use crate::json::{failed, is_blank, list, put};
 use crate::openai;
+use crate::wire::{Body, Thoughts};
 
-const DIALECT: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
+const FULL: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
+/// Without reasoning.
+const BARE: Dialect = Dialect { wire: WIRE.name(), variant: 1 };
 /// The least cap on an answer that the provider takes (`integer_below_min_value` below it).
 const OUTPUT_TOKENS_MIN: u32 = 16;
 /// Items that the provider wants an output to, which nobody gave them: tools of kinds that aren't offered.
@@ -87,8 +90,20 @@ struct WireReasoning {
 }
 
 /// The whole request. What changes from turn to turn comes last.
-pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Vec<u8> {
-    let messages = request.messages.iter().map(|message| message.wire(DIALECT, fragment)).collect::<Vec<_>>();
+pub(super) fn body(
+    request: &ModelRequest<'_>,
+    model: &str,
+    reasoning: Option<Reasoning>,
+    thoughts: Thoughts,
+) -> Body {
+    let dialect = match thoughts {
+        Thoughts::Sent => FULL,
+        Thoughts::LeftOut => BARE,
+    };
+    let fragment = |message: &Message| fragment(message, thoughts);
+    let messages = request.messages.iter().map(|message| message.wire(dialect, fragment)).collect::<Vec<_>>();
+    let has_thoughts = thoughts == Thoughts::Sent
+        && request.messages.iter().any(|message| message.parts.iter().any(is_thought));
     let size = messages.iter().map(|message| message.len() + 1).sum::<usize>();
     let mut out = Vec::with_capacity(size + request.system.len() * 2 + 4096);
     out.extend_from_slice(b"{\"model\":");
@@ -107,7 +122,11 @@ pub(super) fn body(request: &ModelRequest<'_>, model: &str, reasoning: Option<Re
     put_reasoning(&mut out, request.effort, model, reasoning);
     put_tool_choice(&mut out, request);
     out.push(b'}');
-    out
+    Body { has_thoughts, ..Body::unbound(out) }
+}
+
+fn is_thought(part: &Part) -> bool {
+    matches!(part, Part::Block(Block::Thinking { wire, .. }) if wire.as_deref() == Some(WIRE.name()))
 }
 
 /// A model that doesn't reason refuses to be told how.
@@ -160,10 +179,10 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
 }
 
 /// The items of one message; empty if nothing in it can be sent.
-fn fragment(message: &Message) -> Bytes {
+fn fragment(message: &Message, thoughts: Thoughts) -> Bytes {
     let items = match message.role {
         Role::User => said_to_model(&message.parts),
-        Role::Assistant => said_by_model(&message.parts),
+        Role::Assistant => said_by_model(&message.parts, thoughts),
     };
     let mut out = Vec::new();
     list(&mut out, &items);
@@ -212,12 +231,12 @@ fn with_images<'a>(text: &'a str, images: &[ImageData]) -> Content<'a> {
 
 /// What the model wrote, without ids of our own making, which the provider would look for. Left out is what it would
 /// refuse: blank text, reasoning without its seal or with nothing behind it, and blocks of other providers.
-fn said_by_model(parts: &[Part]) -> Vec<Bytes> {
+fn said_by_model(parts: &[Part], thoughts: Thoughts) -> Vec<Bytes> {
     let mut items = Vec::new();
     let mut phase = None;
     // Items up to the last one that isn't reasoning.
     let mut complete = 0;
-    for part in parts {
+    for part in parts.iter().filter(|part| thoughts == Thoughts::Sent || !is_thought(part)) {
         match part {
             Part::Block(Block::Text(text)) if !is_blank(text) => {
                 // The form without ids and annotations, which strict servers otherwise require.
@@ -234,7 +253,7 @@ fn said_by_model(parts: &[Part]) -> Vec<Bytes> {
                 items.extend(serde_json::from_str::<&RawValue>(seal).ok().map(|_| Bytes::from(seal.clone())));
                 continue;
             }
-            Part::Block(Block::Opaque { wire, json }) if wire == WIRE.name() => {
+            Part::Block(Block::Opaque { wire, json, .. }) if wire == WIRE.name() => {
                 let kind = kind_of(json);
                 if kind.r#type == PHASE {
                     phase = kind.phase;

@@ -161,11 +161,13 @@ fn clean_block(block: &Block, redactor: &Redactor) -> Block {
     match block {
         Block::Text(text) => Block::Text(clean(text, redactor)),
         Block::Image(image) => Block::Image(image.clone()),
-        Block::Thinking { text, signature, wire } => {
-            Block::Thinking { text: clean(text, redactor), signature: each(signature), wire: wire.clone() }
+        Block::Thinking { text, signature, wire, prefix } => {
+            let text = clean(text, redactor);
+            Block::Thinking { text, signature: each(signature), wire: wire.clone(), prefix: prefix.clone() }
         }
-        Block::Opaque { wire, json } => {
-            Block::Opaque { wire: wire.clone(), json: clean_json(json, redactor) }
+        Block::Opaque { wire, json, prefix } => {
+            let json = clean_json(json, redactor);
+            Block::Opaque { wire: wire.clone(), json, prefix: prefix.clone() }
         }
         Block::ToolCall(ToolCall { id, name, input, malformed }) => Block::ToolCall(ToolCall {
             id: CallId::from(&*redactor.redact(&id.0)),

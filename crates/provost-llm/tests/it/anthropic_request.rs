@@ -49,11 +49,11 @@ async fn what_the_provider_would_refuse_isnt_sent() {
     let mut conversation = Conversation::new("go");
     let thinking = |signature: Option<&str>, wire: Option<&str>| {
         let (signature, wire) = (signature.map(str::to_owned), wire.map(str::to_owned));
-        Part::Block(Block::Thinking { text: "hm".to_owned(), signature, wire })
+        Part::Block(Block::Thinking { text: "hm".to_owned(), signature, wire, prefix: None })
     };
     let opaque = |wire: &str| {
         let json = Json::parse(r#"{"type":"redacted_thinking", "data":"x"}"#.to_owned()).unwrap();
-        Part::Block(Block::Opaque { wire: wire.to_owned(), json })
+        Part::Block(Block::Opaque { wire: wire.to_owned(), json, prefix: None })
     };
     conversation.push(
         Role::Assistant,

@@ -16,7 +16,7 @@ async fn check_contents(conversation: &Conversation, name: &str, expected: Expec
 
 fn thinking(text: &str, signature: Option<&str>, wire: Option<&str>) -> Part {
     let (signature, wire) = (signature.map(str::to_owned), wire.map(str::to_owned));
-    Part::Block(Block::Thinking { text: text.to_owned(), signature, wire })
+    Part::Block(Block::Thinking { text: text.to_owned(), signature, wire, prefix: None })
 }
 
 fn own(signature: &str) -> Part {
@@ -33,7 +33,11 @@ fn call(id: &str) -> Part {
 }
 
 fn opaque(wire: &str, json: &str) -> Part {
-    Part::Block(Block::Opaque { wire: wire.to_owned(), json: Json::parse(json.to_owned()).unwrap() })
+    Part::Block(Block::Opaque {
+        wire: wire.to_owned(),
+        json: Json::parse(json.to_owned()).unwrap(),
+        prefix: None,
+    })
 }
 
 fn shown(id: &str, output: &str, images: Vec<ImageData>, is_error: bool) -> Part {

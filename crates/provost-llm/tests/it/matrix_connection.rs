@@ -22,7 +22,7 @@ async fn turns_go_over_one_connection_also_after_errors(speaker: &dyn Speaker) {
     let good = || whole(speaker, &speaker.events(&Spoken::everything()));
     let refused = |status| Reply::Whole(plain(status, "", &speaker.refusal(status, "Own words.")));
     let cut = || whole(speaker, &speaker.events(&Spoken::everything())[..1]);
-    let replies = [good(), refused(529), good(), refused(400), good(), cut(), good(), refused(429), good()];
+    let replies = [good(), refused(529), good(), refused(404), good(), cut(), good(), refused(429), good()];
     let count = replies.len();
     let mut scene = Scene::new(speaker, replies).await;
     for turn in 0..count {

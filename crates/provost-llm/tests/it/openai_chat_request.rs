@@ -51,6 +51,7 @@ fn call(id: &str, input: &str) -> Part {
 
 fn thought(text: &str, signature: Option<&str>, wire: Option<&str>) -> Part {
     Part::Block(Block::Thinking {
+        prefix: None,
         text: text.to_owned(),
         signature: signature.map(str::to_owned),
         wire: wire.map(str::to_owned),
@@ -214,7 +215,7 @@ async fn reasoning_goes_back_where_the_server_wants_it_and_only_its_own() {
             thought("hm", Some(r#"[{"type":"reasoning.text","text":"hm", "signature":"s"}]"#), own),
             thought("no", Some("sig"), Some("anthropic")),
             thought("no", Some("sig"), None),
-            Part::Block(Block::Opaque { wire: "openai-responses".to_owned(), json: opaque }),
+            Part::Block(Block::Opaque { wire: "openai-responses".to_owned(), json: opaque, prefix: None }),
             said("So."),
             thought("and", Some(r#"[{"type":"reasoning.encrypted","data":"d"}]"#), own),
             call("a", "{}"),

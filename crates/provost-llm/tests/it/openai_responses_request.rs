@@ -38,11 +38,15 @@ fn text(text: &str) -> Part {
 
 fn thinking(signature: Option<&str>, wire: Option<&str>) -> Part {
     let (signature, wire) = (signature.map(str::to_owned), wire.map(str::to_owned));
-    Part::Block(Block::Thinking { text: "hm".to_owned(), signature, wire })
+    Part::Block(Block::Thinking { text: "hm".to_owned(), signature, wire, prefix: None })
 }
 
 fn opaque(wire: &str, json: &str) -> Part {
-    Part::Block(Block::Opaque { wire: wire.to_owned(), json: Json::parse(json.to_owned()).unwrap() })
+    Part::Block(Block::Opaque {
+        wire: wire.to_owned(),
+        json: Json::parse(json.to_owned()).unwrap(),
+        prefix: None,
+    })
 }
 
 fn call(id: &str, arguments: &str, malformed: Option<&str>) -> Part {

@@ -25,6 +25,8 @@ pub(crate) enum Reply {
     Reset,
     /// Sends these bytes and then closes the connection with an error.
     Broken(Vec<u8>),
+    /// Sends what the request is answered with, and waits for the next on the connection.
+    By(Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>),
     /// Sends some bytes and then others again and again, until the client closes the connection.
     Flood(Flood),
 }
@@ -103,13 +105,14 @@ impl Server {
 async fn serve(mut stream: TcpStream, replies: &Mutex<VecDeque<Reply>>, tell: &watch::Sender<Seen>) {
     stream.set_nodelay(true).unwrap();
     while let Some(asked) = read_request(&mut stream).await {
-        tell.send_modify(|seen| seen.asked.push(asked));
+        tell.send_modify(|seen| seen.asked.push(asked.clone()));
         let reply = {
             let mut replies = replies.lock().unwrap();
             if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() }
         };
         match reply.expect("a reply") {
             Reply::Whole(bytes) => stream.write_all(&bytes).await.unwrap(),
+            Reply::By(answer) => stream.write_all(&answer(&asked)).await.unwrap(),
             Reply::Cut(bytes) => return stream.write_all(&bytes).await.unwrap(),
             Reply::Reset => return drop(resetting(stream)),
             Reply::Broken(bytes) => {
