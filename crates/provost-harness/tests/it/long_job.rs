@@ -139,5 +139,6 @@ fn thought(turn: u32, rng: &mut Rng) -> Block {
         text: format!("I think  {}\n", words(rng, 20)),
         signature: Some(format!("seal+{turn}/{:016x}==", rng.u64(..))),
         wire: Some("anthropic".to_owned()),
+        prefix: None,
     }
 }
