@@ -17,8 +17,8 @@ pub enum ReplayError {
         /// The number it has.
         found: Seq,
     },
-    /// It stands after the end.
-    #[error("entry {found} of {actor} stands after the end")]
+    /// It stands after an end, and begins no segment.
+    #[error("entry {found} of {actor} stands after an end and begins no segment")]
     AfterEnd {
         /// Whose log.
         actor: ActorKey,
@@ -113,7 +113,7 @@ impl Actor {
         if found != head.next() {
             return Err(ReplayError::Gap { actor, head, found });
         }
-        if self.has_ended() {
+        if self.has_ended() && !matches!(record.entry, Entry::Resumed(_)) {
             return Err(ReplayError::AfterEnd { actor, found });
         }
         self.apply(&record.entry, record.at);
@@ -136,7 +136,7 @@ impl Actor {
         }
     }
 
-    /// Whether its log has its last entry.
+    /// Whether its last segment has ended, and only somebody's ask begins another.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         match self {

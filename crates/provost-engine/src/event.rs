@@ -129,7 +129,8 @@ pub enum RunEvent {
         /// Who.
         by: String,
     },
-    /// Somebody wants a resting run to go on, or one of its agents; ignored where that isn't at rest.
+    /// Somebody wants another segment of a run that is suspended or has ended, or one of its suspended agents to go on;
+    /// ignored where that is worked on.
     Resume {
         /// Only this agent, while the others work; the whole run if absent.
         #[serde(default)]
@@ -140,6 +141,9 @@ pub enum RunEvent {
         budget: Budget,
         /// A new limit of the root agent's turns.
         turns_max: Option<u32>,
+        /// What is said to the root agent with it.
+        #[serde(default)]
+        text: Option<String>,
     },
     /// A home took the run over from a process that is gone: what was being done, nobody does any more.
     Recover {
@@ -336,12 +340,18 @@ pub enum SessionEvent {
         /// The outcome.
         outcome: Outcome,
     },
-    /// A resting session shall go on; ignored by one that isn't at rest.
+    /// A session that is suspended or has ended shall go on; ignored by one that is worked on.
     Resume {
         /// Who wants it.
         by: String,
         /// The new limit of turns, if there is one.
         turns_max: Option<u32>,
+        /// What is said to the agent with it.
+        #[serde(default)]
+        text: Option<String>,
+        /// Whether the run had ended. A session that has ended goes on only then: its run may not know yet that it has.
+        #[serde(default)]
+        reopens: bool,
     },
     /// The agent that was asked for by the entry `started` is done, or there is none.
     ChildDone {

@@ -190,6 +190,9 @@ pub struct SessionState {
     turns_max: u32,
     phase: Phase,
     outcome: Option<Outcome>,
+    /// What it was completed with, until something more is said to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    done_before: Option<Outcome>,
     stopping: Option<Outcome>,
     /// It was asked to make way for an agent.
     yielding: Option<Yielding>,
@@ -261,6 +264,7 @@ impl SessionState {
             turns_max: 0,
             phase: Phase::New,
             outcome: None,
+            done_before: None,
             stopping: None,
             yielding: None,
             stops_for_child: false,

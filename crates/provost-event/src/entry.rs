@@ -236,6 +236,8 @@ pub enum ItemKind {
     Reminder,
     /// No turn comes after this one.
     LastTurn,
+    /// Another segment begins, and what there is to know of it.
+    Resumed,
 }
 
 /// Who inside Provost spoke.
@@ -493,7 +495,7 @@ pub struct StopRequested {
     pub for_child: bool,
 }
 
-/// A rest, from which `resume` goes on.
+/// A suspension: `resume` begins the next segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
     /// At what it came to rest; never a final outcome.
@@ -513,9 +515,14 @@ pub enum ResumeCause {
     Interrupted,
     /// It had made way for another agent, and has a slot again.
     SlotFree,
+    /// It had failed, and is restarted.
+    Retry {
+        /// Which retry in a row this is, from 1.
+        attempt: u32,
+    },
 }
 
-/// The end of a rest or of an interruption.
+/// The beginning of a segment, or the end of an interruption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// Why.
@@ -526,11 +533,14 @@ pub struct Resumed {
     /// The new limit of turns, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_max: Option<u32>,
+    /// Whether the last segment had ended, and wasn't only suspended or interrupted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reopens: bool,
 }
 
-/// The end.
+/// The end of a segment. Nothing follows but another segment, and notes of forks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// How; always a final outcome.
+    /// How; always an end ([`Outcome::is_final`]).
     pub outcome: Outcome,
 }

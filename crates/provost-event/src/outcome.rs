@@ -166,10 +166,11 @@ impl fmt::Display for PauseReason {
     }
 }
 
-/// How a session or run ended, or at what it came to rest.
+/// How a segment of work of a session or run ended.
 ///
-/// Completed, aborted, cancelled and failed are final: the log gets its one `ended` entry and nothing after it.
-/// The others are rests, recorded by a `paused` entry, from which `resume` goes on in the same log.
+/// Completed, aborted, cancelled and failed are ends, recorded by an `ended` entry: only somebody's ask begins another
+/// segment after it. The others are suspensions, recorded by a `paused` entry. `resume` goes on in the same log after
+/// either.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
@@ -234,7 +235,7 @@ impl Outcome {
         }
     }
 
-    /// Whether nothing can follow.
+    /// Whether it is an end: nothing follows unless somebody asks for another segment.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self {

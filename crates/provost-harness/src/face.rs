@@ -32,8 +32,21 @@ pub struct AgentHarness {
 pub enum TurnState {
     /// There is more to do.
     Continue,
-    /// The run rests or has ended.
+    /// The segment has ended with this: the run is suspended or has ended.
     Done(Outcome),
+}
+
+/// What another segment of a run begins with.
+#[derive(Debug, Clone)]
+pub struct ResumeRequest {
+    /// Who asks for it.
+    pub by: String,
+    /// Limits that replace those of the same name.
+    pub budget: Budget,
+    /// A new limit of the root agent's turns.
+    pub turns_max: Option<u32>,
+    /// What is said to the root agent, as somebody's words.
+    pub text: Option<String>,
 }
 
 impl AgentHarness {
@@ -96,7 +109,7 @@ impl AgentHarness {
     }
 
     /// Opens a run that is there and works on it in this process. One that was interrupted goes on at once; one
-    /// that rests waits for [`Harness::resume`].
+    /// that is suspended or has ended waits for [`Harness::resume`].
     ///
     /// # Errors
     /// [`HomeError::Held`] while another process works on it; [`HarnessError::UnknownRun`].
@@ -320,6 +333,11 @@ impl Harness {
                 }
                 for record in records {
                     self.seen.insert(actor, record.seq);
+                    if matches!(record.entry, Entry::Ended(_)) {
+                        // Its log is followed no further, unless another segment begins.
+                        self.over.insert(session);
+                        self.forget(session);
+                    }
                     self.tell_callback(&record);
                     self.observers.0.record(&record);
                 }
@@ -360,8 +378,8 @@ impl Harness {
         self.observers.0.reports()
     }
 
-    /// Lets a resting run go on, with new limits in place of those that `budget` and `turns_max` name. A run
-    /// that has ended, or that isn't at rest, stays as it is.
+    /// Begins another segment of a run that is suspended or has ended, with new limits in place of those that `budget`
+    /// and `turns_max` name. A run that is worked on stays as it is.
     ///
     /// # Errors
     /// When that can't be recorded.
@@ -371,12 +389,25 @@ impl Harness {
         budget: Budget,
         turns_max: Option<u32>,
     ) -> Result<(), HarnessError> {
-        if self.outcome.as_ref().is_some_and(|outcome| !outcome.is_final()) {
-            self.outcome = None;
-            self.observers.0.begin();
-            self.to_run(RunEvent::Resume { agent: None, by: by.to_owned(), budget, turns_max }).await?;
+        self.resume_with(ResumeRequest { by: by.to_owned(), budget, turns_max, text: None }).await
+    }
+
+    /// As [`Harness::resume`], with what is said to the root agent besides.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub async fn resume_with(&mut self, request: ResumeRequest) -> Result<(), HarnessError> {
+        if self.outcome.take().is_none() {
+            return Ok(());
         }
-        Ok(())
+        let root = SessionId::root(self.run);
+        if self.over.remove(&root) {
+            let seen = self.seen.get(&root.into()).copied().unwrap_or_default();
+            self.records.push(until_over(self.deps.home.subscribe(root.into(), seen)));
+        }
+        self.observers.0.begin();
+        let ResumeRequest { by, budget, turns_max, text } = request;
+        self.to_run(RunEvent::Resume { agent: None, by, budget, turns_max, text }).await
     }
 
     fn to_run(&self, event: RunEvent) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {

@@ -321,7 +321,10 @@ impl Agents {
 
     /// The root goes on with the slot it has kept.
     pub(super) fn root_goes_on(&mut self) {
-        self.change(ROOT, |root| root.rests = None);
+        self.change(ROOT, |root| {
+            root.rests = None;
+            root.finished = None;
+        });
     }
 
     /// The run goes on: so do the root and all that rest.

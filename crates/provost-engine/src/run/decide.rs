@@ -45,7 +45,11 @@ impl Deciding<'_> {
             RunEvent::Start { goal, images, policy } if self.state.policy.is_none() => {
                 self.start(goal, images, *policy);
             }
-            _ if self.state.policy.is_none() || self.state.has_ended() => {}
+            _ if self.state.policy.is_none() => {}
+            RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max, text } => {
+                self.resume(by, budget, turns_max, text);
+            }
+            _ if self.state.has_ended() => {}
             RunEvent::Start { .. } => {}
             RunEvent::Reserve(request) => self.reserve(&request),
             RunEvent::Settle(note) => self.settle(note),
@@ -62,9 +66,6 @@ impl Deciding<'_> {
             }
             RunEvent::Cancel { agent, by } => self.stop(agent, Outcome::Cancelled { by }),
             RunEvent::Reprioritize { agent, priority, by } => self.reprioritize(agent, priority, by),
-            RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max } => {
-                self.resume(by, budget, turns_max);
-            }
             RunEvent::Resume { agent: Some(agent), by, .. } => self.resume_agent(agent, &by),
             RunEvent::Recover { fresh } => self.recover(&fresh),
         }
@@ -183,13 +184,16 @@ impl Deciding<'_> {
         }
     }
 
-    fn resume(&mut self, by: String, budget: Budget, turns_max: Option<u32>) {
+    /// Begins another segment.
+    fn resume(&mut self, by: String, budget: Budget, turns_max: Option<u32>, text: Option<String>) {
         if self.state.outcome.is_none() {
             return;
         }
-        self.commit(Resumed { cause: ResumeCause::Asked { by: by.clone() }, budget, turns_max });
+        let reopens = self.state.has_ended();
+        let cause = ResumeCause::Asked { by: by.clone() };
+        self.commit(Resumed { cause, budget, turns_max, reopens });
         if self.state.flow.is_none() {
-            self.tell(self.root(), SessionEvent::Resume { by, turns_max });
+            self.tell(self.root(), SessionEvent::Resume { by, turns_max, text, reopens });
         }
     }
 
@@ -197,7 +201,12 @@ impl Deciding<'_> {
         if self.state.outcome.is_some() {
             return;
         }
-        self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
+        self.commit(Resumed {
+            cause: ResumeCause::Interrupted,
+            budget: Budget::default(),
+            turns_max: None,
+            reopens: false,
+        });
         for session in self.state.at_work() {
             let of_it = fresh.iter().filter(|id| id.actor == session.into()).map(|id| id.seq).collect();
             self.tell(session, SessionEvent::Recover { fresh: of_it });

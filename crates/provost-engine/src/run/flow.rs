@@ -299,13 +299,14 @@ impl StepTracker {
         }
     }
 
-    /// A step will never be begun again: what only it would still have read needn't be kept.
+    /// Nothing more becomes of a step in this segment. What only a step that is done would have read needn't be kept.
     fn close(&mut self, number: StepNumber, standing: StepStanding) {
         let Some(step) = self.steps.get(number).filter(|step| !step.standing.is_over()) else { return };
         let needs = step.needs.clone();
+        let is_done = standing == StepStanding::Done;
         self.change(number, standing);
         self.open = self.open.saturating_sub(1);
-        for need in needs {
+        for need in needs.into_iter().filter(|_| is_done) {
             if let Some(need) = self.steps.get_mut(need) {
                 need.readers = need.readers.saturating_sub(1);
                 if need.readers == 0 {
@@ -323,6 +324,24 @@ impl StepTracker {
                 step.attempts.clear();
             }
             self.change(number, StepStanding::Ready);
+        }
+    }
+
+    /// Takes in that somebody had the flow go on after its end: what has failed, was skipped, or was stopped with its agent
+    /// is to be done again. `is_live` says whether an agent's work isn't over.
+    pub fn reopened(&mut self, is_live: impl Fn(AgentNumber) -> bool) {
+        for number in 0..self.steps.len() {
+            let Some(step) = self.steps.get_mut(number) else { continue };
+            let was_over = match &step.standing {
+                StepStanding::Failed(_) | StepStanding::Skipped => true,
+                StepStanding::AtWork(agent) if !is_live(*agent) => false,
+                _ => continue,
+            };
+            step.retries.reset(ITSELF);
+            step.attempts.clear();
+            let can_begin = step.missing == 0;
+            self.open = self.open.saturating_add(usize::from(was_over));
+            self.change(number, if can_begin { StepStanding::Ready } else { StepStanding::Waiting });
         }
     }
 

@@ -112,6 +112,7 @@ impl RunState {
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
+        let has_ended = self.has_ended();
         if self.outcome.is_none() {
             // It was worked on until its last entry, as far as anybody knows.
             self.clock.interrupted(self.updated_at, at);
@@ -121,6 +122,9 @@ impl RunState {
             self.agents.run_resumed();
             if let Some(flow) = &mut self.flow {
                 flow.resumed();
+                if has_ended {
+                    flow.reopened(|agent| self.agents.get(agent).is_some_and(|agent| agent.is_live()));
+                }
             }
         }
         self.outcome = None;

@@ -105,7 +105,12 @@ impl Deciding<'_> {
         }
         let event = match rested.filter(|_| has_begun) {
             Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
-            Some(_) => SessionEvent::Resume { by: self.state.resumed_by.clone(), turns_max: None },
+            Some(_) => SessionEvent::Resume {
+                by: self.state.resumed_by.clone(),
+                turns_max: None,
+                text: None,
+                reopens: false,
+            },
             None => match self.state.opening(agent).filter(|_| !has_begun) {
                 Some(started) => SessionEvent::Start(Box::new(started)),
                 None => return,
@@ -218,7 +223,7 @@ impl Deciding<'_> {
         if may_go_on && self.state.outcome.is_none() && !self.state.comes_to_rest() {
             let (child, by) = (self.root(), self.state.resumed_by.clone());
             self.commit(ChildResumed { child, by: by.clone() });
-            self.tell(child, SessionEvent::Resume { by, turns_max: None });
+            self.tell(child, SessionEvent::Resume { by, turns_max: None, text: None, reopens: false });
         }
     }
 

@@ -195,7 +195,7 @@ impl Context {
                 self.underreports |= retry.cause == RetryCause::Compacted;
                 self.take_back();
             }
-            Entry::Paused(_) => self.take_back(),
+            Entry::Paused(_) | Entry::Ended(_) => self.take_back(),
             Entry::Compacted(compacted) => self.compact(at, compacted),
             _ => {}
         }

@@ -1,9 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, ItemKind, MicroDollars, ModelCalled,
-    ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage,
-    UserMessage,
+    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars,
+    ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested,
+    TurnEnded, Usage, UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -13,7 +13,11 @@ impl Deciding<'_> {
     pub(super) fn on(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::Start(started) if self.state.phase == Phase::New => self.start(*started),
-            _ if self.state.phase == Phase::New || self.state.has_ended() => {}
+            _ if self.state.phase == Phase::New => {}
+            SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !self.state.has_ended() => {
+                self.resume(by, turns_max, text);
+            }
+            _ if self.state.has_ended() => {}
             SessionEvent::Start(_) => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
             SessionEvent::Reserved { call, purpose, output_tokens_max, deadline } => {
@@ -64,12 +68,12 @@ impl Deciding<'_> {
             }
             SessionEvent::Proceed { turn } => self.proceed(turn),
             SessionEvent::Stop { outcome } => self.stop(outcome),
-            SessionEvent::Resume { by, turns_max } => self.resume(by, turns_max),
             SessionEvent::ChildDone { started, report } => self.child_done(started, report),
             SessionEvent::ChildRests { started, outcome } => self.child_rests(started, outcome),
             SessionEvent::ChildGoesOn { started } => self.child_went_on(started),
             SessionEvent::MakeWay { to, due } => self.make_way(to, due),
             SessionEvent::SlotFree => self.slot_is_free(),
+            SessionEvent::Resume { .. } => {}
             SessionEvent::Recover { fresh } => self.recover(&fresh),
         }
     }
@@ -383,11 +387,39 @@ impl Deciding<'_> {
         }
     }
 
-    fn resume(&mut self, by: String, turns_max: Option<u32>) {
-        if self.state.outcome.is_none() {
+    /// Begins another segment.
+    fn resume(&mut self, by: String, turns_max: Option<u32>, text: Option<String>) {
+        let Some(before) = self.state.outcome.clone() else { return };
+        self.begin_segment(ResumeCause::Asked { by: by.clone() }, turns_max);
+        self.tell_of_end(&before, text.is_some());
+        match text {
+            // Open questions are asked as soon as the session goes on.
+            Some(text) if self.state.has_hook(HookMoment::PromptSubmit) => {
+                self.commit(HooksAsked { about: HookSubject::Prompt { text, by } });
+            }
+            Some(text) => self.commit(UserMessage { content: vec![Block::Text(text)], by }),
+            None => {}
+        }
+        self.go_on_from_phase();
+    }
+
+    /// Tells the agent how its last segment ended, unless it has only been suspended.
+    fn tell_of_end(&mut self, outcome: &Outcome, is_told_more: bool) {
+        if !outcome.is_final() {
             return;
         }
-        self.go_on(ResumeCause::Asked { by }, turns_max);
+        let body = match outcome {
+            Outcome::Completed { .. } if is_told_more => return,
+            Outcome::Completed { .. } => {
+                "You were done, and somebody has asked you to go on. Look whether everything that was asked for is \
+                 done, and do what is missing."
+                    .to_owned()
+            }
+            outcome => {
+                format!("Your work had ended ({outcome}), and somebody has asked you to go on with it.")
+            }
+        };
+        self.say(ItemKind::Resumed, &body);
     }
 }
 

@@ -143,12 +143,19 @@ impl Deciding<'_> {
 
     pub(super) fn slot_is_free(&mut self) {
         if self.state.outcome.as_ref().is_some_and(Outcome::is_preempted) {
-            self.go_on(ResumeCause::SlotFree, None);
+            self.begin_segment(ResumeCause::SlotFree, None);
+            self.go_on_from_phase();
         }
     }
 
-    pub(super) fn go_on(&mut self, cause: ResumeCause, turns_max: Option<u32>) {
-        self.commit(Resumed { cause, budget: provost_event::Budget::default(), turns_max });
+    /// The session is worked on again. What else begins with the segment is committed before it goes on.
+    pub(super) fn begin_segment(&mut self, cause: ResumeCause, turns_max: Option<u32>) {
+        let (budget, reopens) = (provost_event::Budget::default(), self.state.has_ended());
+        self.commit(Resumed { cause, budget, turns_max, reopens });
+    }
+
+    /// Does what the phase asks for that the session stood in when its last segment ended.
+    pub(super) fn go_on_from_phase(&mut self) {
         self.time_approvals();
         let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
         questions.into_iter().for_each(|seq| self.open_question(seq));

@@ -23,11 +23,15 @@ impl SessionState {
         match entry {
             Entry::SessionStarted(started) => self.started(started),
             Entry::UserMessage(message) => {
+                self.done_before = None;
                 self.unheard = true;
                 self.last_said = self.head;
                 self.said(message);
             }
-            Entry::SystemItem(item) => self.told(item.item),
+            Entry::SystemItem(item) => {
+                self.done_before = None;
+                self.told(item.item);
+            }
             Entry::ModelCalled(called) => self.called(called),
             Entry::AssistantMessage(answer) => self.answered(answer),
             Entry::Retry(retry) => self.retried(retry),
@@ -116,6 +120,7 @@ impl SessionState {
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::AnswerAgain
+            | ItemKind::Resumed
             | ItemKind::CircleNotice
             | ItemKind::StopBlocked
             | ItemKind::GoalNotReached
@@ -328,12 +333,25 @@ impl SessionState {
         self.yielding = None;
         self.stops_for_child = false;
         self.goal_rests();
+        if outcome.is_final()
+            && let Some(phase) = self.before_last_words.take()
+        {
+            self.phase = phase;
+        }
         self.phase = self.phase.at_rest();
     }
 
     fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
-        self.outcome = None;
+        self.done_before = self.outcome.take().filter(|outcome| matches!(outcome, Outcome::Completed { .. }));
         self.calls.iter_mut().for_each(|call| call.paused = false);
+        if resumed.reopens && matches!(self.phase, Phase::Wishing(_)) {
+            // Nobody waits any more for what the stop hooks say of that wish: the turn goes on.
+            self.text_is_of_last_turn = true;
+            self.phase = self.between_turns();
+            if let Some(track) = &mut self.goal_track {
+                track.turns_at_interval = self.counters.turns_ended;
+            }
+        }
         if resumed.cause != ResumeCause::SlotFree {
             self.told.session = false;
             self.source = SessionSource::Resume;
@@ -346,7 +364,7 @@ impl SessionState {
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
             }
-            ResumeCause::Asked { .. } => {
+            ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 self.child_rests = None;
                 self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());

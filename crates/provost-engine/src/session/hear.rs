@@ -98,7 +98,12 @@ impl Deciding<'_> {
 
     fn prompt_heard(&mut self, heard: Heard, text: String, by: String) {
         match heard {
-            Heard::Deny { .. } => {}
+            Heard::Deny { .. } => {
+                // A segment that was begun for what a hook refused has nothing to do.
+                if let Some(done) = self.state.done_before.clone().filter(|_| self.state.stopping.is_none()) {
+                    return self.rest(done);
+                }
+            }
             Heard::Abort { hook, reason } => return self.stop(Outcome::Aborted { hook, reason }),
             Heard::Free | Heard::Allow | Heard::Ask(_) | Heard::Pause { .. } => {
                 self.commit(UserMessage { content: vec![provost_event::Block::Text(text)], by });

@@ -17,7 +17,12 @@ impl Deciding<'_> {
         let (lost, running) =
             (self.state.phase, self.state.running().map(|(_, seq)| seq).collect::<Vec<_>>());
         let timers = self.state.approval_timers();
-        self.commit(Resumed { cause: ResumeCause::Interrupted, budget: Budget::default(), turns_max: None });
+        self.commit(Resumed {
+            cause: ResumeCause::Interrupted,
+            budget: Budget::default(),
+            turns_max: None,
+            reopens: false,
+        });
         timers.into_iter().for_each(|timer| self.step.close(timer));
         self.time_approvals();
         let times = self.state.counters.interruptions;

@@ -90,6 +90,7 @@ impl World {
             by: "a person".into(),
             budget: Budget::default(),
             turns_max: None,
+            text: None,
         });
     }
 }

@@ -169,7 +169,7 @@ impl Stage {
 
     fn resume(&mut self) {
         let (by, budget) = ("somebody".to_owned(), Budget::default());
-        self.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None });
+        self.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
     }
 
     fn cancel(&mut self) {
@@ -461,7 +461,7 @@ fn the_runs_tokens_bind_all_steps_and_more_of_them_go_on() {
     }
     assert!(stage.outcome().starts_with("Token budget"), "{}", stage.outcome());
     let (by, budget) = ("somebody".to_owned(), Budget { tokens: Some(100_000), ..Budget::default() });
-    stage.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None });
+    stage.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
     while stage.run().outcome().is_none() {
         let name = if stage.run().agents().count() == 1 { "a" } else { "b" };
         stage.say(name, "done");
@@ -492,7 +492,7 @@ fn the_runs_time_rests_it_and_more_of_it_goes_on() {
     assert!(stage.outcome().starts_with("Time budget"), "{}", stage.outcome());
     assert_eq!(stage.open, BTreeMap::new());
     let (by, budget) = ("somebody".to_owned(), Budget { wall_time_ms: Some(100_000), ..Budget::default() });
-    stage.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None });
+    stage.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
     stage.say("b", "ok");
     stage.say("a", "ok");
     assert_eq!(stage.outcome(), "completed, not verified");

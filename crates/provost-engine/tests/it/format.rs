@@ -52,14 +52,26 @@ fn eventful_run() -> World {
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Cancelled, "stopped");
     let budget = Budget { tokens: Some(2_400), ..Budget::default() };
-    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max: Some(20) });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "a person".into(),
+        budget,
+        turns_max: Some(20),
+        text: None,
+    });
     while !world.thinks_for(Purpose::WrapUp) {
         world.call(&[("read", "{\"path\":\"b\"}")]);
         world.finish_first("b");
     }
     world.say("It is made, but a test fails.");
     let budget = Budget { tokens: Some(9_000), ..Budget::default() };
-    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "a person".into(),
+        budget,
+        turns_max: None,
+        text: None,
+    });
     world.take_snapshot(RUN.into());
     world.take_snapshot(ROOT.into());
     world.say("Now it is. VERDICT: PASS");
@@ -242,7 +254,7 @@ fn verify_in_vain(tree: &mut Tree) {
 /// A pause and a clear while a judge is asked.
 fn verify_amid_stops(tree: &mut Tree) {
     let (by, budget) = ("a person".to_owned(), Budget::default());
-    tree.run_event(RunEvent::Resume { agent: None, by: by.clone(), budget, turns_max: Some(10) });
+    tree.run_event(RunEvent::Resume { agent: None, by: by.clone(), budget, turns_max: Some(10), text: None });
     tree.say(0, "now it is done");
     tree.pause(None);
     say_of(tree, 0, yes(90));

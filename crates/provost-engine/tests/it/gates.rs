@@ -37,6 +37,7 @@ fn resume(world: &mut World) {
         by: "a person".into(),
         budget: Budget::default(),
         turns_max: None,
+        text: None,
     });
 }
 

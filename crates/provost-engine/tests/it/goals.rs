@@ -100,7 +100,13 @@ pub(crate) fn resume(world: &mut World) {
 }
 
 pub(crate) fn resume_with(world: &mut World, budget: Budget) {
-    world.run_event(RunEvent::Resume { agent: None, by: "me".to_owned(), budget, turns_max: None });
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "me".to_owned(),
+        budget,
+        turns_max: None,
+        text: None,
+    });
 }
 
 /// Where the run stands, in the words that a person gets.

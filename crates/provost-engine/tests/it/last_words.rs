@@ -64,7 +64,7 @@ fn rests_at(world: &World) -> Option<Dimension> {
 }
 
 fn resume(world: &mut World, budget: Budget, turns_max: Option<u32>) {
-    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max });
+    world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max, text: None });
 }
 
 #[test]

@@ -273,7 +273,13 @@ impl Driver {
                 self.raised |= *more;
                 let budget = Budget { tokens: more.then_some(100_000), ..Budget::default() };
                 let turns_max = more.then_some(40);
-                self.world.run_event(RunEvent::Resume { agent: None, by: "r".into(), budget, turns_max });
+                self.world.run_event(RunEvent::Resume {
+                    agent: None,
+                    by: "r".into(),
+                    budget,
+                    turns_max,
+                    text: None,
+                });
             }
             Op::Say(size) => {
                 let text = words(usize::from(*size) * 20);

@@ -37,7 +37,13 @@ fn every_thousand_entries_both_logs_get_a_snapshot_that_reads_back_as_the_state(
                 world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
                 world.fail(ErrorClass::Aborted, None);
                 let budget = Budget::default();
-                world.run_event(RunEvent::Resume { agent: None, by: "me".into(), budget, turns_max: None });
+                world.run_event(RunEvent::Resume {
+                    agent: None,
+                    by: "me".into(),
+                    budget,
+                    turns_max: None,
+                    text: None,
+                });
             }
             13 => world.run_event(RunEvent::Say { agent: 0, text: "hurry".into(), by: "me".into() }),
             _ => {}

@@ -49,6 +49,8 @@ mod permissions_laws;
 #[cfg(test)]
 mod retry;
 #[cfg(test)]
+mod segments;
+#[cfg(test)]
 mod spawn;
 #[cfg(test)]
 mod steps;

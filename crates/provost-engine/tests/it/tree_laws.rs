@@ -433,7 +433,7 @@ impl Driver {
                 let budget =
                     Budget { tokens: Some(more), money: Some(MicroDollars(more)), wall_time_ms: Some(more) };
                 let (by, turns_max) = ("r".to_owned(), Some(1_000));
-                self.tree.run_event(RunEvent::Resume { agent: None, by, budget, turns_max });
+                self.tree.run_event(RunEvent::Resume { agent: None, by, budget, turns_max, text: None });
             } else {
                 self.tree.tick();
             }

@@ -412,7 +412,7 @@ impl Tree {
     }
 
     pub(crate) fn resume_with(&mut self, agent: Option<u32>, budget: Budget) {
-        self.run_event(RunEvent::Resume { agent, by: "r".to_owned(), budget, turns_max: None });
+        self.run_event(RunEvent::Resume { agent, by: "r".to_owned(), budget, turns_max: None, text: None });
     }
 
     pub(crate) fn reprioritize(&mut self, agent: u32, priority: Priority) {

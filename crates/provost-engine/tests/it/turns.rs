@@ -305,6 +305,7 @@ fn eight_failures_in_a_row_pause_and_a_resume_counts_from_the_start() {
         by: "me".into(),
         budget: Budget::default(),
         turns_max: None,
+        text: None,
     });
     world.call(&[("shell", "{}")]);
     let seq = world.tools()[0].0;
@@ -409,6 +410,7 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
         by: "me".into(),
         budget: Budget::default(),
         turns_max: Some(2),
+        text: None,
     });
     world.say("done");
     assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
@@ -491,6 +493,7 @@ fn time_between_a_rest_and_a_resume_does_not_count() {
         by: "me".into(),
         budget: Budget::default(),
         turns_max: None,
+        text: None,
     });
     let (_, _, due) = world.timers()[0];
     // A tenth of all the time is kept for last words.
@@ -511,6 +514,7 @@ fn pause_stops_what_is_in_flight_and_resume_goes_on() {
                 by: "me".into(),
                 budget: Budget::default(),
                 turns_max: None,
+                text: None,
             });
         },
         expect![[r#"
@@ -529,7 +533,7 @@ fn pause_stops_what_is_in_flight_and_resume_goes_on() {
 }
 
 #[test]
-fn cancel_beats_pause_and_is_final() {
+fn cancel_beats_pause_and_nothing_but_a_resume_follows_it() {
     let mut world = World::start(policy());
     world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
     world.run_event(RunEvent::Cancel { agent: None, by: "boss".into() });
@@ -537,13 +541,10 @@ fn cancel_beats_pause_and_is_final() {
     world.fail(ErrorClass::Aborted, None);
     assert_eq!(world.outcome(), Some(Outcome::Cancelled { by: "boss".into() }));
     let length = world.session_log().len();
-    world.run_event(RunEvent::Resume {
-        agent: None,
-        by: "me".into(),
-        budget: Budget::default(),
-        turns_max: None,
-    });
+    world.run_event(RunEvent::Pause { agent: None, by: "me".into() });
+    world.run_event(RunEvent::Cancel { agent: None, by: "me".into() });
     world.run_event(RunEvent::Say { agent: 0, text: "hello".into(), by: "me".into() });
+    world.run_event(RunEvent::Recover { fresh: Vec::new() });
     assert_eq!(world.session_log().len(), length, "nothing after the end");
 }
 
@@ -737,6 +738,7 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         by: "me".into(),
         budget: Budget::default(),
         turns_max: Some(4),
+        text: None,
     });
     world.call(&[("read", "{}")]);
     world.finish_first("z");

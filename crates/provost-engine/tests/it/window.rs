@@ -542,6 +542,7 @@ fn a_hook_asked_before_a_compaction_may_pause_abort_or_fail() {
         by: "a person".into(),
         budget: Budget::default(),
         turns_max: None,
+        text: None,
     });
     assert_eq!(world.consults().len(), 1, "it is asked again");
     let mut world = asked();
@@ -597,6 +598,7 @@ fn a_stop_while_a_summary_is_made_ends_it_and_a_resume_asks_for_it_anew() {
         by: "a person".into(),
         budget: Budget::default(),
         turns_max: None,
+        text: None,
     });
     assert!(world.thinks_for(Purpose::Summary));
     world.run_event(RunEvent::Cancel { agent: None, by: "a person".into() });

@@ -74,7 +74,10 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         // A copy of what is known.
         Entry::Snapshot(_) => &[],
         Entry::Paused(_) if is_run => &[Kind::FlowEnd],
+        // Another segment after an end begins as the first did.
+        Entry::Resumed(resumed) if is_run && resumed.reopens => &[Kind::RunStart, Kind::FlowStart],
         Entry::Resumed(_) if is_run => &[Kind::FlowStart],
+        Entry::Resumed(resumed) if resumed.reopens => &[Kind::SessionStart],
         Entry::Ended(_) if is_run => &[Kind::FlowEnd, Kind::RunEnd],
         Entry::Ended(_) => &[Kind::SessionEnd],
         // Nobody objected; what follows shows that.

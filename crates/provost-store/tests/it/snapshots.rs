@@ -339,8 +339,13 @@ async fn a_long_log_without_snapshots_gets_one_with_its_next_entry() {
     assert_eq!(home.newest_snapshot(root()).await.unwrap(), None);
     let (hands, _calls) = Hands::new();
     let _guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
-    let resume =
-        RunEvent::Resume { agent: None, by: "ann".to_owned(), budget: Budget::default(), turns_max: None };
+    let resume = RunEvent::Resume {
+        agent: None,
+        by: "ann".to_owned(),
+        budget: Budget::default(),
+        turns_max: None,
+        text: None,
+    };
     home.post(run(1).into(), resume.into(), None).await.unwrap();
     assert!(home.newest_snapshot(root()).await.unwrap().is_some(), "it has one from here on");
     check(&home, root()).await;

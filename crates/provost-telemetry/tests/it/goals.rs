@@ -297,7 +297,7 @@ fn an_agent_isn_t_of_its_judge_s_model_where_another_process_goes_on_with_a_clai
     claims(&mut log, 1, 1_100);
     log.take();
     let cause = ResumeCause::Asked { by: "somebody".to_owned() };
-    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None };
+    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     log.run(9_000, resumed.clone())
         .root(9_000, resumed)
         .root(9_010, asked(2))

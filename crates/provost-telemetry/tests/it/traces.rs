@@ -83,7 +83,7 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
     let collector = Collector::start(Manner::Good);
     observe(&telemetry(&collector), log.take());
     let cause = ResumeCause::Asked { by: "somebody".to_owned() };
-    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None };
+    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
     let answer = crate::log::answer(4, StopReason::EndTurn, vec![Block::Text("done".to_owned())], usage);
     log.run(9_000, resumed.clone())
@@ -287,7 +287,7 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
     let child = spawned.child;
     let rest = Outcome::Paused { why: PauseReason::Preempted { by: None } };
     let paused = || Paused { outcome: rest.clone() };
-    let resumed = |cause| Resumed { cause, budget: Budget::default(), turns_max: None };
+    let resumed = |cause| Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     log.root(1_010, tool_started("c1", "holder"))
         .run(1_011, spawned)
         .agent(1, 1_020, started.clone())
@@ -397,7 +397,7 @@ fn an_agent_s_beginning_may_be_told_before_its_run_s() {
     let mut log = Log::default();
     begin(&mut log);
     let cause = ResumeCause::Asked { by: "somebody".to_owned() };
-    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None };
+    let resumed = Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false };
     log.take();
     log.run(9_000, resumed).root(9_010, called(4, 1)).root(9_600, completed()).run(9_601, completed());
     let mut records = log.take();

@@ -210,6 +210,7 @@ fn user_message(entry: &UserMessage) -> Saying {
 fn system_item(entry: &SystemItem) -> Saying {
     match entry.item {
         ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
+        ItemKind::Resumed => Saying::passing(Tag::Provost, one_line(&entry.body, WIDTH_MAX)),
         ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
         ItemKind::CircleNotice => Saying::kept(Tag::Provost, "told that the same call gives the same result"),
         ItemKind::Reminder => Saying::passing(
@@ -369,6 +370,7 @@ fn resumed(actor: ActorKey, entry: &Resumed) -> Saying {
         ResumeCause::Asked { by } => format!("goes on, asked by {by}"),
         ResumeCause::Interrupted => "goes on after an interruption".to_owned(),
         ResumeCause::SlotFree => "goes on: it has a slot again".to_owned(),
+        ResumeCause::Retry { attempt } => format!("is restarted, retry {attempt}"),
     };
     match actor {
         ActorKey::Run(run) => Saying::kept(Tag::Run, format!("{run} {cause}")),

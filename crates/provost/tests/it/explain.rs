@@ -251,8 +251,8 @@ impl Log {
     }
 
     fn resumed(&mut self, cause: &ResumeCause, budget: Budget, turns_max: Option<u32>) {
-        self.run(Resumed { cause: cause.clone(), budget, turns_max });
-        self.agent(Resumed { cause: cause.clone(), budget: Budget::default(), turns_max });
+        self.run(Resumed { cause: cause.clone(), budget, turns_max, reopens: false });
+        self.agent(Resumed { cause: cause.clone(), budget: Budget::default(), turns_max, reopens: false });
     }
 
     fn ends(&mut self, outcome: &Outcome) {

@@ -311,7 +311,7 @@ impl Driver {
             wall_time_ms: self.limits.wall_time_ms.and(more),
         };
         let turns_max = more.map(|_| 60);
-        self.world.run_event(RunEvent::Resume { agent: None, by: "r".into(), budget, turns_max });
+        self.world.run_event(RunEvent::Resume { agent: None, by: "r".into(), budget, turns_max, text: None });
     }
 
     fn next(&mut self, kind: u8, salt: u8) {

@@ -297,7 +297,7 @@ impl GoalLaws {
                 self.interruptions += u32::from(!was_at_rest);
                 self.is_interrupted = true;
             }
-            ResumeCause::Asked { .. } => {
+            ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 (self.rounds, self.failures, self.waits, self.waited_ms) = (0, 0, 0, 0);
                 self.interruptions = 0;
                 self.measure.idle_turns = 0;

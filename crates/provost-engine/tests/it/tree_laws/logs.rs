@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::RunState;
 use provost_event::{
-    Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused, ChildSpawned, Dimension, Entry,
-    MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed, RunPolicy,
-    Seq, SessionId, SlotWish, SpawnBudget,
+    ActorKey, Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused, ChildSpawned, Dimension,
+    Entry, MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed,
+    RunPolicy, Seq, SessionId, SlotWish, SpawnBudget,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -500,7 +500,12 @@ pub(crate) struct SessionLaws {
 
 impl SessionLaws {
     pub(crate) fn see(&mut self, record: &Record) {
-        assert!(!self.has_ended, "{} after the end of {}", record.entry.kind(), record.actor);
+        if std::mem::take(&mut self.has_ended) {
+            let kind = record.entry.kind();
+            assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
+            let is_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
+            assert!(is_root, "{} had been delivered, and goes on", record.actor);
+        }
         match &record.entry {
             Entry::SessionStarted(started) => {
                 let delegates = crate::tree_world::delegating(&started.policy);
@@ -566,6 +571,8 @@ impl SessionLaws {
             Entry::Ended(ended) => {
                 assert!(ended.outcome.is_final(), "an end is no rest");
                 self.results_are_complete(record, "an end");
+                self.delegated.clear();
+                (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);
                 self.has_ended = true;
             }
             _ => {}

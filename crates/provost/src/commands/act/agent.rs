@@ -83,7 +83,9 @@ impl Desk {
         match wish.clone() {
             Wish::Pause => RunEvent::Pause { agent, by },
             Wish::Cancel => RunEvent::Cancel { agent, by },
-            Wish::Resume => RunEvent::Resume { agent, by, budget: Budget::default(), turns_max: None },
+            Wish::Resume => {
+                RunEvent::Resume { agent, by, budget: Budget::default(), turns_max: None, text: None }
+            }
             Wish::Say(text) => RunEvent::Say { agent: self.agent, text, by },
             Wish::Reprioritize(priority) => RunEvent::Reprioritize { agent: self.agent, priority, by },
             Wish::ClearGoal => RunEvent::ClearGoal { agent: self.agent, by },

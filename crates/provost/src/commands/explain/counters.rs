@@ -150,6 +150,7 @@ impl CounterSums {
             }
             ItemKind::CircleNotice => self.circle_notice.decided += 1,
             ItemKind::AnswerAgain
+            | ItemKind::Resumed
             | ItemKind::StopBlocked
             | ItemKind::GoalNotReached
             | ItemKind::Reminder
@@ -234,7 +235,7 @@ impl CounterSums {
                 self.interruptions.asked();
                 self.interruptions.reaches(self.now.interruptions);
             }
-            ResumeCause::Asked { .. } => {
+            ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 self.now = Now { continuations: self.now.continuations, ..Now::default() };
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
             }
