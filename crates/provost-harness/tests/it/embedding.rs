@@ -399,7 +399,6 @@ async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
     drop(second);
     let before = scene.seen.records.lock().expect("seen").len();
     let mut third = open_when_free(&one, RUN).await;
-    third.resume("me", Budget::default(), None).await.expect("nothing happens");
     assert_eq!(third.run(&CancellationToken::new()).await.expect("it has ended"), outcome);
     assert_eq!(scene.seen.records.lock().expect("seen").len(), before, "nothing new to see");
 }
