@@ -59,7 +59,7 @@ fn each_end_is_followed_by_another_segment_that_begins_with_what_was_said() {
         assert_eq!(said_since(&world, length), expected, "after {outcome}");
         assert_eq!(world.outcome(), None, "it works again after {outcome}");
         world.say("the docs are done");
-        assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }), "after {outcome}");
+        assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED), "after {outcome}");
         let ends = world.session_log().iter().filter(|record| matches!(record.entry, Entry::Ended(_)));
         assert_eq!(ends.count(), 2, "one end a segment");
         let ends = world.run_log().iter().filter(|record| matches!(record.entry, Entry::Ended(_)));
@@ -95,7 +95,7 @@ fn an_end_survives_a_crash_and_nothing_but_a_person_begins_a_segment() {
         world.read_back();
         world.run_event(RunEvent::Recover { fresh: Vec::new() });
         world.say("done");
-        assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }), "after {outcome}");
+        assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED), "after {outcome}");
     }
 }
 
@@ -111,10 +111,10 @@ fn a_prompt_that_a_hook_refuses_leaves_a_completed_run_completed() {
     };
     hear(&mut world, HookDecision::Continue);
     world.say("done");
-    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
+    assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
     resume(&mut world, Some("drop the tables"));
     hear(&mut world, HookDecision::Deny("no".into()));
-    assert_eq!(world.outcome(), Some(Outcome::Completed { verdict: None }));
+    assert_eq!(world.outcome(), Some(Outcome::UNVERIFIED));
     assert!(world.thinking().is_none(), "the model isn't asked about nothing");
     resume(&mut world, Some("say hello"));
     hear(&mut world, HookDecision::Continue);
