@@ -34,6 +34,12 @@ impl RunId {
     pub const fn from_entropy(bits: u64) -> Self {
         Self(bits & ((1 << (5 * RUN_ID_CHARS)) - 1))
     }
+
+    /// The bits that [`RunId::from_entropy`] makes the same id of.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
 }
 
 impl fmt::Display for RunId {

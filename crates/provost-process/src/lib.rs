@@ -12,11 +12,12 @@
 //! | `capture.rs` | the kept head and tail of a stream |
 //! | `env.rs` | the environment children may see |
 //! | `secrecy.rs` | what others may not see of this process's own |
-//! | `ancestry.rs` | who started this process |
+//! | `streams.rs` | which standard streams this process was started without |
+//! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
 //! | `drain.rs` | feeding and reading the pipes |
 //! | `start.rs` | pipes, control channel, spawn (unix) |
-//! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` the only `unsafe` code of Provost |
+//! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` and `streams.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer promises (elsewhere) |
 //! | `piped.rs`, `piped/` | a child that lives on and is spoken to by lines |
 //! | `pty.rs` | a program at a terminal, as its supervisor's handle |
@@ -60,8 +61,9 @@ mod secrecy;
 mod spec;
 #[cfg(unix)]
 mod start;
+mod streams;
 
-pub use ancestry::runs_below;
+pub use ancestry::{Descent, descent, mark_descendants};
 pub use capture::Captured;
 pub use env::allowed_env;
 pub use error::SpawnError;
@@ -77,3 +79,4 @@ pub use pty::{
 pub use run::run;
 pub use secrecy::hide_variables;
 pub use spec::{ChildSpec, Ending, Finished, Streams};
+pub use streams::stdout_was_closed;

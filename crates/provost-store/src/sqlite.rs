@@ -5,6 +5,7 @@
 
 mod error;
 mod open;
+mod presence;
 mod read;
 mod write;
 
@@ -26,6 +27,10 @@ const KNOWN_ACTORS_MAX: usize = 65_536;
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
+    /// What stood there when it was opened.
+    file: presence::Presence,
+    /// How its readers open it.
+    for_reading: fn(&Path) -> Result<Connection, HomeError>,
     known: HashMap<ActorKey, Known>,
     marker: u64,
 }
@@ -53,7 +58,21 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HomeError> {
         let path = path.as_ref().to_owned();
         let connection = open::for_writing(&path)?;
-        Ok(Self { connection, path, known: HashMap::new(), marker: 0 })
+        let file = presence::Presence::of(&path);
+        Ok(Self { connection, path, file, for_reading: open::for_reading, known: HashMap::new(), marker: 0 })
+    }
+
+    /// Opens the database at `path` as it is, also where nothing can be written, such as on a read-only file system:
+    /// whoever wants to write to it gets [`HomeError::Storage`].
+    ///
+    /// # Errors
+    /// [`HomeError::Storage`], with a hint: when there is no database of Provost's, it is of another version, or it
+    /// can't be read as it was left.
+    pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, HomeError> {
+        let path = path.as_ref().to_owned();
+        let connection = open::as_it_is(&path)?;
+        let file = presence::Presence::of(&path);
+        Ok(Self { connection, path, file, for_reading: open::as_it_is, known: HashMap::new(), marker: 0 })
     }
 
     /// Has this connection refuse to let the database grow beyond `pages` pages of 4 KiB, as a full disk would;

@@ -20,7 +20,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 completed, which says whether anything verified it · 1 failed, \
-the agent's own verdict is FAIL or PARTIAL, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
+the agent's own verdict is FAIL or PARTIAL, output couldn't be written, or not verified with --require-verified · 2 wrong usage or settings · 3 a budget ended it · 4 it waits (paused, blocked, needs approval) · 5 a hook aborted it · \
 130 interrupted or cancelled.";
 
 #[derive(Debug, Subcommand)]
@@ -137,11 +137,14 @@ pub(crate) struct ShownArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What is to be reached; `-` or nothing reads it from standard input.
+    /// What is to be reached; `-` reads it from standard input.
     pub(crate) goal: Option<String>,
     /// Read the goal from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "goal")]
     pub(crate) file: Option<PathBuf>,
+    /// Read standard input too: it follows the goal, or is the goal where there is none.
+    #[arg(long)]
+    pub(crate) stdin: bool,
     /// Show a picture with the goal: a PNG, JPEG, GIF or WebP; give it again for more.
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,

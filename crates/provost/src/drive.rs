@@ -1,7 +1,7 @@
 //! Working on a run until it rests or ends, and what is said at the end.
 
 use std::convert::Infallible;
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::observers::{complaints, keep};
+use crate::output::{self, tell};
 use crate::questions::open_in;
 use crate::render::{Progress, hanging, safe, summary};
 use crate::signals::Signals;
@@ -96,7 +97,7 @@ impl Work {
         let Came::To(outcome) = came else {
             self.watcher.close();
             self.tell_of_observers();
-            eprintln!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}");
+            tell(&format!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}"));
             return Ok(Exit::Cancelled);
         };
         self.watcher.finish();
@@ -112,7 +113,7 @@ impl Work {
         if !self.shown.require_verified || Exit::of_verified(outcome) == exit {
             return exit;
         }
-        eprintln!("exit status 1: --require-verified, and no stop hook or judge has verified this run");
+        tell("exit status 1: --require-verified, and no stop hook or judge has verified this run");
         Exit::of_verified(outcome)
     }
 
@@ -165,7 +166,7 @@ impl Work {
         if let Err(error) = keep(&self.observed, self.harness.run_id(), SystemClock.now(), &reports) {
             warnings.push(format!("{error:#}"));
         }
-        warnings.iter().for_each(|warning| eprintln!("warning: {}", safe(warning)));
+        warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
     }
 
     async fn report(&self, outcome: &Outcome) -> anyhow::Result<()> {
@@ -174,7 +175,7 @@ impl Work {
         }
         let run = self.harness.run_id();
         let open = if outcome.is_final() { Vec::new() } else { open_in(&self.home, run).await? };
-        self.print_last_text(&final_text(&*self.home, run).await?)?;
+        self.print_last_text(&final_text(&*self.home, run).await?);
         if self.shown.quiet && outcome.is_final() {
             return Ok(());
         }
@@ -182,10 +183,8 @@ impl Work {
             let goal = AgentGoal::read(&self.home, SessionId::root(run)).await?;
             let summary = safe(&summary(run, &state, outcome, &open, goal.as_ref()));
             match self.progress {
-                Progress::Live => eprintln!("\n  {}", hanging(&summary, "  ")),
-                Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => {
-                    eprintln!("{summary}")
-                }
+                Progress::Live => tell(&format!("\n  {}", hanging(&summary, "  "))),
+                Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
             }
         }
         Ok(())
@@ -196,15 +195,15 @@ impl Work {
     }
 
     /// A person who watched has read it already.
-    fn print_last_text(&self, text: &str) -> std::io::Result<()> {
-        let mut out = std::io::stdout();
-        if text.is_empty() || (self.is_watched() && out.is_terminal()) {
-            return Ok(());
+    fn print_last_text(&self, text: &str) {
+        if text.is_empty() || (self.is_watched() && std::io::stdout().is_terminal()) {
+            return;
         }
-        match writeln!(out, "{}", safe(text.trim_end())) {
-            // Nobody reads it any more; how the run ended still counts.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written,
+        if output::write(format!("{}\n", safe(text.trim_end())).as_bytes()).is_err() {
+            let run = self.harness.run_id();
+            output::tell_of_loss(&format!(
+                "the run isn't touched by that; its text is in: provost show {run}"
+            ));
         }
     }
 }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{HarnessError, HomeError};
 
+use crate::output::{self, tell_raw};
 use crate::render::safe;
 use crate::settings::Problems;
 
@@ -96,14 +97,42 @@ impl Error for Refusal {}
 pub(crate) fn report(result: anyhow::Result<Exit>) -> ExitCode {
     let exit = match result {
         Ok(exit) => exit,
-        // Whoever read our output has gone: nobody is left to be told.
-        Err(error) if is_broken_pipe(&error) => Exit::Done,
+        Err(error) if is_loss(&error) => Exit::Failed,
         Err(error) => {
-            eprint!("{}", message(&error));
+            tell_raw(&message(&error));
             exit_of(&error)
         }
     };
-    ExitCode::from(exit.status())
+    ExitCode::from(unless_lost(exit).status())
+}
+
+/// Prints what the command line's reader answers in place of a command: help, or what is wrong.
+pub(crate) fn usage(answer: &clap::Error) -> ExitCode {
+    if answer.use_stderr() {
+        // Where nobody reads it the exit status still says it.
+        let _ = answer.print();
+        return ExitCode::from(Exit::Usage.status());
+    }
+    let text = answer.render();
+    let text = if console::colors_enabled() { text.ansi().to_string() } else { text.to_string() };
+    // A loss is remembered.
+    let _ = output::write(text.as_bytes());
+    ExitCode::from(unless_lost(Exit::Done).status())
+}
+
+/// A lost output isn't a success, whatever came of the work. Whoever left without reading to the end isn't told.
+fn unless_lost(exit: Exit) -> Exit {
+    let Some(loss) = output::lost() else { return exit };
+    if !loss.by_reader() {
+        output::tell_of_loss("");
+    }
+    if exit == Exit::Done { Exit::Failed } else { exit }
+}
+
+/// Whether the error is that standard output couldn't be written, which is told in its own way.
+fn is_loss(error: &anyhow::Error) -> bool {
+    let Some(loss) = output::lost() else { return false };
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| loss.is(error)))
 }
 
 fn message(error: &anyhow::Error) -> String {
@@ -133,12 +162,6 @@ fn chain(error: &anyhow::Error) -> String {
         text.push_str(&cause);
     }
     text
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {

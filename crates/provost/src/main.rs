@@ -20,7 +20,11 @@
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
 //! | `reports.rs` | what the terminal around is told of a run |
+//! | `input.rs` | standard input that nobody asked for |
+//! | `output.rs` | standard output and error, and what of them is lost |
 //! | `exit.rs` | exit statuses, errors and hints |
+
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when the stream is closed or full")]
 
 mod answering;
 mod approved;
@@ -31,8 +35,10 @@ mod commands;
 mod drive;
 mod exit;
 mod goals;
+mod input;
 mod names;
 mod observers;
+mod output;
 mod profiles;
 mod questions;
 mod render;
@@ -51,6 +57,8 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     wiring::hide_secrets();
-    let cli = cli::Cli::parse();
-    exit::report(commands::run(cli))
+    match cli::Cli::try_parse() {
+        Ok(cli) => exit::report(commands::run(cli)),
+        Err(answer) => exit::usage(&answer),
+    }
 }

@@ -98,6 +98,22 @@ impl Place {
         Ok(Arc::new(home))
     }
 
+    /// Opens the home in it to look, also where nothing can be written; makes the folder if needed and possible.
+    ///
+    /// # Errors
+    /// When there is nothing that can be read.
+    pub(crate) fn open_to_read(&self) -> anyhow::Result<Arc<LocalHome>> {
+        let path = self.folder.join(DATABASE);
+        let open = || {
+            // What kept it from being written says more than what keeps it from being read.
+            let store = SqliteStore::open(&path)
+                .or_else(|error| SqliteStore::open_to_read(&path).map_err(|_| error))?;
+            LocalHome::new(store, Arc::new(SystemClock))
+        };
+        let home = open().with_context(|| format!("can't open the store in {}", self.folder.display()))?;
+        Ok(Arc::new(home))
+    }
+
     /// Where agents get worktrees of their own.
     pub(crate) fn worktrees(&self) -> PathBuf {
         self.folder.join(WORKTREES)

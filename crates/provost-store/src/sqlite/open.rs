@@ -32,11 +32,7 @@ const CACHE_KIB: i64 = 48 << 10;
 const STATEMENTS_CACHED: usize = 48;
 
 pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {
-    make_file(path).map_err(|error| HomeError::Storage {
-        attempt: ATTEMPT,
-        message: format!("{}: {error}", path.display()),
-        hint: Some("check that the state folder is yours and can be written"),
-    })?;
+    make_file(path).map_err(|error| cant_make(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     set_up(&connection).attempt(ATTEMPT)?;
     bring_up_to_date(&mut connection)?;
@@ -45,6 +41,50 @@ pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {
 
 pub(super) fn for_reading(path: &Path) -> Result<Connection, HomeError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// As it is: nothing is made, switched or brought up to date.
+pub(super) fn as_it_is(path: &Path) -> Result<Connection, HomeError> {
+    let connection =
+        match for_reading(path).and_then(|connection| known_version(&connection).map(|_| connection)) {
+            Ok(connection) => connection,
+            // SQLite wants to write even to read, but for a file that nobody changes. One without a write-ahead log holds
+            // everything.
+            Err(_) if !has_log(path) => unchanging(path)?,
+            Err(error) => return Err(error),
+        };
+    match known_version(&connection)? {
+        SCHEMA_VERSION => Ok(connection),
+        version => Err(HomeError::Storage {
+            attempt: ATTEMPT,
+            message: format!("its version is {version}, and it can't be brought up to {SCHEMA_VERSION} here"),
+            hint: Some("make the state folder and the database in it writable for you"),
+        }),
+    }
+}
+
+fn has_log(path: &Path) -> bool {
+    let mut log = std::ffi::OsString::from(path);
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|facts| facts.len() > 0)
+}
+
+fn unchanging(path: &Path) -> Result<Connection, HomeError> {
+    let encoded = path.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let uri = format!("file:{encoded}?immutable=1");
+    connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+}
+
+fn cant_make(path: &Path, error: &std::io::Error) -> HomeError {
+    let path = path.display();
+    let (message, hint) = match error.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => (
+            format!("{path} is on a read-only file system"),
+            "remount it for writing, or name another state folder; ps, show, logs, cost and export read it as it is",
+        ),
+        _ => (format!("{path}: {error}"), "check that the state folder is yours and can be written"),
+    };
+    HomeError::Storage { attempt: ATTEMPT, message, hint: Some(hint) }
 }
 
 fn make_file(path: &Path) -> std::io::Result<()> {

@@ -10,12 +10,12 @@ use provost_harness::HomeError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::error::Attempt;
-use super::{KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, int, open, unsigned};
+use super::{KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, int, unsigned};
 use crate::{StoreReader, StoredRun};
 
 impl SqliteReader {
-    pub(super) fn open(path: &std::path::Path) -> Result<Self, HomeError> {
-        Ok(Self { connection: open::for_reading(path)?, ids: std::collections::HashMap::new() })
+    pub(super) fn over(connection: Connection) -> Self {
+        Self { connection, ids: std::collections::HashMap::new() }
     }
 
     fn id(&mut self, actor: ActorKey) -> Result<Option<i64>, HomeError> {

@@ -94,7 +94,7 @@ const OPEN_EFFECTS: &str = "read what is to be done";
 
 impl SessionStore for SqliteStore {
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError> {
-        Ok(Box::new(SqliteReader::open(&self.path)?))
+        Ok(Box::new(SqliteReader::over((self.for_reading)(&self.path)?)))
     }
 
     fn claims(&self) -> Arc<dyn Claims> {
@@ -107,7 +107,8 @@ impl SessionStore for SqliteStore {
     }
 
     fn commit(&mut self) -> Result<(), HomeError> {
-        self.run("COMMIT", [], "write to the log").map(drop)
+        self.run("COMMIT", [], "write to the log")?;
+        self.file.check()
     }
 
     fn rollback(&mut self) {

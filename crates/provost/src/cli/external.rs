@@ -22,6 +22,9 @@ pub(crate) struct ExecArgs {
     /// Read what it is told from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     pub(crate) file: Option<PathBuf>,
+    /// Read standard input too: it follows what the program is told, or is that. Only with --unattended.
+    #[arg(long, requires = "unattended")]
+    pub(crate) stdin: bool,
     /// The profile that says what its screens mean [default: the one that knows the program, else generic].
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod clear;
+mod say;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +12,14 @@ use anyhow::Context as _;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_engine::{AgentStanding, Effect, Event, RunEvent, RunState, SessionEvent};
-use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq, WorktreeLeft};
-use provost_harness::{Executor, Home as _, HomeError, RunQuery, RunStatus};
+use provost_event::{EffectId, Ended, Entry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft};
+use provost_harness::{Executor, Home as _, HomeError, RunQuery, RunStatus, read_actor};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
 use self::agent::{Desk, Wish};
 pub(super) use self::clear::clear_goal;
+use self::say::{Passed, Said};
 use super::target::{Target, those_there};
 use super::{home, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
@@ -97,11 +99,41 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
         return Err(nobody_hears(&state, run).into());
     }
     let shown = one_line(&text, TEXT_WIDTH);
-    if !home.post(run.into(), RunEvent::Say { agent: 0, text, by }.into(), None).await?.changed {
+    let (to, event) = (SessionId::root(run), RunEvent::Say { agent: 0, text: text.clone(), by: by.clone() });
+    let before = read_actor(&*home, to.into()).await?.head();
+    if !home.post(run.into(), event.into(), None).await?.changed {
         return Err(ended(&home, run).await?.into());
     }
-    print(&safe(&format!("said to run {run}: {shown}\n{}\n", hears(run, &status))))?;
+    let said = Said { to, text: &text, by: &by, before };
+    let words = after_hooks(&home, &said, &status, &format!("run {run}"), hears(run, &status)).await?;
+    print(&safe(&format!("said to run {run}: {shown}\n{words}\n")))?;
     Ok(Exit::Done)
+}
+
+/// What is said of something that an agent was told, once the hooks that it passes have answered; `otherwise` where
+/// they let it pass, or there are none.
+///
+/// # Errors
+/// When a hook refused it.
+async fn after_hooks(
+    home: &LocalHome,
+    said: &Said<'_>,
+    status: &RunStatus,
+    who: &str,
+    otherwise: String,
+) -> anyhow::Result<String> {
+    let is_worked_on = *status == RunStatus::Running;
+    match said.passed(home, is_worked_on).await? {
+        Passed::Heard => Ok(otherwise),
+        Passed::Refused { hook, why } => {
+            anyhow::bail!("{who} doesn't hear it: the hook {hook} refused: {why}")
+        }
+        Passed::Waits if is_worked_on => Ok(format!(
+            "its hooks have not answered yet whether it may hear that; see: provost logs {}",
+            said.to.run
+        )),
+        Passed::Waits => Ok(format!("{otherwise}, if its hooks let it pass")),
+    }
 }
 
 /// A flow has no agent that stands for all of it.

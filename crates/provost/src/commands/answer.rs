@@ -14,12 +14,13 @@ use provost_store::LocalHome;
 
 use super::act::status;
 use super::find::find;
-use super::{current_dir, for_people, print, shown};
+use super::{current_dir, print, shown};
 use crate::answering::{Given, give};
 use crate::approved::Kept;
 use crate::cli::{ApproveArgs, DenyArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
+use crate::output::{tell, tell_raw};
 use crate::questions::{self, Question, everywhere, open_in, somebody};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
 use crate::settings::{Request, Scope, load};
@@ -39,7 +40,6 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
         let what = "--pattern says which calls are allowed from now on, and nothing says for how long";
         return Err(Refusal::new(what, "give --for-run or --always too").into());
     }
-    for_people("provost approve")?;
     let desk = Desk::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     let pattern = match (scope, args.pattern) {
@@ -51,7 +51,6 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
-    for_people("provost deny")?;
     let desk = Desk::open()?;
     let question = desk.question(args.question.as_deref()).await?;
     let reason = args.reason.join(" ").trim().to_owned();
@@ -164,11 +163,11 @@ impl Desk {
                 Ok(Exit::Done)
             }
             Given::Late(first, at) => {
-                eprint!("{}", safe(&too_late(&name, &first, at)));
+                tell_raw(&safe(&too_late(&name, &first, at)));
                 Ok(Exit::Failed)
             }
             Given::Moot => {
-                eprintln!("{name} needs no answer any more: the call has its result");
+                tell(&format!("{name} needs no answer any more: the call has its result"));
                 Ok(Exit::Failed)
             }
         }

@@ -6,22 +6,27 @@ use provost_event::{Json, RunId, SessionId, Timestamp};
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
-use super::ps::status;
-use super::{home, print};
+use super::status::{at_terminal, status};
+use super::{home_to_read, print};
 use crate::cli::ApprovalsArgs;
 use crate::exit::Exit;
+use crate::output::tell;
 use crate::questions::{Everywhere, Question, everywhere};
-use crate::render::{Room, age, call_in_full, one_line, safe, terminal_width, time_left, visible};
+use crate::render::{Room, age, call_in_full, one_line, terminal_width, time_left, visible};
 
 /// Columns where there is no terminal to measure.
 const WIDTH: usize = 100;
 const GOAL_WIDTH: usize = 80;
 
 pub(super) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<Exit> {
-    let Everywhere { waiting: all, untold } = everywhere(&*home()?).await?;
+    let home = home_to_read()?;
+    let Everywhere { waiting: all, untold } = everywhere(&home).await?;
     if args.json {
-        for (run, question) in each(&all) {
-            print(&format!("{}\n", serde_json::to_string(&Line::of(run, question))?))?;
+        for (run, open) in &all {
+            let status = status(run, open, at_terminal(&home, run).await);
+            for question in open {
+                print(&format!("{}\n", serde_json::to_string(&Line::of(run, question, &status))?))?;
+            }
         }
     } else if all.is_empty() {
         print("nothing waits for approval\n")?;
@@ -29,7 +34,7 @@ pub(super) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<Exit> {
         print(&page(&all, SystemClock.now()))?;
     }
     for error in &untold {
-        eprintln!("warning: {}", safe(&format!("{error:#}")));
+        tell(&format!("warning: {error:#}"));
     }
     Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
 }
@@ -97,7 +102,8 @@ pub(super) struct Line<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     options: &'a str,
     asked: u64,
-    run_status: &'static str,
+    /// In the words of `ps`.
+    run_status: &'a str,
     goal: &'a str,
     tool: &'a str,
     input: &'a Json,
@@ -108,7 +114,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(run: &'a RunSummary, question: &'a Question) -> Self {
+    pub(super) fn of(run: &'a RunSummary, question: &'a Question, status: &'a str) -> Self {
         Self {
             id: question.id().to_string(),
             run: run.run,
@@ -117,7 +123,7 @@ impl<'a> Line<'a> {
             program: question.program.as_deref(),
             options: &question.options,
             asked: question.asked.0,
-            run_status: status(&run.status),
+            run_status: status,
             goal: &run.goal,
             tool: &question.tool,
             input: &question.input,

@@ -8,13 +8,13 @@ use provost_store::LocalHome;
 use tokio::time::{Duration, sleep};
 
 use super::act::status;
+use super::current_dir;
 use super::target::{Target, agent_of, named};
-use super::{current_dir, for_people};
 use crate::attached::{Asides, Attaching, Left, must_be_terminal};
 use crate::cli::AttachArgs;
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
-use crate::render::safe;
+use crate::output::tell;
 use crate::settings::{Request, Scope, load};
 use crate::signals::Signals;
 use crate::wiring::{Place, variables};
@@ -23,7 +23,6 @@ use crate::wiring::{Place, variables};
 const WORDS_STAND: Duration = Duration::from_millis(700);
 
 pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
-    for_people("attach")?;
     must_be_terminal("provost attach", "`provost logs -f RUN` follows a run without one")?;
     let (folder, variables) = (current_dir()?, variables());
     let request =
@@ -39,7 +38,7 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
         false => (Role::Control, "attached to"),
     };
     let name = args.run;
-    eprintln!("{}", safe(&format!("{what} {program} of {session}; {key} detaches, and it goes on")));
+    tell(&format!("{what} {program} of {session}; {key} detaches, and it goes on"));
     sleep(WORDS_STAND).await;
     let folder = place.terminals();
     let attaching = Attaching { folder: &folder, session, role, key, asides: Asides::default() };
@@ -48,7 +47,7 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
         left = attaching.converse() => left.map_err(|error| not_there(error, session))?,
         _ = signals.next() => Left::Detached,
     };
-    eprintln!("{}", safe(&after(left, session, &name)));
+    tell(&after(left, session, &name));
     Ok(Exit::Done)
 }
 

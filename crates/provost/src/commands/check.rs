@@ -1,6 +1,6 @@
 //! `provost check`: what the settings come to, and what is wrong with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -153,7 +153,7 @@ impl Found {
         }
     }
 
-    /// A missing key is no fault of the settings; everything else is.
+    /// A missing key is said once, however many agents need it.
     fn check_models(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
         let agents = settled.settings.offered_agents();
@@ -169,17 +169,18 @@ impl Found {
             self.problems.extend(problems);
         }
         let mut choosing = Choosing::new(settled, variables);
+        let mut missing_keys = BTreeSet::new();
         for wanted in wanted(settled, agents, folder) {
             let short = choosing.short_key(&wanted).filter(|warning| !self.warnings.contains(warning));
             self.warnings.extend(short);
-            match choosing.missing_key(&wanted) {
-                Some(missing) if self.warnings.contains(&missing) => {}
-                Some(missing) => self.warnings.push(missing),
-                None => {
-                    let wrong = choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0);
-                    wrong.for_each(|problem| note_once(&mut self.problems, problem));
+            if let Some(missing) = choosing.missing_key(&wanted) {
+                if missing_keys.insert(missing.what.clone()) {
+                    self.problems.push(missing);
                 }
+                continue;
             }
+            let wrong = choosing.choose(&wanted).err().into_iter().flat_map(|all| all.0);
+            wrong.for_each(|problem| note_once(&mut self.problems, problem));
         }
         self.problems.extend(unaffordable(&mut choosing, settled, agents, folder));
         self.notes.extend(doubts(settled, agents, folder));

@@ -20,11 +20,12 @@ use self::since::moment_of;
 use self::sums::{Paid, Sums};
 use super::ps::NO_RUNS;
 use super::target::{Target, agent_of};
-use super::{home, print};
+use super::{home_to_read, print};
 use crate::cli::{CostArgs, CostGroup};
 use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::names::Names;
+use crate::output::tell;
 use crate::render::{safe, terminal_width};
 
 const READ_MAX: usize = 1_000;
@@ -32,7 +33,7 @@ const READ_MAX: usize = 1_000;
 pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     let since = args.since.as_deref().map(|when| moment_of(when, SystemClock.now(), &zone)).transpose()?;
-    let home = home()?;
+    let home = home_to_read()?;
     let target = match args.run.as_deref() {
         Some(word) => Some(Target::find(&home, word).await?),
         None => None,
@@ -56,7 +57,7 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let page = Page { sums: &sums, runs: &runs, names: &names, one_run: args.run.is_some(), since };
     print(&if args.json { page.json()? } else { safe(&page.text(terminal_width())) })?;
     for error in &unread {
-        eprintln!("error: not all that was spent is in it: {}", safe(&error.to_string()));
+        tell(&format!("error: not all that was spent is in it: {error}"));
     }
     Ok(if unread.is_empty() { Exit::Done } else { Exit::Failed })
 }

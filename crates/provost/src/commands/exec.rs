@@ -10,10 +10,11 @@ use provost_event::Channel;
 use provost_harness::Goal;
 use provost_terminal::Profile;
 
-use super::run::{Ready, read_file, read_stdin, tell};
+use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
 use crate::attached::must_be_terminal;
 use crate::cli::{ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
+use crate::input::tell_of_unread;
 use crate::trust::require;
 use crate::wiring::{Manner, Team, Variables, WantedProgram, external_policy, profile_of};
 
@@ -32,6 +33,7 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
         must_be_terminal("provost exec", UNATTENDED)?;
     }
     let prompt = prompt(&args)?;
+    tell_of_unread("; `--prompt -` tells it to the program, --stdin adds it to what that is told");
     let ready = Ready::new(&args.work(), args.flags())?;
     require(&ready.place.trust(), &ready.settled.project)?;
     let (program, program_args) = command(&args, &ready.folder, &ready.variables)?;
@@ -63,6 +65,7 @@ fn prompt(args: &ExecArgs) -> anyhow::Result<Option<String>> {
     let text = match (&args.prompt, &args.file) {
         (_, Some(file)) => read_file(file)?,
         (Some(text), None) if text != STDIN => text.clone(),
+        (None, None) if args.stdin => args.condition.clone().unwrap_or_default(),
         (Some(_), None) if !args.unattended || std::io::stdin().is_terminal() => {
             let what = "--prompt -: standard input is a terminal";
             return Err(Refusal::new(what, "give the text, or --file FILE").into());
@@ -70,6 +73,7 @@ fn prompt(args: &ExecArgs) -> anyhow::Result<Option<String>> {
         (Some(_), None) => read_stdin()?,
         (None, None) => return Ok(args.condition.clone()),
     };
+    let text = if args.stdin { with_stdin(&text)? } else { text };
     match text.trim() {
         "" => {
             Err(Refusal::new("the prompt is empty", "leave it out, or say what the program shall do").into())

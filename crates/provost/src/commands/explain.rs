@@ -35,7 +35,7 @@ use self::limits::Limit;
 use self::observers::{Observer, observers};
 use self::page::page;
 use self::say::{Group, Tallies};
-use super::ps::status;
+use super::status::status_of;
 use super::target::{Target, agent_of, named};
 use super::{place, print};
 use crate::cli::ExplainArgs;
@@ -49,7 +49,7 @@ const AGENTS_MAX: usize = 12;
 
 pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let place = place()?;
-    let home = place.open()?;
+    let home = place.open_to_read()?;
     let Target { run, agent } = Target::find(&home, &args.run).await?;
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
@@ -62,7 +62,10 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     };
     let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
     let observers = observers(&place.observers(), run, &summary.status, names)?;
-    let explained = Explained { agents_left_out: left_out, ..sums.explained(&summary, observers) };
+    let explained = Explained {
+        agents_left_out: left_out,
+        ..sums.explained(&summary, observers, status_of(&home, &summary).await)
+    };
     if args.json {
         print(&format!("{}\n", serde_json::to_string(&explained)?))?;
     } else {
@@ -75,7 +78,7 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
 #[derive(Serialize)]
 struct Explained<'a> {
     run: RunId,
-    status: &'static str,
+    status: String,
     goal: &'a str,
     /// The last entry of the run's log that was read, and when it was made.
     entry: Seq,
@@ -160,7 +163,12 @@ impl Sums {
         Ok(before - self.agents.len())
     }
 
-    fn explained<'a>(&'a self, summary: &'a RunSummary, observers: Vec<Observer>) -> Explained<'a> {
+    fn explained<'a>(
+        &'a self,
+        summary: &'a RunSummary,
+        observers: Vec<Observer>,
+        status: String,
+    ) -> Explained<'a> {
         let limits = self.budget.limits(&self.state);
         let agents = self.agents.iter().map(AgentSums::agent).collect::<Vec<_>>();
         let mut tallies = Tallies::default();
@@ -171,7 +179,7 @@ impl Sums {
         tallies.add(Group::Observers, observers.iter().map(|observer| &observer.standing));
         Explained {
             run: summary.run,
-            status: status(&summary.status),
+            status,
             goal: &summary.goal,
             entry: self.state.head(),
             at_ms: self.at,

@@ -9,12 +9,14 @@ use super::run::{Ready, tell};
 use super::{current_dir, print, shown};
 use crate::cli::{FlowCheckArgs, FlowRunArgs};
 use crate::exit::{Exit, Refusal};
+use crate::input::tell_of_unread;
 use crate::render::{plural, safe};
 use crate::settings::{FlowFile, Request, Scope, Settled, load};
 use crate::trust::{Standing, require_by, standing};
 use crate::wiring::{Place, Team, policy, variables};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
+    tell_of_unread("");
     let mut ready = Ready::new(&args.work, Vec::new())?;
     let file = FlowFile::read(&args.file)?;
     ready.settled = ready.settled.with_flow(&file, &args.file);

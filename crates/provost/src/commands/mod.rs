@@ -7,6 +7,7 @@ mod attach;
 mod check;
 mod completions;
 mod cost;
+mod descent;
 mod exec;
 mod explain;
 mod find;
@@ -23,11 +24,11 @@ mod replay;
 mod resume;
 mod run;
 mod show;
+mod status;
 mod target;
 mod transfer;
 mod trust;
 
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,8 +36,12 @@ use anyhow::Context as _;
 use provost_store::LocalHome;
 use tracing_subscriber::EnvFilter;
 
+use self::descent::Act;
+pub(crate) use self::descent::mark;
 use crate::cli::{Cli, Command, FlowCommand};
 use crate::exit::{Exit, Refusal};
+use crate::input::tell_of_unread;
+use crate::output;
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{Place, variables};
 
@@ -46,7 +51,9 @@ use crate::wiring::{Place, variables};
 /// Why that couldn't be done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
     trace()?;
-    match cli.command {
+    let act = Act::of(&cli.command);
+    act.allowed()?;
+    let result = match cli.command {
         Command::Run(args) => block_on(run::run(args)),
         Command::Flow(FlowCommand::Run(args)) => block_on(flow::run(args)),
         Command::Flow(FlowCommand::Check(args)) => flow::check(&args),
@@ -76,7 +83,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Trust(args) => trust::trust(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man => man::man(),
+    };
+    // What was piped in may have come only later.
+    if let Act::Works(_) = act {
+        tell_of_unread("");
     }
+    result
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
@@ -94,13 +106,23 @@ fn trace() -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&filter).map_err(|error| {
         Refusal::new(format!("PROVOST_LOG: {error}"), "e.g. PROVOST_LOG=provost_harness=debug")
     })?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // It would panic where standard error can't be written.
+        .log_internal_errors(false)
+        .init();
     Ok(())
 }
 
 /// Opens the home that the user's settings name.
 fn home() -> anyhow::Result<Arc<LocalHome>> {
     place()?.open()
+}
+
+/// Opens the home to look, and to change nothing: also where it can't be written.
+fn home_to_read() -> anyhow::Result<Arc<LocalHome>> {
+    place()?.open_to_read()
 }
 
 /// Where runs are kept, by the user's settings.
@@ -113,24 +135,13 @@ fn place() -> anyhow::Result<Place> {
     Ok(Place::new(&loading.settled()?.settings, &folders))
 }
 
-/// Refuses what only a person may do to a process that an agent's tool, or a hook, has started.
-fn for_people(command: &str) -> Result<(), Refusal> {
-    let me = std::env::current_exe().unwrap_or_default();
-    if me.file_name().is_some_and(provost_process::runs_below) {
-        let what = format!("{command} is for people, and this was started by an agent or a hook");
-        return Err(Refusal::new(what, "do it in a terminal of your own"));
-    }
-    Ok(())
-}
-
 fn current_dir() -> anyhow::Result<std::path::PathBuf> {
     std::env::current_dir().context("can't tell the current folder")
 }
 
 /// Prints to standard output.
 fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("can't write to standard output")
+    output::write(text.as_bytes()).context("can't write to standard output")
 }
 
 /// The name of a path for people.

@@ -1,42 +1,38 @@
 //! `provost ps`: the runs.
 
-use provost_engine::Actor;
-use provost_event::{
-    Blocker, MicroDollars, Outcome, PauseReason, RunId, SessionId, TerminalState, Timestamp, Verification,
-};
-use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, read_actor};
-use provost_store::LocalHome;
+use provost_event::{MicroDollars, Outcome, RunId, Timestamp, Verification};
+use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
-use super::{home, print};
+use super::status::{at_terminal, status};
+use super::{home_to_read, print};
 use crate::cli::PsArgs;
 use crate::exit::Exit;
 use crate::questions::{Question, of_summary};
 use crate::render::{Cells, Table, age, one_line, terminal_width, tokens};
-use crate::wiring::is_program;
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
-/// A run's open questions, and what its program waits for besides.
-type Waiting = (Vec<Question>, Option<&'static str>);
+/// A run's open questions, and how it stands with them.
+type Waiting = (Vec<Question>, String);
 
-const NEEDS_APPROVAL: &str = "needs approval";
 /// What is said of a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
 
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
-    let home = home()?;
+    let home = home_to_read()?;
     let runs = home.list(RunQuery { max }).await?;
     let mut waiting = Vec::with_capacity(runs.len());
     for run in &runs {
         // A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
         let open = of_summary(&home, run).await.unwrap_or_default();
-        waiting.push((open, at_terminal(&home, run).await.unwrap_or_default()));
+        let status = status(run, &open, at_terminal(&home, run).await);
+        waiting.push((open, status));
     }
     if args.json {
-        for (run, (open, _)) in runs.iter().zip(&waiting) {
-            print(&format!("{}\n", serde_json::to_string(&Line::of(run, open))?))?;
+        for (run, (open, status)) in runs.iter().zip(&waiting) {
+            print(&format!("{}\n", serde_json::to_string(&Line::of(run, open, status))?))?;
         }
     } else if runs.is_empty() {
         print(NO_RUNS)?;
@@ -46,57 +42,15 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How a run stands, in a word or two, and whether what is completed was verified.
-fn status_in_words(status_of: &RunStatus) -> String {
-    match status_of {
-        RunStatus::Rests(Outcome::Completed { verification: Verification::Passed, .. }) => {
-            "completed, verified".to_owned()
-        }
-        RunStatus::Rests(Outcome::Completed { .. }) => "completed, not verified".to_owned(),
-        other => status(other).to_owned(),
-    }
-}
-
-/// How a run stands, in a word or two.
-pub(super) fn status(status: &RunStatus) -> &'static str {
-    match status {
-        RunStatus::Running => "running",
-        RunStatus::Interrupted => "interrupted",
-        RunStatus::Rests(outcome) => outcome.word(),
-    }
-}
-
-/// How a run stands that has these open questions: what it waits for is more worth knowing than that it runs or rests.
-fn standing(run: &RunSummary, open: &[Question], at_terminal: Option<&'static str>) -> String {
+/// What the table says: the word for how a run stands, and of a completed one whether it was verified.
+fn shown(run: &RunSummary, status: &str) -> String {
     match &run.status {
-        _ if open.is_empty() => at_terminal.map_or_else(|| status_in_words(&run.status), str::to_owned),
-        RunStatus::Running => NEEDS_APPROVAL.to_owned(),
-        RunStatus::Rests(Outcome::Paused { why: PauseReason::Approval { .. } }) => NEEDS_APPROVAL.to_owned(),
-        RunStatus::Interrupted | RunStatus::Rests(_) => format!("{}, {NEEDS_APPROVAL}", status(&run.status)),
+        RunStatus::Rests(Outcome::Completed { verification: Verification::Passed, .. }) => {
+            format!("{status}, verified")
+        }
+        RunStatus::Rests(Outcome::Completed { .. }) => format!("{status}, not verified"),
+        RunStatus::Rests(_) | RunStatus::Running | RunStatus::Interrupted => status.to_owned(),
     }
-}
-
-/// What a run's first agent waits for at its terminal, if it is somebody else's program that is at work.
-async fn at_terminal(home: &LocalHome, run: &RunSummary) -> anyhow::Result<Option<&'static str>> {
-    if run.status != RunStatus::Running || !is_program(&run.model) {
-        return Ok(None);
-    }
-    let Actor::Session(session) = read_actor(home, SessionId::root(run.run).into()).await? else {
-        return Ok(None);
-    };
-    Ok(session.terminal().and_then(|state| match state {
-        TerminalState::WaitingForInput | TerminalState::Blocked(Blocker::Question) => Some("needs input"),
-        TerminalState::Password => Some("needs a password"),
-        TerminalState::Blocked(Blocker::Auth) => Some("needs a login"),
-        TerminalState::Blocked(Blocker::Approval) => Some(NEEDS_APPROVAL),
-        TerminalState::Stalled => Some("stalled"),
-        TerminalState::Starting
-        | TerminalState::Working
-        | TerminalState::Idle
-        | TerminalState::Exiting
-        | TerminalState::Exited
-        | TerminalState::Unknown => None,
-    }))
 }
 
 fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
@@ -109,10 +63,10 @@ fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
         ("AGE", Cells::Numbers),
         ("GOAL", Cells::CutAtEnd),
     ]);
-    for (run, (open, at_terminal)) in runs.iter().zip(waiting) {
+    for (run, (_, status)) in runs.iter().zip(waiting) {
         table.row(vec![
             run.run.to_string(),
-            standing(run, open, *at_terminal),
+            shown(run, status),
             run.turns.to_string(),
             tokens(run.tokens),
             run.cost.to_string(),
@@ -127,7 +81,8 @@ fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
 #[derive(Serialize)]
 pub(super) struct Line<'a> {
     run: RunId,
-    status: &'static str,
+    /// In the word that the table has too.
+    status: &'a str,
     outcome: Option<&'a Outcome>,
     /// `passed`, `none` or `ignored`; null where it isn't completed.
     verification: Option<&'static str>,
@@ -144,14 +99,14 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn of(run: &'a RunSummary, open: &[Question]) -> Self {
+    pub(super) fn of(run: &'a RunSummary, open: &[Question], status: &'a str) -> Self {
         let outcome = match &run.status {
             RunStatus::Rests(outcome) => Some(outcome),
             RunStatus::Running | RunStatus::Interrupted => None,
         };
         Self {
             run: run.run,
-            status: status(&run.status),
+            status,
             outcome,
             verification: outcome.and_then(Outcome::verification).map(Verification::word),
             goal: &run.goal,

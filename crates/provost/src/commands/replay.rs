@@ -1,7 +1,7 @@
 //! `provost replay`: plays what a program showed.
 
 use std::fs::File;
-use std::io::{BufReader, IsTerminal as _, Write as _};
+use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -11,13 +11,13 @@ use provost_store::LocalHome;
 use provost_terminal::{CastReader, Happened, PlayOptions, Player};
 use tokio::time::{Duration, sleep};
 
-use super::home;
 use super::target::{Target, agent_of};
+use super::{home_to_read, print};
 use crate::attached::{reset, size};
 use crate::cli::ReplayArgs;
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
-use crate::render::safe;
+use crate::output::tell;
 use crate::signals::Signals;
 
 const READ_MAX: usize = 1_000;
@@ -39,7 +39,7 @@ pub(super) async fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
             _ = signals.next() => return Ok(Exit::Cancelled),
         };
         if let Some(words) = played {
-            eprintln!("{}", safe(&words));
+            tell(&words);
         }
     }
     Ok(Exit::Done)
@@ -61,10 +61,10 @@ async fn play(file: &Path, options: PlayOptions) -> anyhow::Result<Option<String
     let reader = CastReader::new(BufReader::new(open)).with_context(cant)?;
     let window = reader.header().size;
     if let Some(here) = size().filter(|here| here.rows < window.rows || here.cols < window.cols) {
-        eprintln!(
+        tell(&format!(
             "note: it was recorded in a window of {} rows and {} columns, and this one has {} and {}",
             window.rows, window.cols, here.rows, here.cols
-        );
+        ));
         sleep(Duration::from_secs(1)).await;
     }
     let mut player = Player::new(reader, options);
@@ -72,10 +72,7 @@ async fn play(file: &Path, options: PlayOptions) -> anyhow::Result<Option<String
         let step = step.with_context(cant)?;
         sleep(step.delay).await;
         if let Happened::Output(text) = step.what {
-            let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes())
-                .and_then(|()| out.flush())
-                .context("can't write to standard output")?;
+            print(&text)?;
         }
     }
     Ok(player.reader().was_cut().then(|| format!("{} ends in the middle of a line", file.display())))
@@ -90,7 +87,7 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
     if args.what.contains('/') || path.extension().is_some_and(|ending| ending == ENDING) {
         return Err(Refusal::new(format!("there is no recording {}", path.display()), "").into());
     }
-    let home = home()?;
+    let home = home_to_read()?;
     let Target { run, agent } = Target::find(&home, &args.what).await?;
     let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
     let Some(state) = run_state(&home, run).await? else { anyhow::bail!("the log of run {run} is empty") };

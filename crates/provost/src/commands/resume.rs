@@ -8,14 +8,16 @@ use provost_engine::{Actor, RunState};
 use provost_event::{
     ActorKey, Budget, Dimension, Exhausted, GoalState, Outcome, RunId, RunPolicy, SessionId,
 };
-use provost_harness::{Models, read_actor};
+use provost_harness::{Home as _, Models, RunQuery, read_actor};
 
-use super::current_dir;
 use super::find::find;
+use super::run::{others_at_work, tell};
+use super::{current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ResumeArgs;
 use crate::drive::{BY, Wish, Work, run_state};
 use crate::exit::{Exit, Refusal};
+use crate::input::tell_of_unread;
 use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Progress, amount, duration};
@@ -40,8 +42,11 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let place = Place::new(settings, &folders);
     let home = place.open()?;
     let run = find(&home, &args.run).await?;
+    mark(Some(run));
+    tell_of_unread("");
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     may_go_on(run, &state, &more)?;
+    let folder = policy_of(&state)?.agent.workspace.clone();
     let root = read_actor(&*home, ActorKey::from(SessionId::root(run))).await?;
     let models = models(&state, judges(&root), &more, (settings, &variables))?;
     let programs = Programs::of(policy_of(&state)?, &settled, &variables)?;
@@ -60,6 +65,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         let now = run_state(&home, run).await?.unwrap_or(state);
         may_go_on(run, &now, &more).inspect_err(|_| watcher.close())?;
     }
+    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    tell(&others_at_work(&runs, &folder, Some(run)));
     harness.resume(BY, more.budget, more.turns_max).await?;
     // By now a rest is over, and with it the time that was left before.
     for question in open_in(&home, run).await? {

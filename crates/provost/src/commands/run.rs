@@ -1,23 +1,29 @@
 //! `provost run`: an agent on a goal.
 
 use std::collections::HashMap;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_event::{ModelPolicy, RunId, RunPolicy};
-use provost_harness::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError, Models};
+use provost_harness::{
+    Goal, Home as _, IMAGE_BYTES_MAX, ImageData, ImageError, Models, RunQuery, RunStatus, RunSummary,
+};
+use provost_store::LocalHome;
 
+use super::mark;
 use crate::asking::{Asking, who_asks};
 use crate::attached::Asides;
 use crate::cli::{RunArgs, ShownArgs, WorkArgs};
 use crate::drive::{Wish, Work};
 use crate::exit::{Exit, Refusal};
+use crate::input::tell_of_unread;
 use crate::observers::observers;
-use crate::render::{Progress, safe};
+use crate::output;
+use crate::render::{Progress, one_line};
 use crate::reports::reporting;
-use crate::settings::{Folders, Request, Scope, Settled, load};
+use crate::settings::{Folders, Request, Scope, Settings, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
@@ -26,11 +32,17 @@ use crate::wiring::{Around, Place, Programs, Team, Variables, doubts, policy, va
 /// A flag and what stands behind it.
 type Flag = (&'static str, String);
 
+const GOAL_WIDTH: usize = 60;
 const GOAL_BYTES_MAX: u64 = 1024 * 1024;
 const STDIN: &str = "-";
+const NO_GOAL: &str =
+    "e.g. provost run \"Make the tests pass\"; `provost run -` reads it from standard input";
+/// How what waits on standard input is read.
+const READS_STDIN: &str = "; `provost run -` takes it as the goal, --stdin adds it to the goal";
 
 pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let goal = Goal { text: goal(&args)?, images: images(&args.images)? };
+    tell_of_unread(READS_STDIN);
     let ready = Ready::new(&args.work, of_goal(&args))?;
     require(&ready.place.trust(), &ready.settled.project)?;
     let Ready { settled, folder, .. } = &ready;
@@ -45,7 +57,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
 
 /// Says what is worth to know before a run begins.
 pub(super) fn tell(notes: &[String]) {
-    notes.iter().for_each(|note| eprintln!("note: {}", safe(note)));
+    notes.iter().for_each(|note| output::tell(&format!("note: {note}")));
 }
 
 /// The flags that say what must be confirmed, and by whom.
@@ -100,8 +112,9 @@ impl Ready {
         let Self { settled, folder, variables, place, folders, shown } = self;
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
-        settled.skipped.iter().for_each(|skipped| eprintln!("warning: skipped {}", safe(skipped)));
+        settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let home = place.open()?;
+        tell(&before_it_begins(&home, &folder, (&settled.settings, shown), &policy).await?);
         let signals = Signals::listen().context("can't listen for Ctrl-C")?;
         let asks = who_asks(progress);
         let view = reporting(progress.view(None), &settled.settings, asides);
@@ -109,6 +122,7 @@ impl Ready {
         let around = Around::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
         let harness = place.harness(home.clone(), models, around);
         let id = RunId::from_entropy(fastrand::u64(..));
+        mark(Some(id));
         let harness = harness.start(id, goal, policy).await;
         let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;
         let user_file = folders.user_file;
@@ -116,6 +130,41 @@ impl Ready {
         let (wish, observed) = (Wish::None, place.observers());
         Ok(Work { home, harness, observed, watcher, asking, signals, shown, progress, wish })
     }
+}
+
+/// What is worth to know of a folder before a run begins in it.
+async fn before_it_begins(
+    home: &LocalHome,
+    folder: &Path,
+    (settings, shown): (&Settings, ShownArgs),
+    policy: &RunPolicy,
+) -> anyhow::Result<Vec<String>> {
+    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    let mut notes = others_at_work(&runs, folder, None);
+    let is_first = runs.iter().all(|run| run.workspace != folder);
+    let wants_words = !shown.quiet && !shown.json;
+    if wants_words && is_first && policy.agent.external.is_none() && settings.permissions.has_no_rules() {
+        notes.push(format!(
+            "no rules are set: agents may change files in {} and run any command with your rights, without asking; \
+             [permissions] in provost.toml limits that",
+            folder.display()
+        ));
+    }
+    Ok(notes)
+}
+
+/// A line for each other run that is worked on at this moment in `folder`, above it or below.
+pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<RunId>) -> Vec<String> {
+    let is_shared = |run: &&RunSummary| {
+        run.status == RunStatus::Running
+            && Some(run.run) != but
+            && (run.workspace.starts_with(folder) || folder.starts_with(&run.workspace))
+    };
+    let line = |run: &RunSummary| {
+        let (place, goal) = (run.workspace.display(), one_line(&run.goal, GOAL_WIDTH));
+        format!("run {} works in {place} too, and both may change the same files: {goal}", run.run)
+    };
+    runs.iter().filter(is_shared).map(line).collect()
 }
 
 /// How a run is shown, and reported to the terminal around.
@@ -129,12 +178,28 @@ fn goal(args: &RunArgs) -> anyhow::Result<String> {
     let goal = match (&args.goal, &args.file) {
         (_, Some(file)) => read_file(file)?,
         (Some(goal), None) if goal != STDIN => goal.clone(),
-        (None, None) if args.condition.is_some() => args.condition.clone().unwrap_or_default(),
-        (None, None) if std::io::stdin().is_terminal() => {
-            return Err(Refusal::new("there is no goal", "e.g. provost run \"Make the tests pass\"").into());
-        }
-        (Some(_) | None, None) => read_stdin()?,
+        (Some(_), None) => return not_empty(read_stdin()?),
+        (None, None) if args.stdin => String::new(),
+        (None, None) => match &args.condition {
+            Some(condition) => condition.clone(),
+            None => return Err(Refusal::new("there is no goal", NO_GOAL).into()),
+        },
     };
+    let goal = if args.stdin { with_stdin(&goal)? } else { goal };
+    not_empty(goal)
+}
+
+/// What was said, and below it what standard input has.
+pub(super) fn with_stdin(said: &str) -> anyhow::Result<String> {
+    let input = read_stdin()?;
+    Ok([said.trim(), input.trim()]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n"))
+}
+
+fn not_empty(goal: String) -> anyhow::Result<String> {
     match goal.trim() {
         "" => Err(Refusal::new("the goal is empty", "e.g. provost run \"Make the tests pass\"").into()),
         goal => Ok(goal.to_owned()),

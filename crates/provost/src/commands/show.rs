@@ -27,8 +27,9 @@ use self::page::{page, waiting};
 use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
 use super::ps::Line;
+use super::status::{at_terminal, status};
 use super::target::Target;
-use super::{approvals, goal, home, print};
+use super::{approvals, goal, home_to_read, print};
 use crate::cli::ShowArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
@@ -42,7 +43,7 @@ pub(super) use self::page::moment;
 const READ_MAX: usize = 1_000;
 
 pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
-    let home = home()?;
+    let home = home_to_read()?;
     let run = Target::whole_run(&home, &args.run, "show").await?;
     let extent = if args.all { Extent::Whole } else { Extent::SummedUp };
     let drawing = Drawing { branches: Branches::choose(), extent, width: terminal_width() };
@@ -53,6 +54,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let facts = Facts { turns_max: state.turns_max(), ..Facts::read(&home, run, &state).await? };
     let open = of_summary(&home, &summary).await?;
+    let status = status(&summary, &open, at_terminal(&home, &summary).await);
     let which = if args.all || args.json { Which::All } else { Which::Shown };
     let openings = openings(&home, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
@@ -61,11 +63,19 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         let goals = AgentGoal::of(&home, with_goals.map(|agent| agent.session)).await?;
         let names = Names::of(&state);
         let goals = goals.iter().map(|goal| goal::Line::of(goal, &names)).collect();
-        let whole = Whole { facts: Some(&facts), goals, ..Whole::of((&summary, &open), &state, &crew) };
+        let whole =
+            Whole { facts: Some(&facts), goals, ..Whole::of((&summary, &open, &status), &state, &crew) };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
         let goal = AgentGoal::read(&home, SessionId::root(run)).await?;
-        let seen = page::Seen { summary: &summary, state: &state, crew: &crew, drawing, goal: goal.as_ref() };
+        let seen = page::Seen {
+            summary: &summary,
+            status: &status,
+            state: &state,
+            crew: &crew,
+            drawing,
+            goal: goal.as_ref(),
+        };
         print(&page(&seen, &facts))?;
         print(&waiting(&summary, &open, &crew.agents))?;
     }
@@ -276,10 +286,14 @@ struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    fn of((summary, open): (&'a RunSummary, &'a [Question]), state: &RunState, crew: &'a Crew) -> Self {
+    fn of(
+        (summary, open, status): (&'a RunSummary, &'a [Question], &'a str),
+        state: &RunState,
+        crew: &'a Crew,
+    ) -> Self {
         Self {
-            line: Line::of(summary, open),
-            waits_for: open.iter().map(|question| approvals::Line::of(summary, question)).collect(),
+            line: Line::of(summary, open, status),
+            waits_for: open.iter().map(|question| approvals::Line::of(summary, question, status)).collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
             verdict: match state.outcome() {
                 Some(Outcome::Completed { verdict, .. }) => *verdict,

@@ -9,17 +9,18 @@ use provost_event::RunId;
 use provost_store::{LocalHome, export_run, import_run};
 
 use super::find::find;
-use super::{home, print};
+use super::{home, home_to_read, print};
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::exit::Exit;
+use crate::output::{Stdout, tell};
 
 pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
-    let home = home()?;
+    let home = home_to_read()?;
     let run = find(&home, &args.run).await?;
     match &args.output {
         Some(file) => to_file(&home, run, file).await?,
         None => {
-            let mut out = BufWriter::new(std::io::stdout());
+            let mut out = BufWriter::new(Stdout);
             export_run(&*home, run, &mut out).await?;
             out.flush().context("can't write to standard output")?;
         }
@@ -36,7 +37,7 @@ async fn to_file(home: &LocalHome, run: RunId, file: &Path) -> anyhow::Result<()
     });
     let lines = written.inspect_err(|_| drop(std::fs::remove_file(&draft)));
     let lines = lines.with_context(|| format!("can't export run {run} to {}", file.display()))?;
-    eprintln!("run {run}: {lines} lines in {}", file.display());
+    tell(&format!("run {run}: {lines} lines in {}", file.display()));
     Ok(())
 }
 

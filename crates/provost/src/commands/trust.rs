@@ -1,13 +1,13 @@
 //! `provost trust`: the user's consent to what a project's files want.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use provost_event::Timestamp;
 use provost_harness::{Clock as _, SystemClock};
 
-use super::{for_people, print, shown};
+use super::{print, shown};
 use crate::cli::TrustArgs;
 use crate::exit::{Exit, Refusal};
 use crate::render::{Cells, Table, age, safe, terminal_width};
@@ -20,7 +20,6 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     if args.list {
         return list(&store(&folder)?);
     }
-    for_people("provost trust")?;
     if let Some(which) = &args.revoke {
         return revoke(&store(&folder)?, which.as_deref(), &folder);
     }
@@ -64,7 +63,6 @@ fn asked() -> anyhow::Result<bool> {
         .into());
     }
     print("What runs there runs as you. Trust it? [y/N] ")?;
-    std::io::stdout().flush().context("can't write to the terminal")?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer).context("can't read the answer")?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))

@@ -1,10 +1,9 @@
 //! Records as they are kept, a line of JSON each, for programs.
 
-use std::io::Write as _;
-
-use provost_event::Record;
+use provost_event::{ActorKey, Record};
 
 use super::View;
+use crate::output;
 
 pub(super) struct Json;
 
@@ -12,9 +11,14 @@ impl View for Json {
     fn record(&self, record: &Record) {
         if let Ok(mut line) = record.to_line() {
             line.push('\n');
-            let mut out = std::io::stdout().lock();
-            // Nobody reads it any more, then: the run is what matters.
-            let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            // The run is what matters, and its log has it all.
+            if output::write(line.as_bytes()).is_err() {
+                let run = match record.actor {
+                    ActorKey::Run(run) => run,
+                    ActorKey::Session(session) => session.run,
+                };
+                output::tell_of_loss(&format!("the run goes on; all of it: provost logs {run} --json"));
+            }
         }
     }
 }

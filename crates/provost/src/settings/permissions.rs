@@ -29,6 +29,11 @@ impl Permissions {
         self.default.unwrap_or(unset)
     }
 
+    /// Whether nobody has said what may be done.
+    pub(crate) fn has_no_rules(&self) -> bool {
+        self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty() && self.default.is_none()
+    }
+
     /// The permissions as a run's policy has them.
     pub(crate) fn policy(&self) -> PermissionPolicy {
         PermissionPolicy {

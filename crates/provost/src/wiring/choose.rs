@@ -75,9 +75,12 @@ impl<'a> Choosing<'a> {
     }
 
     /// Which key is missing for the model that is wanted, if one is.
-    pub(crate) fn missing_key(&self, wanted: &Wanted) -> Option<String> {
+    pub(crate) fn missing_key(&self, wanted: &Wanted) -> Option<Problem> {
         match resolve(&wanted.name, &self.providers) {
-            Err(error @ ResolveError::MissingKey { .. }) => Some(error.to_string()),
+            Err(error @ ResolveError::MissingKey { .. }) => {
+                let (source, key) = wanted.keys.model.clone();
+                Some(Problem { source, key, what: words(&error), remedy: String::new() })
+            }
             _ => None,
         }
     }

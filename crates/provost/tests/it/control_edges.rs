@@ -160,7 +160,10 @@ fn while_nobody_works_on_a_run_its_question_isnt_late() {
         let due = UNIX_EPOCH + Duration::from_millis(question["due_ms"].as_u64().unwrap());
         (SystemTime::now() > due).then_some(question)
     });
-    assert_eq!((overdue["id"].as_str(), overdue["run_status"].as_str()), (Some(&*name), Some("interrupted")));
+    assert_eq!(
+        (overdue["id"].as_str(), overdue["run_status"].as_str()),
+        (Some(&*name), Some("interrupted, needs approval"))
+    );
     assert_eq!(names(&scene), std::slice::from_ref(&name));
     check(&scene.provost(&["approve", &name]), 0);
     check(&scene.provost(&["resume", "last"]), 0);

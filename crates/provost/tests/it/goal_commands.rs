@@ -572,11 +572,11 @@ fn an_agent_can_t_clear_its_own_goal() {
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let out = fs::read_to_string(scene.path("work/out")).unwrap();
     expect![[r#"
-        error: provost goal clear is for people, and this was started by an agent or a hook
-        hint: do it in a terminal of your own
+        error: provost goal clear: this was started by run RUN, whose programs can't act on runs
+        hint: do it in a terminal of your own; ps, show and logs work here too
         2
     "#]]
-    .assert_eq(&out);
+    .assert_eq(&scene.stable(&out));
     assert!(entries(&log(&scene), "goal_cleared").is_empty());
 }
 

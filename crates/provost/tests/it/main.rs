@@ -5,6 +5,9 @@
 #[cfg(test)]
 mod acting;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod acts_on_runs;
+#[cfg(test)]
 mod agents;
 #[cfg(test)]
 mod approvals;
@@ -51,9 +54,16 @@ mod interrupting;
 #[cfg(test)]
 mod long_runs;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod lost_output;
+#[cfg(test)]
+mod lost_store;
+#[cfg(test)]
 mod model_server;
 #[cfg(test)]
 mod models_check;
+#[cfg(test)]
+mod nothing_silent;
 #[cfg(test)]
 mod on_terminal;
 #[cfg(test)]

@@ -163,8 +163,9 @@ fn a_missing_key_of_an_agents_model_is_told_before_anything_runs() {
     let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nmodel = \"openai/gpt-5-mini\"\n";
     let scene = Scene::scripted(DONE).with_settings(settings);
     let checked = scene.provost(&["check"]);
-    assert_eq!(checked.status, 0, "{checked:?}");
-    assert!(checked.stdout.contains("warning: ") && checked.stdout.contains("OPENAI_API_KEY"), "{checked:?}");
+    assert_eq!(checked.status, 2, "{checked:?}");
+    assert!(checked.stdout.contains("\nerror: provost.toml:6:1: agents.model: "), "{checked:?}");
+    assert!(checked.stdout.contains("set OPENAI_API_KEY\n"), "{checked:?}");
     let ran = scene.provost(&["run", "x"]);
     assert_eq!(ran.status, 2, "{ran:?}");
     assert!(ran.stderr.contains("provost.toml:6:1: agents.model: "), "{ran:?}");

@@ -96,7 +96,10 @@ fn a_projects_file_may_state_no_prices_and_no_providers() {
 #[test]
 fn a_misspelt_variable_of_a_provider_is_an_error() {
     let scene = Scene::new();
-    let with = |name: &str| scene.command(&["check"]).env(name, "https://example.com").output().unwrap();
+    let with = |name: &str| {
+        let mut check = scene.command(&["check"]);
+        check.env(name, "https://example.com").env("ANTHROPIC_API_KEY", "k").output().unwrap()
+    };
     let output = with("PROVOST_PROVIDERS_ANTHROPIC_BASE_ULR");
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stdout).unwrap();

@@ -105,7 +105,7 @@ fn a_goal_comes_from_standard_input_or_a_file_too() {
     scene.write("work/goal.txt", "hear\na goal of two lines\n");
     let from_file = scene.provost(&["run", "--file", "goal.txt"]);
     assert_eq!((from_file.status, from_file.stdout.as_str()), (0, "heard\n"), "{from_file:?}");
-    for args in [&["run", "-"][..], &["run"]] {
+    for args in [&["run", "-"][..], &["run", "--stdin"]] {
         let input = std::fs::File::open(scene.path("work/goal.txt")).unwrap();
         let ran = scene.command(args).stdin(input).output().unwrap();
         assert_eq!(String::from_utf8(ran.stdout).unwrap(), "heard\n");

@@ -93,11 +93,14 @@ impl Scene {
         json(listed.stdout.trim())["run"].as_str().expect("a run").to_owned()
     }
 
-    /// `text` without what differs from run to run.
+    /// `text` without what differs from run to run, and without what is said before the first run in a folder that
+    /// has no rules.
     pub(crate) fn stable(&self, text: &str) -> String {
         let folder = self.folder.path().canonicalize().unwrap();
         let text = text.replace(folder.to_str().unwrap(), "/FOLDER");
         let text = text.replace(self.folder.path().to_str().unwrap(), "/FOLDER");
+        let lines = text.split_inclusive('\n').filter(|line| !line.starts_with("note: no rules are set: "));
+        let text = lines.collect::<String>();
         let words = text.split_inclusive([' ', '\n', '(', ')', '.', ',', ';', '`', ':']).map(stable_word);
         words.collect()
     }

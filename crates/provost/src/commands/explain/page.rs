@@ -60,7 +60,7 @@ fn head(explained: &Explained<'_>) -> String {
     );
     let rows = [
         ("run", explained.run.to_string()),
-        ("status", explained.status.to_owned()),
+        ("status", explained.status.clone()),
         ("goal", one_line(explained.goal, GOAL_WIDTH)),
         ("as of", as_of),
     ];

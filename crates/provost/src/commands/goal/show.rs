@@ -13,10 +13,10 @@ use serde::Serialize;
 use super::page::page;
 use super::{Target, no_goal};
 use crate::cli::GoalShowArgs;
-use crate::commands::ps::status;
 use crate::commands::show::summary;
+use crate::commands::status::status_of;
 use crate::commands::target::agent_of;
-use crate::commands::{home, print};
+use crate::commands::{home_to_read, print};
 use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::goals::{AgentGoal, Judging, Verification};
@@ -24,7 +24,7 @@ use crate::names::Names;
 use crate::render::{safe, terminal_width};
 
 pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
-    let home = home()?;
+    let home = home_to_read()?;
     let Target { run, agent } = Target::find(&home, &args.run).await?;
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let goals = chosen(&home, run, &state, agent).await?;
@@ -33,13 +33,13 @@ pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
         return Err(no_goal(&home, session).await?.into());
     }
     let (names, summary) = (Names::of(&state), summary(&home, run).await?);
-    let (status, outcome) = (status(&summary.status), state.outcome());
+    let (status, outcome) = (status_of(&home, &summary).await, state.outcome());
     if args.json {
         let goals = goals.iter().map(|goal| Line::of(goal, &names)).collect();
-        let whole = Whole { run, status, outcome, goals };
+        let whole = Whole { run, status: &status, outcome, goals };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
-        let shown = Shown { run, status, outcome, task: &summary.goal, names: &names };
+        let shown = Shown { run, status: &status, outcome, task: &summary.goal, names: &names };
         print(&safe(&page(&shown, &goals, terminal_width())))?;
     }
     Ok(Exit::Done)
@@ -60,7 +60,7 @@ async fn chosen(
 /// The run that goals are shown of.
 pub(super) struct Shown<'a> {
     pub(super) run: RunId,
-    pub(super) status: &'static str,
+    pub(super) status: &'a str,
     pub(super) outcome: Option<&'a Outcome>,
     /// What the run was given to do.
     pub(super) task: &'a str,
@@ -71,7 +71,7 @@ pub(super) struct Shown<'a> {
 #[derive(Serialize)]
 struct Whole<'a> {
     run: RunId,
-    status: &'static str,
+    status: &'a str,
     outcome: Option<&'a Outcome>,
     goals: Vec<Line<'a>>,
 }

@@ -18,6 +18,7 @@ use super::screen::Screen;
 use super::tree::{Crew, Drawing};
 use super::{Whole, crew, print, summary as summary_of};
 use crate::commands::follow::Following;
+use crate::commands::status::{at_terminal, status};
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
@@ -66,13 +67,13 @@ pub(super) async fn follow(
                 () = tokio::time::sleep_until(gathered_until) => break,
             }
         }
-        board.summary = summary_of(home, board.summary.run).await?;
+        board.look(home).await?;
         shown.draw(&board)?;
     }
     for record in following.rest(board.summary.run).await? {
         board.take(&record)?;
     }
-    board.summary = summary_of(home, board.summary.run).await?;
+    board.look(home).await?;
     board.goal = AgentGoal::read(home, SessionId::root(board.summary.run)).await?;
     shown.last(&board)?;
     Ok(Exit::Done)
@@ -81,6 +82,8 @@ pub(super) async fn follow(
 /// A run as its logs have it so far.
 struct Board {
     summary: RunSummary,
+    /// What its program waits for.
+    at_terminal: Option<&'static str>,
     run: Actor,
     openings: Openings,
     open: Vec<Question>,
@@ -101,6 +104,7 @@ impl Board {
         let key = ActorKey::Run(summary.run);
         let run = read_actor(home, key).await?;
         let mut board = Self {
+            at_terminal: at_terminal(home, &summary).await,
             summary,
             run,
             openings: Openings::new(),
@@ -123,6 +127,18 @@ impl Board {
         }
         (board.openings, board.open, board.with_goals) = (openings, open, with_goals);
         Ok((board, heads))
+    }
+
+    /// Looks how the run stands now.
+    async fn look(&mut self, home: &LocalHome) -> anyhow::Result<()> {
+        self.summary = summary_of(home, self.summary.run).await?;
+        self.at_terminal = at_terminal(home, &self.summary).await;
+        Ok(())
+    }
+
+    /// How it stands, in a word or two.
+    fn status(&self) -> String {
+        status(&self.summary, &self.open, self.at_terminal)
     }
 
     fn state(&self) -> anyhow::Result<&RunState> {
@@ -175,7 +191,8 @@ impl Board {
         ];
         let crew = self.crew(state);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
-        let seen = Seen { summary: &self.summary, state, crew: &crew, drawing, goal: None };
+        let status = self.status();
+        let seen = Seen { summary: &self.summary, status: &status, state, crew: &crew, drawing, goal: None };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
         lines.push(format!("{:<11} {}", "used", used.join(" · ")));
         let tree = tree_below(&seen);
@@ -194,9 +211,9 @@ impl Board {
         match (state.outcome(), &self.summary.status) {
             (Some(outcome), _) => safe(&outcome_in_words(outcome)).replace('\n', " "),
             (None, RunStatus::Interrupted) => {
-                format!("interrupted; it goes on with: provost resume {}", self.summary.run)
+                format!("{}; it goes on with: provost resume {}", self.status(), self.summary.run)
             }
-            (None, _) => "running".to_owned(),
+            (None, _) => self.status(),
         }
     }
 
@@ -218,7 +235,8 @@ impl Board {
     fn json(&self) -> anyhow::Result<String> {
         let state = self.state()?;
         let crew = self.crew(state);
-        let whole = Whole::of((&self.summary, &self.open), state, &crew);
+        let status = self.status();
+        let whole = Whole::of((&self.summary, &self.open, &status), state, &crew);
         Ok(format!("{}\n", serde_json::to_string(&whole)?))
     }
 

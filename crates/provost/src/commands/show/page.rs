@@ -13,7 +13,6 @@ use super::tree::{self, Crew, Drawing};
 use super::{Compactions, Facts, ProgramFacts};
 use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
-use crate::commands::ps::status;
 use crate::commands::shown;
 use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
@@ -32,6 +31,8 @@ const WAITING_WIDTH: usize = 100;
 /// A run, and what is drawn of it.
 pub(super) struct Seen<'a> {
     pub(super) summary: &'a RunSummary,
+    /// How it stands, in a word or two.
+    pub(super) status: &'a str,
     pub(super) state: &'a RunState,
     pub(super) crew: &'a Crew,
     pub(super) drawing: Drawing,
@@ -81,7 +82,7 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         let _ = writeln!(out, "{name:<11} {value}");
     };
     row("run", &summary.run.to_string());
-    row("status", status(&summary.status));
+    row("status", seen.status);
     if let Some(outcome) = state.outcome() {
         row("outcome", &outcome_in_words(outcome));
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {

@@ -1,8 +1,8 @@
 //! Lines on a terminal that are drawn over each other, without flicker: only what is meant to be seen is ever written.
 
-use std::io::Write as _;
-
 use console::{Term, measure_text_width};
+
+use crate::output;
 
 /// What a terminal that knows it shows only once all of it has come.
 const BEGIN: &str = "\u{1b}[?2026h";
@@ -47,9 +47,7 @@ impl Screen {
         out.push_str(ERASE_TO_SCREEN_END);
         out.push_str(END);
         self.drawn = lines;
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(out.as_bytes())?;
-        stdout.flush()
+        output::write(out.as_bytes())
     }
 
     /// Goes up over what was drawn; a terminal that has become narrower shows a line on several rows.

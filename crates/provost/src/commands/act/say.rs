@@ -1,0 +1,93 @@
+//! What the hooks make of something that was said, where a run's settings have it pass them: whoever said it is told
+//! when they refuse.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use provost_event::{
+    Block, Entry, HookDecision, HookReport, HookSubject, HooksDecided, Record, Seq, SessionId, UserMessage,
+};
+use provost_harness::{Home as _, HomeError};
+use provost_store::LocalHome;
+use tokio::time::Instant;
+
+use super::WAIT_MAX;
+
+const READ_MAX: usize = 1_000;
+
+/// Something that was said to an agent.
+pub(super) struct Said<'a> {
+    pub(super) to: SessionId,
+    pub(super) text: &'a str,
+    pub(super) by: &'a str,
+    /// The last entry of the agent's log before it was said.
+    pub(super) before: Seq,
+}
+
+/// What hooks made of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// The agent hears it, or there are no hooks to ask.
+    Heard,
+    /// They have not answered yet.
+    Waits,
+    /// They refused: which one, and why.
+    Refused { hook: String, why: String },
+}
+
+impl Said<'_> {
+    /// Looks what the hooks make of it, and waits for that while `is_worked_on`, for as long as a run is watched.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub(super) async fn passed(&self, home: &LocalHome, is_worked_on: bool) -> Result<Passed, HomeError> {
+        let records = home.read(self.to.into(), self.before, READ_MAX).await?;
+        let Some(asked) = records.iter().find(|record| self.is_asked_in(record)).map(|record| record.seq)
+        else {
+            return Ok(Passed::Heard);
+        };
+        let answered = async {
+            let mut records = home.subscribe(self.to.into(), asked);
+            while let Some(record) = records.next().await {
+                let record = record?;
+                let Entry::HooksDecided(decided) = &record.entry else { continue };
+                if decided.asked == asked {
+                    // What comes of it is committed with it.
+                    let next = home.read(self.to.into(), record.seq, 1).await?;
+                    let is_heard = next.first().is_some_and(|record| self.is_heard_in(record));
+                    return Ok(if is_heard { Passed::Heard } else { refused(decided) });
+                }
+            }
+            Ok(Passed::Waits)
+        };
+        if !is_worked_on {
+            return Ok(Passed::Waits);
+        }
+        tokio::time::timeout_at(Instant::now() + WAIT_MAX, answered).await.unwrap_or(Ok(Passed::Waits))
+    }
+
+    fn is_asked_in(&self, record: &Arc<Record>) -> bool {
+        matches!(&record.entry, Entry::HooksAsked(asked) if matches!(
+            &asked.about,
+            HookSubject::Prompt { text, by } if text == self.text && by == self.by
+        ))
+    }
+
+    fn is_heard_in(&self, record: &Record) -> bool {
+        let Entry::UserMessage(UserMessage { content, by }) = &record.entry else { return false };
+        by == self.by && matches!(content.as_slice(), [Block::Text(text)] if text == self.text)
+    }
+}
+
+fn refused(decided: &HooksDecided) -> Passed {
+    let reason = |report: &HookReport| match &report.decision {
+        HookDecision::Deny(why) | HookDecision::Abort(why) | HookDecision::Failed(why) => {
+            Some(Passed::Refused { hook: report.hook.clone(), why: why.clone() })
+        }
+        _ => None,
+    };
+    decided.reports.iter().find_map(reason).unwrap_or_else(|| Passed::Refused {
+        hook: "hooks".to_owned(),
+        why: "no reason was given".to_owned(),
+    })
+}

@@ -1,0 +1,100 @@
+//! What the programs of a run may not do: act on runs.
+
+use provost_event::RunId;
+use provost_process::Descent;
+
+use crate::cli::{Command, FlowCommand, GoalCommand};
+use crate::exit::Refusal;
+use crate::output::tell;
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It looks, and changes nothing of a run nor of what runs may do.
+    Looks,
+    /// It acts on runs, or on what they may do; by this name.
+    Acts(&'static str),
+    /// It works on a run itself, by this name: whatever is started from then on is started by the run.
+    Works(&'static str),
+}
+
+impl Act {
+    pub(super) const fn of(command: &Command) -> Self {
+        match command {
+            Command::Run(_) => Self::Works("run"),
+            Command::Flow(FlowCommand::Run(_)) => Self::Works("flow run"),
+            Command::Exec(_) => Self::Works("exec"),
+            Command::Resume(_) => Self::Works("resume"),
+            Command::Goal(GoalCommand::Resume(_)) => Self::Works("goal resume"),
+            Command::Goal(GoalCommand::Pause(_)) => Self::Acts("goal pause"),
+            Command::Goal(GoalCommand::Clear(_)) => Self::Acts("goal clear"),
+            Command::Attach(_) => Self::Acts("attach"),
+            Command::Approve(_) => Self::Acts("approve"),
+            Command::Deny(_) => Self::Acts("deny"),
+            Command::Say(_) => Self::Acts("say"),
+            Command::Pause(_) => Self::Acts("pause"),
+            Command::Cancel(_) => Self::Acts("cancel"),
+            Command::Reprioritize(_) => Self::Acts("reprioritize"),
+            Command::Import(_) => Self::Acts("import"),
+            Command::Trust(args) if args.list => Self::Looks,
+            Command::Trust(_) => Self::Acts("trust"),
+            Command::Flow(FlowCommand::Check(_))
+            | Command::Goal(GoalCommand::Show(_))
+            | Command::Ps(_)
+            | Command::Cost(_)
+            | Command::Replay(_)
+            | Command::Profile(_)
+            | Command::Approvals(_)
+            | Command::Show(_)
+            | Command::Explain(_)
+            | Command::Logs(_)
+            | Command::Export(_)
+            | Command::Models(_)
+            | Command::Init(_)
+            | Command::Check(_)
+            | Command::Completions { .. }
+            | Command::Man => Self::Looks,
+        }
+    }
+
+    /// Refuses what only a person, or a program of theirs, may do to what a run has started: its tools, hooks, external
+    /// agents, and whatever these have started.
+    ///
+    /// # Errors
+    /// [`Refusal`], which names the run where that is known.
+    pub(super) fn allowed(self) -> Result<(), Refusal> {
+        let name = match self {
+            Self::Looks => return Ok(()),
+            Self::Acts(name) | Self::Works(name) => name,
+        };
+        let Some(descent) = provost_process::descent() else {
+            if let Self::Works(_) = self {
+                mark(None);
+            }
+            return Ok(());
+        };
+        let refused =
+            |by: &str| format!("provost {name}: this was started by {by}, whose programs can't act on runs");
+        Err(match descent {
+            Descent::Of(bits) => {
+                let by = format!("run {}", RunId::from_entropy(bits));
+                Refusal::new(refused(&by), "do it in a terminal of your own; ps, show and logs work here too")
+            }
+            Descent::Unnamed => Refusal::new(
+                refused("a run"),
+                "do it in a terminal of your own; ps, show and logs work here too",
+            ),
+            Descent::Lowered => Refusal::new(
+                refused("a run, as the limit of file locks says"),
+                "do it in a terminal of your own, where `ulimit -Hx` says unlimited",
+            ),
+        })
+    }
+}
+
+/// Has whatever this process starts from now on known as what a run has started.
+pub(crate) fn mark(run: Option<RunId>) {
+    if let Err(error) = provost_process::mark_descendants(run.map(RunId::bits)) {
+        tell(&format!("warning: what the run starts isn't kept from acting on runs: {error}"));
+    }
+}

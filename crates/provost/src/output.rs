@@ -1,0 +1,140 @@
+//! Standard output and error: what can't be written is never a panic, and what of the output was lost is known.
+//!
+//! Standard error tells of progress, and nothing depends on it: where nobody reads it any more the work goes on.
+//! Standard output is what was asked for: once a part of it couldn't be written, the exit status isn't 0.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::render::safe;
+
+/// Why a part of standard output is lost; the first time.
+static LOST: OnceLock<Loss> = OnceLock::new();
+
+/// Why output is lost.
+#[derive(Debug)]
+pub(crate) struct Loss {
+    kind: ErrorKind,
+    why: String,
+    is_told: AtomicBool,
+}
+
+impl Loss {
+    /// Whether somebody who read the output has left.
+    pub(crate) fn by_reader(&self) -> bool {
+        self.kind == ErrorKind::BrokenPipe
+    }
+
+    /// Whether this is the error that it came with.
+    pub(crate) fn is(&self, error: &io::Error) -> bool {
+        error.kind() == self.kind
+    }
+}
+
+/// What of standard output is lost, if any is.
+pub(crate) fn lost() -> Option<&'static Loss> {
+    LOST.get()
+}
+
+/// Says once that output is lost, and what there is to do about it; empty for nothing.
+pub(crate) fn tell_of_loss(what_now: &str) {
+    let Some(loss) = lost() else { return };
+    if loss.is_told.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    tell(&format!("error: can't write to standard output: {}", loss.why));
+    if !what_now.is_empty() {
+        tell(&format!("hint: {what_now}"));
+    }
+}
+
+/// Writes lines to standard error, as far as somebody reads it: without what terminals would take for orders.
+pub(crate) fn tell(lines: &str) {
+    tell_raw(&format!("{}\n", safe(lines)));
+}
+
+/// Writes to standard error, as far as somebody reads it.
+pub(crate) fn tell_raw(text: &str) {
+    // Whatever becomes of it: the work is what matters.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes to standard output, all of it at once.
+///
+/// # Errors
+/// When that can't be done, also where it was closed from the start. It is remembered as [`lost`].
+pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = Stdout;
+    out.write_all(bytes)
+}
+
+/// Standard output. The one of the standard library counts what can't be written to a closed or unwritable descriptor
+/// as written, and keeps a part of a line to itself until the end, where its loss is nobody's.
+pub(crate) struct Stdout;
+
+impl io::Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let written = if was_closed() { Err(closed()) } else { write_some(bytes) };
+        written.inspect_err(|error| {
+            if error.kind() != ErrorKind::Interrupted {
+                LOST.get_or_init(|| Loss {
+                    kind: error.kind(),
+                    why: words(error),
+                    is_told: AtomicBool::new(false),
+                });
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Without the number that the system has for it.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+fn closed() -> io::Error {
+    io::Error::new(ErrorKind::NotConnected, "it is closed")
+}
+
+#[cfg(unix)]
+fn was_closed() -> bool {
+    provost_process::stdout_was_closed()
+}
+
+#[cfg(unix)]
+fn write_some(bytes: &[u8]) -> io::Result<usize> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let out = io::stdout();
+    loop {
+        match rustix::io::write(&out, bytes) {
+            // Whoever shares the other end may have made it so; it is waited for all the same.
+            Err(rustix::io::Errno::AGAIN) => match poll(&mut [PollFd::new(&out, PollFlags::OUT)], None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            },
+            written => return Ok(written?),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn was_closed() -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn write_some(bytes: &[u8]) -> io::Result<usize> {
+    let mut out = io::stdout();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(bytes.len())
+}
