@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::names::names_of;
 use super::path::Place;
-use super::shell::Script;
+use super::shell::{Reader, Script};
 
 /// A call, its arguments read once.
 pub(super) struct Call<'c> {
@@ -69,13 +69,13 @@ fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
     let path = |path: &str, walks| Subject::Path { place: Place::new(path, workspace), walks };
     match names_of(tool).first().copied().unwrap_or(tool) {
         "shell" => match text("command") {
-            Some(Some(command)) => Subject::Shell(Script::read(command)),
+            Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell)),
             _ => Subject::Unreadable,
         },
         // What is typed may be read by a shell, or by anything else: it is taken for the worst.
         "terminal" => match (text("action").flatten(), text("command").flatten(), text("text").flatten()) {
             (Some("start"), Some(line), _) | (Some("send"), _, Some(line)) => {
-                Subject::Shell(Script::read(line))
+                Subject::Shell(Script::read(line, Reader::Terminal))
             }
             (Some("start"), None, _) | (None, ..) => Subject::Unreadable,
             _ => all(value),

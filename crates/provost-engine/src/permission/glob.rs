@@ -67,6 +67,16 @@ impl Glob {
         }
     }
 
+    /// What stands in front of the first star.
+    pub(super) fn prefix(&self) -> &str {
+        self.literals.first().map_or("", String::as_str)
+    }
+
+    /// Bytes of it.
+    pub(super) fn prefix_bytes(&self) -> usize {
+        self.prefix().len()
+    }
+
     /// Characters that stand for themselves.
     pub(super) fn literal_chars(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Is(_))).count()

@@ -154,10 +154,10 @@ impl Pattern {
         match &call.subject {
             Subject::Shell(script) => {
                 let all = script.unclear.is_none() && argument.shell.literal() == Some(script.whole.as_str());
-                let one = |command| all || argument.shell_covers(command);
                 match script.commands.as_slice() {
                     [] => vec![all],
-                    commands => commands.iter().map(one).collect(),
+                    commands if all => vec![true; commands.len()],
+                    commands => argument.shell.covers(commands),
                 }
             }
             Subject::Path { place, .. } => {
@@ -193,9 +193,5 @@ impl Pattern {
 impl Argument {
     fn new(text: &str) -> Self {
         Self { text: text.to_owned(), shell: ShellGlob::new(text), plain: Glob::new(text) }
-    }
-
-    fn shell_covers(&self, command: &super::shell::Command) -> bool {
-        command.is_covered_by(&self.shell)
     }
 }

@@ -1,32 +1,36 @@
-//! What a shell command runs, as far as its text tells: its simple commands, each in all the forms that a pattern
-//! may name it by.
+//! What a shell command runs, as far as its text tells: its simple commands, and those in their arguments, each in all
+//! the forms that a pattern may name it by.
 
+mod facts;
+mod plain;
+mod program;
+mod reach;
 mod scan;
-mod wrap;
+mod variable;
 
-use scan::{Part, Word};
-use wrap::{STARTS_MAX, Wrap, starts, wrap_of};
+use reach::Reach;
 
 use super::glob::{Glob, HOLE};
 
 /// Bytes of a command that are read; a longer one is unclear.
 pub(super) const COMMAND_BYTES_MAX: usize = 16 * 1024;
 
-/// How deep commands may stand in the arguments of commands.
-const WRAPS_MAX: usize = 8;
-
-/// Commands looked at in the arguments of others, in all of a script.
-const RUNS_MAX: usize = 128;
-
-/// Bytes of all forms of a script's commands together: what patterns are compared to.
-const FORM_BYTES_MAX: usize = 6 * COMMAND_BYTES_MAX;
+/// Who reads a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// A shell that is started for it.
+    NewShell,
+    /// Whatever runs at a terminal: what it was told before still counts.
+    Terminal,
+}
 
 /// A script, taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Script {
     /// All its text, without blanks at its ends.
     pub(super) whole: String,
-    /// Its simple commands, in the order in which they stand, those of substitutions first.
+    /// Its simple commands, in the order in which they stand, those of substitutions first; behind each one those in
+    /// its arguments.
     pub(super) commands: Vec<Command>,
     /// Why it may run more than these.
     pub(super) unclear: Option<&'static str>,
@@ -41,13 +45,28 @@ pub(super) struct Command {
     pub(super) written: String,
     /// Whether its output goes to a file.
     pub(super) writes: bool,
-    /// Without quotes, without assignments and folders in front, and what its arguments run; with holes.
-    pub(super) forms: Vec<String>,
+    /// The commands in whose arguments it stands, the outermost first.
+    pub(super) within: Vec<Within>,
+    /// Why it can't be read: then it has no words, and only a pattern that names the argument it is about covers it.
+    pub(super) unread: Option<&'static str>,
+    /// Without quotes, without assignments and folders in front; with holes.
+    forms: Vec<String>,
+    /// Names of programs that it may run, for all that is known of it.
+    perhaps: Vec<String>,
+}
+
+/// A place in the arguments of another command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Within {
+    /// Which command of the script.
+    pub(super) command: usize,
+    /// Where what names the inner command ends in the words of the other.
+    pub(super) end: usize,
 }
 
 impl Script {
     /// Takes `text` apart.
-    pub(super) fn read(text: &str) -> Self {
+    pub(super) fn read(text: &str, reader: Reader) -> Self {
         let whole = text.trim().to_owned();
         let unclear = match () {
             () if text.len() > COMMAND_BYTES_MAX => Some("it is longer than what is read of a command"),
@@ -57,226 +76,34 @@ impl Script {
         if unclear.is_some() {
             return Self { whole, commands: Vec::new(), unclear };
         }
-        let mut parts = Vec::new();
-        let mut forms = Forms { all: Vec::new(), bytes: 0, runs: 0, unclear: None };
-        forms.unclear = scan::scan(text, &mut parts).err().map(|unclear| unclear.0);
-        let commands = parts.iter().map(|part| Command::new(part, &mut forms)).collect();
-        Self { whole, commands, unclear: forms.unclear }
+        let mut reach = Reach::default();
+        reach.script(text, &[], 0);
+        if reader == Reader::Terminal && text.contains(['!', '^']) {
+            reach.doubt("a shell at a terminal may put in earlier commands");
+        }
+        let unclear = reach.facts.unclear(reader == Reader::NewShell);
+        Self { whole, commands: reach.commands, unclear }
     }
 }
 
 impl Command {
-    fn new(part: &Part, forms: &mut Forms) -> Self {
-        let words = joined(part.words.iter().map(|word| word.raw.as_str()));
-        let written = part.written.join(" ");
-        forms.add(&words);
-        forms.add(&written);
-        forms.command(without_assignments(&part.words), 0);
-        Self { words, written, writes: part.writes, forms: std::mem::take(&mut forms.all) }
-    }
-
     /// Whether `glob` covers it as it is written, a redirection to a file only where the glob speaks of one.
-    pub(super) fn is_covered_by(&self, glob: &ShellGlob) -> bool {
-        (!self.writes && glob.matches(&self.words)) || (glob.has('>') && glob.matches(&self.written))
-    }
-}
-
-/// Collects the forms of one command after the other; the limits are those of the whole script.
-struct Forms {
-    all: Vec<String>,
-    bytes: usize,
-    runs: usize,
-    unclear: Option<&'static str>,
-}
-
-impl Forms {
-    fn doubt(&mut self, why: &'static str) {
-        self.unclear.get_or_insert(why);
+    fn is_covered_by(&self, glob: &ShellGlob) -> bool {
+        self.named_by(glob).is_some()
     }
 
-    fn add(&mut self, form: &str) {
-        if self.all.iter().any(|known| known == form) {
-            return;
+    /// How much of its words, from their beginning, stands in `glob` letter by letter; nothing if it isn't covered.
+    fn named_by(&self, glob: &ShellGlob) -> Option<usize> {
+        if self.unread.is_some() {
+            return None;
         }
-        if self.bytes + form.len() > FORM_BYTES_MAX {
-            return self.doubt("it runs too much through others");
-        }
-        self.bytes += form.len();
-        self.all.push(form.to_owned());
+        let plain = glob.named(&self.words).filter(|_| !self.writes);
+        plain.or_else(|| {
+            let named = glob.named(&self.written).filter(|_| glob.has('>'))?;
+            let same = self.words.bytes().zip(self.written.bytes()).take_while(|(one, other)| one == other);
+            Some(named.min(same.count()))
+        })
     }
-
-    /// The forms of the command of these words, and of those that it runs.
-    fn command(&mut self, words: &[Word], depth: usize) {
-        let Some((first, arguments)) = words.split_first() else { return };
-        // Where options may take a value or not there are several places to begin at, at each step.
-        self.runs += usize::from(depth > 0);
-        if self.runs > RUNS_MAX {
-            return self.doubt("it runs too many commands through others");
-        }
-        if !first.plain {
-            self.doubt("which command it runs shows only when it runs");
-        }
-        let program = first.value.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-        let rest = || arguments.iter().map(|word| word.value.as_str());
-        self.add(&joined(std::iter::once(first.value.as_str()).chain(rest())));
-        if program != first.value {
-            self.add(&joined(std::iter::once(program.as_str()).chain(rest())));
-        }
-        let Some(wrap) = wrap_of(&program) else { return };
-        if depth >= WRAPS_MAX {
-            return self.doubt("it runs commands through too many others");
-        }
-        self.wrapped(wrap, &program, arguments, depth + 1);
-    }
-
-    fn wrapped(&mut self, wrap: Wrap, program: &str, arguments: &[Word], depth: usize) {
-        match wrap {
-            Wrap::Command { .. } if program == "command" && asks_only(arguments) => {}
-            Wrap::Command { valued, operands, adds } => {
-                for start in self.starts(arguments, valued, operands) {
-                    let words = arguments.get(start..).unwrap_or_default();
-                    if adds {
-                        let unknown = Word { value: HOLE.to_string(), ..Word::default() };
-                        self.command(&[words, &[unknown]].concat(), depth);
-                    } else {
-                        self.command(words, depth);
-                    }
-                }
-            }
-            Wrap::Find => self.find(arguments, depth),
-            Wrap::Eval => self.script(arguments, depth),
-            Wrap::Shell => self.shell(arguments, depth),
-            Wrap::Trap => {
-                let first = arguments.iter().position(|word| word.value != "--").unwrap_or(arguments.len());
-                self.script(arguments.get(first..=first).unwrap_or_default(), depth);
-            }
-            Wrap::Alias => self.alias(arguments, depth),
-            Wrap::Su => {
-                let at = arguments.iter().position(|word| ["-c", "--command"].contains(&word.value.as_str()));
-                if let Some(at) = at {
-                    self.script(arguments.get(at + 1..=at + 1).unwrap_or_default(), depth);
-                }
-                if let Some(script) = arguments.iter().find_map(|word| word.value.strip_prefix("--command="))
-                {
-                    self.text(script, depth);
-                }
-            }
-            Wrap::Env => self.env(arguments, depth),
-            Wrap::Script { valued, operands } => {
-                for start in self.starts(arguments, valued, operands) {
-                    let words = arguments.get(start..).unwrap_or_default();
-                    let skips = usize::from(words.first().is_some_and(|word| word.value == "-c"));
-                    self.script(words.get(skips..).unwrap_or_default(), depth);
-                }
-            }
-        }
-    }
-
-    fn starts(&mut self, arguments: &[Word], valued: &str, operands: usize) -> Vec<usize> {
-        let starts = starts(arguments, valued, operands);
-        if starts.len() > STARTS_MAX {
-            self.doubt("where a command in it begins can't be told");
-        }
-        starts
-    }
-
-    /// Words that a shell joins and reads anew.
-    fn script(&mut self, words: &[Word], depth: usize) {
-        self.text(&joined(words.iter().map(|word| word.value.as_str())), depth);
-    }
-
-    fn text(&mut self, script: &str, depth: usize) {
-        if script.contains(HOLE) {
-            self.doubt("a script in it shows only when it runs");
-        }
-        let mut parts = Vec::new();
-        if let Err(unclear) = scan::scan(script, &mut parts) {
-            self.doubt(unclear.0);
-        }
-        for part in parts {
-            self.add(&joined(part.words.iter().map(|word| word.raw.as_str())));
-            self.add(&part.written.join(" "));
-            self.command(without_assignments(&part.words), depth);
-        }
-    }
-
-    fn shell(&mut self, arguments: &[Word], depth: usize) {
-        let mut has_script = false;
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
-            let value = word.value.as_str();
-            if value == "-" || value == "--" || !value.starts_with(['-', '+']) {
-                break;
-            }
-            if matches!(value, "--version" | "--help") {
-                return;
-            }
-            has_script |= value.starts_with('-') && !value.starts_with("--") && value.contains('c');
-            at += if ["-o", "+o", "-O", "+O", "--rcfile", "--init-file"].contains(&value) { 2 } else { 1 };
-        }
-        if arguments.get(at).is_some_and(|word| ["-", "--"].contains(&word.value.as_str())) {
-            at += 1;
-        }
-        match arguments.get(at) {
-            Some(script) if has_script => self.script(std::slice::from_ref(script), depth),
-            Some(file) if file.plain && !file.value.starts_with("/dev/") => {}
-            _ => self.doubt("a shell in it reads its commands from elsewhere"),
-        }
-    }
-
-    fn alias(&mut self, arguments: &[Word], depth: usize) {
-        for (_, script) in arguments.iter().filter_map(|word| word.value.split_once('=')) {
-            self.doubt("an alias in it gives words another meaning");
-            self.text(script, depth);
-        }
-    }
-
-    fn env(&mut self, arguments: &[Word], depth: usize) {
-        for (at, word) in arguments.iter().enumerate() {
-            let value = word.value.as_str();
-            let attached = value.strip_prefix("--split-string=").or_else(|| {
-                let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-                letters.split_once('S').map(|(_, rest)| rest)
-            });
-            let first = attached.or_else(|| (value == "--split-string").then_some(""));
-            if let Some(first) = first {
-                let rest = arguments.get(at + 1..).unwrap_or_default();
-                let texts = std::iter::once(first).chain(rest.iter().map(|word| word.value.as_str()));
-                return self.text(joined(texts).trim(), depth);
-            }
-            if !value.starts_with('-') {
-                break;
-            }
-        }
-        for start in self.starts(arguments, "uC", 0) {
-            self.command(arguments.get(start..).unwrap_or_default(), depth);
-        }
-    }
-
-    fn find(&mut self, arguments: &[Word], depth: usize) {
-        const RUNS: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
-        for (at, _) in arguments.iter().enumerate().filter(|(_, word)| RUNS.contains(&word.value.as_str())) {
-            let behind = arguments.get(at + 1..).unwrap_or_default();
-            let end = behind.iter().position(|word| [";", "+"].contains(&word.value.as_str()));
-            let words: Vec<Word> = behind
-                .iter()
-                .take(end.unwrap_or(behind.len()))
-                .map(|word| Word { value: word.value.replace("{}", &HOLE.to_string()), ..word.clone() })
-                .map(|word| Word { plain: word.plain && !word.value.contains(HOLE), ..word })
-                .collect();
-            self.command(&words, depth);
-        }
-    }
-}
-
-/// Whether `command` only tells what a name stands for.
-fn asks_only(arguments: &[Word]) -> bool {
-    arguments.first().is_some_and(|word| matches!(word.value.as_str(), "-v" | "-V"))
-}
-
-fn without_assignments(words: &[Word]) -> &[Word] {
-    let first = words.iter().position(|word| !word.assigns).unwrap_or(words.len());
-    words.get(first..).unwrap_or_default()
 }
 
 fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
@@ -341,6 +168,29 @@ impl ShellGlob {
         self.globs().any(|glob| glob.matches(text))
     }
 
+    /// How much of `text`, from its beginning, it names letter by letter, if it stands for it.
+    fn named(&self, text: &str) -> Option<usize> {
+        self.globs().filter(|glob| glob.matches(text)).map(Glob::prefix_bytes).max()
+    }
+
+    /// Which of `commands` it covers: those that it stands for, and those that stand in the arguments of such a one at
+    /// a place that it names.
+    pub(super) fn covers(&self, commands: &[Command]) -> Vec<bool> {
+        let named: Vec<Option<usize>> = commands.iter().map(|command| command.named_by(self)).collect();
+        let names = |within: &Within| {
+            named.get(within.command).copied().flatten().is_some_and(|named| named >= within.end)
+        };
+        commands.iter().map(|one| one.is_covered_by(self) || one.within.iter().any(names)).collect()
+    }
+
+    /// The program that it is about, if it begins with one.
+    fn program(&self) -> Option<&str> {
+        let text = self.even.as_ref().unwrap_or(&self.exact).prefix();
+        let (first, rest) = text.split_once(' ').map_or((text, None), |(first, rest)| (first, Some(rest)));
+        let whole = rest.is_some() || self.exact.literal().is_some();
+        (whole && !first.is_empty()).then(|| first.rsplit('/').next().unwrap_or_default())
+    }
+
     /// Whether it names a command of `script`, or a command that one of them runs.
     pub(super) fn touches(&self, script: &Script) -> bool {
         self.touches_whole(script) || script.commands.iter().any(|one| self.touches_command(one))
@@ -358,6 +208,9 @@ impl ShellGlob {
 
     /// Whether it would name `command`, or one that it runs, if what isn't known of it were the worst.
     pub(super) fn may_touch_command(&self, command: &Command) -> bool {
+        if self.program().is_some_and(|name| command.perhaps.iter().any(|known| known == name)) {
+            return true;
+        }
         let unsure = || command.forms.iter().filter(|form| form.contains(HOLE));
         unsure().any(|form| self.globs().any(|glob| glob.may_match(form)))
     }

@@ -45,6 +45,10 @@ mod long;
 #[cfg(test)]
 mod permissions;
 #[cfg(test)]
+mod permissions_attempts;
+#[cfg(test)]
+mod permissions_everyday;
+#[cfg(test)]
 mod permissions_laws;
 #[cfg(test)]
 mod retry;

@@ -9,6 +9,7 @@
 mod word;
 
 use super::super::glob::HOLE;
+use super::facts::Facts;
 
 /// How deep substitutions, subshells and quotes may be nested.
 const DEPTH_MAX: usize = 48;
@@ -35,6 +36,8 @@ pub(super) struct Word {
     pub(super) plain: bool,
     /// Whether it sets a variable when it stands in front of a command.
     pub(super) assigns: bool,
+    /// Whether the shell may make several words of it, or none.
+    pub(super) splits: bool,
 }
 
 /// A simple command as it is written.
@@ -77,10 +80,14 @@ struct HereDoc {
     strips_tabs: bool,
 }
 
-/// Adds the simple commands of `text` to `parts`, those in substitutions included; what was found before an error
-/// stays.
-pub(super) fn scan(text: &str, parts: &mut Vec<Part>) -> Read<()> {
-    Scan { text, at: 0, depth: 0, pending: Vec::new(), outer_pending: 0, parts }.list(End::Text).map(|_| ())
+/// Adds the simple commands of `text` to `parts`, those in substitutions included, and what it tells of variables to
+/// `facts`; what was found before an error stays.
+pub(super) fn scan(text: &str, parts: &mut Vec<Part>, facts: &mut Facts) -> Read<()> {
+    if text.contains(|c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r')) {
+        facts.doubt("it holds control characters, which shells use for themselves");
+    }
+    let mut scan = Scan { text, at: 0, depth: 0, pending: Vec::new(), outer_pending: 0, parts, facts };
+    scan.list(End::Text).map(|_| ())
 }
 
 struct Scan<'t, 'p> {
@@ -92,6 +99,7 @@ struct Scan<'t, 'p> {
     /// How many of them were begun outside of the parentheses that are being read.
     outer_pending: usize,
     parts: &'p mut Vec<Part>,
+    facts: &'p mut Facts,
 }
 
 impl<'t> Scan<'t, '_> {
@@ -130,7 +138,15 @@ impl<'t> Scan<'t, '_> {
     /// A script of its own, such as what stands between backticks.
     fn inner<T>(&mut self, text: &str, read: impl FnOnce(&mut Scan<'_, '_>) -> Read<T>) -> Read<T> {
         let depth = self.depth;
-        let mut scan = Scan { text, at: 0, depth, pending: Vec::new(), outer_pending: 0, parts: self.parts };
+        let mut scan = Scan {
+            text,
+            at: 0,
+            depth,
+            pending: Vec::new(),
+            outer_pending: 0,
+            parts: self.parts,
+            facts: self.facts,
+        };
         scan.deeper(read)
     }
 
@@ -314,6 +330,10 @@ impl<'t> Scan<'t, '_> {
             self.redirection(part, &word.raw)?;
             return Ok(false);
         }
+        if word.value.starts_with('{') && word.value.ends_with('}') && matches!(self.peek(), Some('<' | '>'))
+        {
+            self.facts.doubt("a redirection in it sets a variable");
+        }
         if part.words.is_empty() && word.bare {
             match word.value.as_str() {
                 "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" | "}" | "fi"
@@ -335,6 +355,7 @@ impl<'t> Scan<'t, '_> {
         if part.in_front() && word.assigns && word.value.ends_with('=') && self.peek() == Some('(') {
             self.array(&mut word)?;
         }
+        self.facts.see(&word, part.in_front());
         part.written.push(word.raw.clone());
         part.words.push(word);
         Ok(false)
@@ -377,22 +398,28 @@ impl<'t> Scan<'t, '_> {
     /// What stands between `for` and the separator or `do`: no commands, but for substitutions.
     fn for_words(&mut self) -> Read<()> {
         self.blanks()?;
-        self.some_word()?;
+        let name = self.some_word()?.value;
         self.blanks()?;
         if matches!(self.peek(), None | Some(';' | '\n' | '#')) {
+            self.facts.bind(&name, false);
             return Ok(());
         }
         match self.some_word()? {
-            word if word.bare && word.value == "do" => return Ok(()),
+            word if word.bare && word.value == "do" => {
+                self.facts.bind(&name, false);
+                return Ok(());
+            }
             word if word.bare && word.value == "in" => {}
             _ => return Err(Unclear("a `for` isn't understood")),
         }
+        let mut counts = true;
         loop {
             self.blanks()?;
             if matches!(self.peek(), None | Some(';' | '\n' | '#')) {
+                self.facts.bind(&name, counts);
                 return Ok(());
             }
-            self.some_word()?;
+            counts &= super::facts::is_number(&self.some_word()?);
         }
     }
 
@@ -455,7 +482,9 @@ impl<'t> Scan<'t, '_> {
                 word.value.push(HOLE);
                 return Ok(());
             }
-            self.some_word()?;
+            if self.some_word()?.value.starts_with('[') {
+                self.facts.doubt("an index in it is worked out by the shell");
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::super::super::glob::HOLE;
 use super::{Read, Scan, Unclear, Word};
 
-impl Scan<'_, '_> {
+impl<'t> Scan<'t, '_> {
     /// The word that begins here; an empty one where none does.
     pub(super) fn word(&mut self) -> Read<Word> {
         let start = self.at;
@@ -16,12 +16,18 @@ impl Scan<'_, '_> {
                 '<' | '>' => {
                     self.at += 2;
                     self.in_parens()?;
+                    word.bare = false;
                     word.value.push(HOLE);
                 }
                 '\\' if self.take("\\\n") => self.inside_newline()?,
                 '\'' | '"' | '\\' | '$' | '`' => {
                     word.bare = false;
+                    let (before, length) = (self.at, word.value.len());
                     self.special(c, &mut word.value)?;
+                    let written = self.text.get(before..self.at).unwrap_or_default();
+                    let fills = word.value.get(length..).is_some_and(|added| added.contains(HOLE));
+                    // Several words come of what isn't quoted, and of lists also where they are.
+                    word.splits |= fills && (c != '"' || written.contains(['@', '*', '!']));
                 }
                 _ => {
                     self.bump();
@@ -37,6 +43,7 @@ impl Scan<'_, '_> {
         if expands_brace {
             word.value = HOLE.to_string();
         }
+        word.splits |= expands_brace || fills_in;
         word.plain = !word.value.contains(HOLE) && (!fills_in || word.value == "[[" || word.value == "[");
         Ok(word)
     }
@@ -148,7 +155,8 @@ impl Scan<'_, '_> {
         Ok(())
     }
 
-    /// `$((…))`, if it can't be anything else.
+    /// `$((…))`, if it can't be anything else. What stands in it is worked out again as long as it is the name of
+    /// something, and commands in there run: only numbers are what they look like.
     fn arithmetic(&mut self) -> Read<()> {
         self.at += 3;
         let mut open = 0_usize;
@@ -158,14 +166,37 @@ impl Scan<'_, '_> {
                 Some(')') if open > 0 => open -= 1,
                 Some(')') if self.take("))") => return Ok(()),
                 Some('$') => {
-                    self.dollar(true, &mut String::new())?;
+                    self.number_put_in()?;
                     continue;
                 }
-                Some(c) if c.is_ascii_alphanumeric() || " _+-*/%<>=!&|^~?:,".contains(c) => {}
+                Some(c) if c == '_' || c.is_ascii_alphanumeric() => {
+                    let name = self.name();
+                    self.facts.count_with(name);
+                    continue;
+                }
+                Some(c) if " +-*/%<>=!&|^~?:,\n".contains(c) => {}
                 _ => return Err(Unclear("what stands in `$((` isn't understood")),
             }
             self.bump();
         }
+    }
+
+    /// Letters, digits and `_`.
+    fn name(&mut self) -> &'t str {
+        let length =
+            self.rest().bytes().take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric()).count();
+        let start = self.at;
+        self.at += length;
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// What begins with `$` where a number is expected.
+    fn number_put_in(&mut self) -> Read<()> {
+        let start = self.at;
+        self.dollar(true, &mut String::new())?;
+        let written = self.text.get(start..self.at).unwrap_or_default();
+        self.facts.count_with_put_in(written);
+        Ok(())
     }
 
     /// `${…}`.
@@ -174,6 +205,7 @@ impl Scan<'_, '_> {
         if matches!(self.peek(), None | Some(' ' | '\t' | '\n' | '|' | '(' | '!')) {
             return Err(Unclear("what stands in `${` isn't understood"));
         }
+        self.parameter_name()?;
         let mut unused = String::new();
         loop {
             match self.peek() {
@@ -191,12 +223,41 @@ impl Scan<'_, '_> {
                 None | Some('\'' | '"' | '$' | '\\' | '{' | '\n' | '<' | '>' | '(') => {
                     return Err(Unclear("what stands in `${` isn't understood"));
                 }
-                Some('@') if self.rest().starts_with("@P") => {
-                    return Err(Unclear("`@P` runs what a variable holds"));
-                }
                 Some(_) => _ = self.bump(),
             }
         }
+    }
+
+    /// The name in `${…}`, its index, and what is done with it: nothing that the shell would work out.
+    fn parameter_name(&mut self) -> Read<()> {
+        if self.rest().starts_with('#') && !self.rest().starts_with("#}") {
+            self.bump();
+        }
+        if self.name().is_empty() && self.bump().is_none_or(|c| !"@*#?$!-".contains(c)) {
+            return Err(Unclear("what stands in `${` isn't understood"));
+        }
+        if self.take("[") {
+            let index = self.rest().split([']', '}']).next().unwrap_or_default();
+            let is_plain = matches!(index, "@" | "*") || index.bytes().all(|byte| byte.is_ascii_digit());
+            if !is_plain || !self.rest().get(index.len()..).unwrap_or_default().starts_with(']') {
+                self.facts.doubt("an index in it is worked out by the shell");
+                return Ok(());
+            }
+            self.at += index.len() + 1;
+        }
+        let rest = self.rest();
+        let assigns = rest.starts_with('=') || rest.starts_with(":=");
+        let is_slice = rest.strip_prefix(':').is_some_and(|rest| !rest.starts_with(['-', '+', '?', '=']));
+        let slice = rest.split('}').next().unwrap_or_default();
+        let plain_slice = slice.bytes().all(|byte| byte.is_ascii_digit() || b": -".contains(&byte));
+        if assigns || (is_slice && !plain_slice) {
+            self.facts.doubt("what stands in `${` is worked out by the shell");
+        }
+        if rest.starts_with('@') && !["@Q}", "@U}", "@u}", "@L}"].iter().any(|known| rest.starts_with(known))
+        {
+            return Err(Unclear("`${x@…}` may run what a variable holds"));
+        }
+        Ok(())
     }
 
     /// Commands between backticks.

@@ -1,0 +1,118 @@
+//! What a script's text tells of its variables: which of them hold numbers, and which the shell works out.
+//!
+//! Where a shell expects a number it takes the text of a variable for a sum, works that out, and runs the commands in
+//! it. So what is calculated with must be seen to be a number; a variable that the script doesn't set is none.
+
+use std::collections::BTreeSet;
+
+use super::scan::Word;
+use super::variable::is_harmless_name;
+
+/// Variables that the shell itself counts with.
+const COUNTS: [&str; 7] = ["RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "BASHPID"];
+
+/// What is known of a script's variables, all scripts in its arguments included.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    numbers: BTreeSet<String>,
+    others: BTreeSet<String>,
+    counted: BTreeSet<String>,
+    unclear: Option<&'static str>,
+}
+
+impl Facts {
+    /// Notes why the script may do more than its commands show.
+    pub(super) fn doubt(&mut self, why: &'static str) {
+        self.unclear.get_or_insert(why);
+    }
+
+    /// A variable gets a value, which is a number or isn't.
+    pub(super) fn bind(&mut self, name: &str, is_number: bool) {
+        if !is_identifier(name) {
+            return self.doubt("which variable it sets shows only when it runs");
+        }
+        if !is_harmless_name(name) {
+            self.doubt("it sets a variable that changes what commands do");
+        }
+        if is_number { &mut self.numbers } else { &mut self.others }.insert(name.to_owned());
+    }
+
+    /// Looks at a word of a command: whether it sets something.
+    pub(super) fn see(&mut self, word: &Word, in_front: bool) {
+        let Some((name, value)) = word.value.split_once('=') else { return };
+        let name = name.strip_suffix('+').unwrap_or(name);
+        if let Some((name, index)) = name.split_once('[') {
+            if in_front && word.assigns {
+                if !index.strip_suffix(']').is_some_and(is_digits) {
+                    self.doubt("an index in it is worked out by the shell");
+                }
+                self.others.insert(name.to_owned());
+            }
+            return;
+        }
+        if is_identifier(name) {
+            let raw = word.raw.split_once('=').map_or("", |(_, raw)| raw);
+            let is_number = in_front && (is_digits(value) || is_sum(raw));
+            if is_number { &mut self.numbers } else { &mut self.others }.insert(name.to_owned());
+        }
+    }
+
+    /// A name or number that is calculated with.
+    pub(super) fn count_with(&mut self, name: &str) {
+        if name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic()) {
+            self.counted.insert(name.to_owned());
+        }
+    }
+
+    /// What is put in with `$` where a number is expected.
+    pub(super) fn count_with_put_in(&mut self, written: &str) {
+        let bare = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        let name = bare.or_else(|| written.strip_prefix('$')).unwrap_or_default();
+        match name {
+            "#" | "?" | "$" | "!" => {}
+            _ if is_sum(written) || name.strip_prefix('#').is_some_and(is_identifier) => {}
+            _ if is_identifier(name) => self.count_with(name),
+            _ => self.doubt("it calculates with what shows only when it runs"),
+        }
+    }
+
+    /// Why more may run than is seen; asked once all of the script was read. Where commands before this one may have
+    /// set variables (at a terminal) none is known.
+    pub(super) fn unclear(&self, alone: bool) -> Option<&'static str> {
+        let known = |name: &String| {
+            let own = COUNTS.contains(&name.as_str()) || self.numbers.contains(name);
+            alone && own && !self.others.contains(name)
+        };
+        let counts = self.counted.iter().all(known);
+        self.unclear.or((!counts).then_some("it calculates with a variable that may hold a command"))
+    }
+}
+
+pub(super) fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic())
+        && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether it is one `$((…))`, whose value is a number.
+fn is_sum(raw: &str) -> bool {
+    let inner = raw.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));
+    inner.is_some_and(|inner| !inner.contains("))"))
+}
+
+/// Whether a word stands for numbers alone: digits, a range of them, a sum, `$(seq …)`.
+pub(super) fn is_number(word: &Word) -> bool {
+    let raw = word.raw.as_str();
+    let range = || {
+        let inner = raw.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        inner.is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+    };
+    let counted = || {
+        let inner = raw.strip_prefix("$(seq ").and_then(|rest| rest.strip_suffix(')'));
+        inner.is_some_and(|inner| inner.bytes().all(|byte| byte.is_ascii_digit() || byte == b' '))
+    };
+    (is_digits(raw) && !raw.is_empty()) || is_sum(raw) || range() || counted()
+}

@@ -1,0 +1,326 @@
+//! What the shell does itself with words: reads them as scripts, as sums, or as names of variables.
+
+use super::super::facts::{is_identifier, is_number};
+use super::{At, Reach, Word, is_harmless, starts_something};
+use crate::permission::glob::HOLE;
+
+const NAMES: &str = "the shell works out what it takes for the name of a variable";
+const SUMS: &str = "the shell works out a sum in it, and runs what is in there";
+const MEANS: &str = "it gives words another meaning";
+
+impl Reach {
+    pub(super) fn builtin(&mut self, index: usize, at: At<'_>) {
+        match at.program {
+            "env" => self.env(index, at),
+            "parallel" => {
+                self.all_names(index, at);
+                self.parallel(at);
+            }
+            "make" | "gmake" => self.make(index, at),
+            "eval" => self.joined_text(at, 0),
+            "trap" => {
+                let first = at.arguments.iter().position(|word| word.value != "--");
+                if let Some(first) = first
+                    && let Some(script) = at.value(first)
+                {
+                    self.text(at, first, script);
+                }
+            }
+            "alias" => self.alias(at),
+            "source" | "." => self.source(at),
+            "test" | "[" => self.test(at),
+            "printf" => self.printf(at),
+            "let" => self.doubt(SUMS),
+            "declare" | "typeset" | "local" | "export" | "readonly" => self.declare(index, at),
+            "read" | "readarray" | "mapfile" | "unset" | "wait" | "getopts" => self.takes_names(index, at),
+            "compgen" | "complete" | "compopt" | "bind" | "fc" | "history" => {
+                self.all_names(index, at);
+                self.doubt("the shell runs what is in its arguments");
+            }
+            "hash" | "enable" => self.renames(index, at),
+            "jobs" => self.jobs(at),
+            "set" | "shopt" => self.modes(at),
+            _ => {}
+        }
+    }
+
+    pub(super) fn shell(&mut self, at: At<'_>) {
+        let mut has_script = false;
+        let mut place = 0;
+        while let Some(value) = at.value(place) {
+            if value == "-" || value == "--" || !value.starts_with(['-', '+']) {
+                break;
+            }
+            if matches!(value, "--version" | "--help") {
+                return;
+            }
+            if matches!(value, "--rcfile" | "--init-file") || value.contains(HOLE) {
+                self.doubt("a shell in it reads its commands from elsewhere");
+            }
+            has_script |= value.starts_with('-') && !value.starts_with("--") && value.contains('c');
+            let letters = value.get(1..).unwrap_or_default();
+            let takes_next = !value.starts_with("--") && letters.ends_with(['o', 'O']);
+            place += if takes_next || matches!(value, "--rcfile" | "--init-file") { 2 } else { 1 };
+        }
+        if at.value(place).is_some_and(|value| matches!(value, "-" | "--")) {
+            place += 1;
+        }
+        match at.arguments.get(place) {
+            Some(_) if has_script => self.text(at, place, at.value(place).unwrap_or_default()),
+            Some(file) if is_file(file) => {}
+            _ => self.doubt("a shell in it reads its commands from elsewhere"),
+        }
+    }
+
+    fn source(&mut self, at: At<'_>) {
+        let first = usize::from(at.value(0) == Some("--"));
+        if !at.arguments.get(first).is_some_and(is_file) {
+            self.doubt("a script in it shows only when it runs");
+        }
+    }
+
+    fn alias(&mut self, at: At<'_>) {
+        for place in 0..at.arguments.len() {
+            let value = at.value(place).unwrap_or_default();
+            if let Some((_, script)) = value.split_once('=') {
+                self.doubt(MEANS);
+                self.text(at, place, script);
+            } else if value.contains(HOLE) {
+                self.doubt(MEANS);
+            }
+        }
+    }
+
+    /// Names of variables: nothing in them may be worked out, and none may change what commands do.
+    fn takes_names(&mut self, index: usize, at: At<'_>) {
+        let is_callback = |word: &Word| word.value.starts_with('-') && word.value.contains(['C', 'c']);
+        if matches!(at.program, "readarray" | "mapfile") && at.arguments.iter().any(is_callback) {
+            self.all_names(index, at);
+            for place in 0..at.arguments.len() {
+                let behind = at.value(place).unwrap_or_default();
+                let attached = behind.strip_prefix("-C").filter(|rest| !rest.is_empty());
+                if let Some(script) = attached.or_else(|| at.value(place + 1).filter(|_| behind == "-C")) {
+                    self.text(at, place, script);
+                }
+            }
+            self.doubt("the shell runs what is in its arguments");
+        }
+        for word in at.arguments {
+            let value = word.value.as_str();
+            if value.contains(['[', '(', '`', '$', HOLE]) {
+                self.doubt(NAMES);
+            } else if is_identifier(value)
+                && !(at.program == "wait" || at.program == "unset" && value == "-f")
+            {
+                self.facts.bind(value, false);
+            }
+        }
+        if at.program == "read" && !at.arguments.iter().any(|word| is_identifier(&word.value)) {
+            self.facts.bind("reply", false);
+        }
+    }
+
+    fn declare(&mut self, index: usize, at: At<'_>) {
+        for (place, word) in at.arguments.iter().enumerate() {
+            let value = word.value.as_str();
+            let letters = value.strip_prefix(['-', '+']);
+            if letters.is_some_and(|letters| letters.chars().any(|c| !"xrpgFl-".contains(c))) {
+                self.doubt("the shell works out what such a variable holds");
+            } else if letters.is_none() {
+                match value.split_once('=') {
+                    Some((name, value)) if is_identifier(name) => {
+                        // Its value may be anything that is no list, as it is kept and not worked out.
+                        if value.starts_with('(') || word.splits && !word.assigns {
+                            self.doubt("the shell works out what such a variable holds");
+                        }
+                        if starts_something(name) {
+                            self.doubt("a variable that it sets has a shell or a loader run something");
+                        }
+                        if !is_harmless(name, "") {
+                            self.names(index, value);
+                            self.unread("it sets a variable that changes what commands do", at, place);
+                        }
+                    }
+                    None if is_identifier(value) => {}
+                    _ => self.doubt(NAMES),
+                }
+            }
+        }
+    }
+
+    fn printf(&mut self, at: At<'_>) {
+        let Some(first) = at.arguments.first() else { return };
+        if super::may_be_option(first) {
+            return self.doubt(NAMES);
+        }
+        let Some(rest) = first.value.strip_prefix("-v") else { return };
+        let name = if rest.is_empty() { at.value(1).unwrap_or_default() } else { rest };
+        self.facts.bind(name, false);
+    }
+
+    fn test(&mut self, at: At<'_>) {
+        for (place, word) in at.arguments.iter().enumerate() {
+            let next = at.arguments.get(place + 1);
+            let unknown = |word: &Word| word.value.starts_with(HOLE) && !counts(word);
+            let may_split = word.splits && word.value.contains(HOLE) && !counts(word);
+            let name = word.raw.strip_prefix('$').filter(|name| is_identifier(name));
+            if may_split && name.is_some() {
+                self.facts.count_with_put_in(&word.raw);
+            } else if may_split
+                || (unknown(word) && next.is_some_and(unknown))
+                || (word.splits
+                    && !word.plain
+                    && !word.value.contains(HOLE)
+                    && word.value.starts_with(['*', '?', '[']))
+            {
+                self.doubt("what is tested shows only when it runs");
+            }
+            if matches!(word.value.as_str(), "-v" | "-R")
+                && next.is_some_and(|word| !is_identifier(&word.value))
+            {
+                self.doubt(NAMES);
+            }
+        }
+    }
+
+    /// `[[ … ]]`, of which `&&` and `||` make several commands for us.
+    pub(super) fn condition(&mut self, at: At<'_>) {
+        let ends = at.arguments.iter().any(|word| word.value == "]]");
+        if at.program != "[[" && !ends {
+            return;
+        }
+        const SUMS_OF: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+        for (place, word) in at.arguments.iter().enumerate() {
+            let value = word.value.as_str();
+            let next = at.arguments.get(place + 1);
+            if matches!(value, "-v" | "-R") && next.is_some_and(|word| !is_identifier(&word.value)) {
+                self.doubt(NAMES);
+            }
+            if !SUMS_OF.contains(&value) {
+                continue;
+            }
+            // In front of the first argument stands what was taken for the program.
+            let before = place.checked_sub(1).and_then(|before| at.arguments.get(before));
+            match (before, next) {
+                (Some(before), Some(next)) => {
+                    self.counted(before);
+                    self.counted(next);
+                }
+                _ => self.doubt(SUMS),
+            }
+        }
+        let operator = at.arguments.iter().any(|word| SUMS_OF.contains(&word.value.as_str()));
+        if at.program == "-v"
+            || (operator && at.program != "[[" && at.value(0).is_some_and(|first| SUMS_OF.contains(&first)))
+        {
+            self.doubt(SUMS);
+        }
+    }
+
+    fn counted(&mut self, word: &Word) {
+        let raw = word.raw.trim_matches('"');
+        let digits = raw.strip_prefix('-').unwrap_or(raw);
+        if is_number(word) || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())) {
+            return;
+        }
+        if raw.starts_with('$') {
+            self.facts.count_with_put_in(raw);
+        } else if is_identifier(raw) {
+            self.facts.count_with(raw);
+        } else {
+            self.doubt(SUMS);
+        }
+    }
+
+    fn renames(&mut self, index: usize, at: At<'_>) {
+        if at.arguments.iter().any(|word| {
+            word.value.starts_with('-') && word.value.contains(['p', 'f']) || word.value.contains(HOLE)
+        }) {
+            self.all_names(index, at);
+            self.doubt(MEANS);
+        }
+    }
+
+    fn jobs(&mut self, at: At<'_>) {
+        if let Some(place) =
+            at.arguments.iter().position(|word| word.value.starts_with('-') && word.value.contains('x'))
+        {
+            let words = at.arguments.get(place + 1..).unwrap_or_default();
+            self.words(at, place + 1, words);
+        }
+    }
+
+    /// Modes of the shell: those that change how the rest is read or run.
+    fn modes(&mut self, at: At<'_>) {
+        let known = |word: &Word| {
+            let value = word.value.as_str();
+            let letters = value.strip_prefix(['-', '+']).unwrap_or_default();
+            let is_letters = !letters.is_empty() && letters.chars().all(|c| "euxfCvno-".contains(c));
+            let named = [
+                "pipefail",
+                "errexit",
+                "nounset",
+                "xtrace",
+                "noglob",
+                "noclobber",
+                "nullglob",
+                "globstar",
+                "failglob",
+                "dotglob",
+                "nocaseglob",
+            ];
+            is_letters
+                || named.contains(&value)
+                || (at.program == "shopt" && matches!(value, "-s" | "-u" | "-q"))
+        };
+        let sets_words = at.program == "set" && at.value(0) == Some("--");
+        if !sets_words && !at.arguments.iter().all(known) {
+            self.doubt("it changes how the shell reads what follows");
+        }
+    }
+
+    fn make(&mut self, index: usize, at: At<'_>) {
+        for (place, word) in at.arguments.iter().enumerate() {
+            let value = word.value.as_str();
+            let long = value.split('=').next().unwrap_or_default();
+            let evaluates =
+                (long.len() > 3 && "--eval".starts_with(long)) || (value.starts_with("-E") && at.depth > 0);
+            let file = value
+                .strip_prefix("-f")
+                .map(|rest| if rest.is_empty() { at.value(place + 1).unwrap_or_default() } else { rest });
+            let elsewhere = file.is_some_and(|file| {
+                file == "-" || file.contains(HOLE) || file.starts_with("/dev/") || file.starts_with("/proc/")
+            });
+            let simple = |(name, value): (&str, &str)| {
+                !matches!(name, "SHELL" | "MAKE" | "MAKEFLAGS" | "MAKEFILES" | ".SHELLFLAGS" | "GNUMAKEFLAGS")
+                    && value.chars().all(|c| c.is_ascii_alphanumeric() || "_.,:+-/= ".contains(c))
+                    && !name.ends_with([':', '!'])
+            };
+            let sets =
+                value.split_once('=').filter(|_| !value.starts_with('-')).is_some_and(|set| !simple(set));
+            if elsewhere || (evaluates && value.contains(HOLE)) {
+                self.doubt("what it makes is read from elsewhere");
+            }
+            if evaluates || elsewhere || sets {
+                self.names(index, value);
+                self.names(index, at.value(place + 1).unwrap_or_default());
+                self.unread("it is told in its arguments what to run", at, place);
+            }
+        }
+    }
+}
+
+/// A script file that stays where it is named.
+fn is_file(word: &Word) -> bool {
+    word.plain && !word.value.starts_with("/dev/") && !word.value.starts_with("/proc/") && word.value != "-"
+}
+
+/// Whether the shell puts in one number and nothing else.
+fn counts(word: &Word) -> bool {
+    let raw = word.raw.trim_matches('"');
+    matches!(raw, "$?" | "$#" | "$$" | "$!")
+        || raw.starts_with("${#") && !raw.contains(['[', '}'])
+        || is_number(word)
+        || (raw.starts_with("${#")
+            && raw.strip_suffix('}').is_some_and(|rest| rest.get(3..).is_some_and(is_identifier)))
+}

@@ -1,0 +1,243 @@
+//! Git: options in front that run commands, commands that aren't its own, options that name programs.
+
+use super::{At, Reach, may_be_option};
+
+/// Git's own commands that do what their arguments tell, and nothing that only a configuration tells: a name that
+/// isn't among them may be an alias, which runs anything.
+#[rustfmt::skip]
+const OWN: &[&str] = &[
+    "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bundle", "cat-file", "check-attr", "check-ignore", "check-mailmap",
+    "check-ref-format", "checkout", "cherry", "cherry-pick", "clean", "clone", "commit", "commit-graph", "commit-tree", "config", "count-objects", "describe", "diff", "diff-files",
+    "diff-index", "diff-tree", "fetch", "for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "init", "log", "ls-files", "ls-remote", "ls-tree",
+    "merge", "merge-base", "merge-tree", "mktree", "mv", "name-rev", "notes", "pack-refs", "prune", "pull", "push", "range-diff", "read-tree", "rebase", "reflog", "remote", "replace", "rerere",
+    "reset", "restore", "rev-list", "rev-parse", "revert", "rm", "shortlog", "show", "show-branch", "show-ref", "sparse-checkout", "stage", "stash", "status", "stripspace", "submodule",
+    "switch", "symbolic-ref", "tag", "unpack-objects", "update-index", "update-ref", "var", "verify-commit", "verify-tag", "version", "whatchanged", "worktree", "write-tree", "help",
+];
+
+/// Options of the commands that run or load something, by command.
+const RUNS: &[(&[&str], &[&str], &str)] = &[
+    (&["fetch", "pull", "ls-remote"], &["upload-pack"], ""),
+    (&["clone"], &["upload-pack", "config", "template"], "uc"),
+    (&["push"], &["receive-pack", "exec"], ""),
+    (&["archive"], &["exec"], ""),
+    (&["rebase"], &["exec"], "x"),
+    (&["grep"], &["open-files-in-pager"], "O"),
+    (&["init"], &["template"], ""),
+    (&["help"], &["web", "man", "info"], "wmi"),
+];
+
+/// Options in front of the command that run nothing.
+const FRONT: [&str; 10] = [
+    "-P",
+    "--no-pager",
+    "--no-optional-locks",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--icase-pathspecs",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "-v",
+    "-h",
+];
+
+/// Settings that only change what is shown or recorded.
+const SETTINGS: [&str; 11] = [
+    "color.",
+    "user.name",
+    "user.email",
+    "commit.gpgsign",
+    "tag.gpgsign",
+    "core.quotepath",
+    "core.quotePath",
+    "advice.",
+    "init.defaultbranch",
+    "init.defaultBranch",
+    "pull.rebase",
+];
+
+const SETS: &str = "a setting of git may run a command";
+
+impl Reach {
+    pub(super) fn git(&mut self, index: usize, at: At<'_>) {
+        let Some(command) = self.git_front(index, at) else { return };
+        let Some(word) = at.arguments.get(command) else { return };
+        let name = word.value.as_str();
+        if !OWN.contains(&name) {
+            for word in at.arguments.get(command + 1..).unwrap_or_default() {
+                self.names(index, &word.value);
+            }
+            return self.unread("a command of git that isn't its own may be an alias", at, command);
+        }
+        if [
+            "log",
+            "diff",
+            "show",
+            "archive",
+            "diff-tree",
+            "diff-index",
+            "whatchanged",
+            "shortlog",
+            "range-diff",
+        ]
+        .contains(&name)
+        {
+            self.git_output(at, command);
+        }
+        match name {
+            "config" => self.git_config(index, at, command),
+            "bisect" if at.value(command + 1) == Some("run") => {
+                let words = at.arguments.get(command + 2..).unwrap_or_default();
+                self.words(at, command + 2, words);
+            }
+            "bisect" | "submodule" => self.git_each(at, command),
+            "remote" | "worktree" | "checkout" | "branch" => {}
+            _ => {}
+        }
+        self.git_options(index, at, (command, name));
+    }
+
+    /// Passes the options in front of git's command; says where it stands.
+    fn git_front(&mut self, index: usize, at: At<'_>) -> Option<usize> {
+        let mut place = 0;
+        while let Some(word) = at.arguments.get(place) {
+            let value = word.value.as_str();
+            if word.value.contains(super::HOLE) || !word.plain {
+                self.put_in(index, at, place);
+                return None;
+            }
+            match value {
+                "-C" => place += 2,
+                "-c" | "--config-env" => {
+                    let setting = at.value(place + 1).unwrap_or_default();
+                    if !is_harmless(setting) {
+                        self.names(index, setting);
+                        self.unread(SETS, at, place + 1);
+                    }
+                    place += 2;
+                }
+                "--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" | "--attr-source" => {
+                    self.unread("it takes its settings from elsewhere", at, place + 1);
+                    place += 2;
+                }
+                "--version" | "--help" | "--html-path" | "--man-path" | "--info-path" => return None,
+                _ if FRONT.contains(&value) => place += 1,
+                _ if value.starts_with('-') => {
+                    self.names(index, value);
+                    self.unread("an option of git may run a command", at, place);
+                    place += 1;
+                }
+                _ => return Some(place),
+            }
+        }
+        None
+    }
+
+    fn git_options(&mut self, index: usize, at: At<'_>, (command, name): (usize, &str)) {
+        let known = RUNS.iter().find(|(names, ..)| names.contains(&name));
+        let (long, letters) = known.map_or((&[] as &[&str], ""), |(_, long, letters)| (*long, *letters));
+        for (offset, word) in at.arguments.iter().enumerate().skip(command + 1) {
+            let value = word.value.as_str();
+            if value.contains("::") {
+                self.names(index, value);
+                self.unread("it may reach a program through git", at, offset);
+            }
+            if value == "--" {
+                return;
+            }
+            let option = value.strip_prefix("--").map(|rest| rest.split('=').next().unwrap_or_default());
+            let is_long = option.is_some_and(|option| {
+                !option.is_empty() && long.iter().any(|known| known.starts_with(option))
+            });
+            let cluster = value.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
+            let is_short = !letters.is_empty() && cluster.contains(|c| letters.contains(c));
+            if is_long || is_short {
+                self.git_value(index, at, (offset, name));
+            } else if known.is_some() && may_be_option(word) {
+                self.put_in(index, at, offset);
+            }
+        }
+    }
+
+    /// The value of an option that runs it.
+    fn git_value(&mut self, index: usize, at: At<'_>, (place, name): (usize, &str)) {
+        let value = at.value(place).unwrap_or_default();
+        let attached = value.split_once('=').map(|(_, rest)| rest).filter(|_| value.starts_with("--"));
+        let next = place + usize::from(attached.is_none());
+        match attached.or_else(|| at.value(next)) {
+            Some(script) if name == "rebase" && (value.starts_with("--") || value == "-x") => {
+                self.text(at, next, script);
+            }
+            script => {
+                self.names(
+                    index,
+                    value.trim_start_matches('-').trim_start_matches(|c: char| c.is_ascii_uppercase()),
+                );
+                self.names(index, script.unwrap_or_default());
+                self.unread("an option of git runs a command", at, place);
+            }
+        }
+    }
+
+    fn git_output(&mut self, at: At<'_>, command: usize) {
+        for (place, word) in at.arguments.iter().enumerate().skip(command + 1) {
+            let value = word.value.as_str();
+            let name = value.split('=').next().unwrap_or_default();
+            let is_output = name.len() > 3 && "--output".starts_with(name);
+            if value == "--" {
+                return;
+            }
+            if is_output || (at.value(command) == Some("archive") && value.starts_with("-o")) {
+                self.unread("an option of it writes a file", at, place);
+            }
+        }
+    }
+
+    fn git_config(&mut self, index: usize, at: At<'_>, command: usize) {
+        let words = at.arguments.get(command + 1..).unwrap_or_default();
+        let asks =
+            |value: &str| matches!(value, "-l" | "--list" | "list" | "get") || value.starts_with("--get");
+        let names = words.iter().filter(|word| !word.value.starts_with('-')).collect::<Vec<_>>();
+        let changes = |value: &str| {
+            let long = value.strip_prefix("--").unwrap_or_default();
+            ["add", "unset", "replace-all", "rename-section", "remove-section", "edit"]
+                .iter()
+                .any(|known| !long.is_empty() && known.starts_with(long))
+        };
+        let edits =
+            words.iter().any(|word| changes(&word.value) || word.value == "-e" || may_be_option(word));
+        let reads = words.first().is_some_and(|word| asks(&word.value)) || names.len() <= 1;
+        let harmless = names.first().is_some_and(|name| is_harmless(&name.value));
+        if edits || !(reads || harmless) {
+            for word in words {
+                self.names(index, &word.value);
+            }
+            let last = at.arguments.len().saturating_sub(1);
+            self.unread(SETS, at, last);
+        }
+    }
+
+    /// `submodule foreach COMMAND`, and what else looks like it.
+    fn git_each(&mut self, at: At<'_>, command: usize) {
+        let each = at.arguments.iter().skip(command + 1).position(|word| word.value == "foreach");
+        if let Some(each) = each {
+            let start = at
+                .arguments
+                .iter()
+                .enumerate()
+                .skip(command + each + 2)
+                .find(|(_, word)| !word.value.starts_with('-'));
+            if let Some((start, _)) = start {
+                self.joined_text(at, start);
+            }
+        }
+        for (place, word) in at.arguments.iter().enumerate().skip(command + 1) {
+            if may_be_option(word) || matches!(word.value.as_str(), "run" | "visualize" | "view") {
+                self.unread("which command of git it is shows only when it runs", at, place);
+            }
+        }
+    }
+}
+
+fn is_harmless(setting: &str) -> bool {
+    SETTINGS.iter().any(|known| setting.starts_with(known)) && !setting.contains(super::HOLE)
+}

@@ -1,0 +1,299 @@
+//! Commands that begin somewhere in the arguments: where.
+
+use super::super::program::{Runner, Takes};
+use super::{At, Reach, Word, joined};
+use crate::permission::glob::HOLE;
+
+/// Places in the arguments of one program at which a command may begin.
+const STARTS_MAX: usize = 8;
+
+impl Reach {
+    pub(super) fn runner(&mut self, command: usize, runner: &'static Runner, at: At<'_>) {
+        let Some(from) = behind(runner, at) else { return };
+        if at.program == "command" && at.value(0).is_some_and(|first| matches!(first, "-v" | "-V")) {
+            return;
+        }
+        self.runner_options(command, at, from);
+        let starts = starts(at.arguments, from, runner);
+        if starts.len() > STARTS_MAX {
+            self.doubt("where a command in it begins can't be told");
+        }
+        let named = starts.iter().any(|start| *start < at.arguments.len());
+        let asks = at.value(from).is_some_and(|first| matches!(first, "--version" | "--help"));
+        if runner.alone && !named && !asks {
+            self.doubt("a shell in it reads its commands from elsewhere");
+        }
+        if runner.takes == Takes::TextBehindC && self.text_behind_c(at) {
+            return;
+        }
+        if at.program == "script" {
+            return self.doubt("a shell in it reads its commands from elsewhere");
+        }
+        for start in starts.into_iter().filter(|start| *start < at.arguments.len()) {
+            self.begins(runner, at, start);
+        }
+    }
+
+    fn begins(&mut self, runner: &'static Runner, at: At<'_>, start: usize) {
+        let words = at.arguments.get(start..).unwrap_or_default();
+        match runner.takes {
+            Takes::Text => self.joined_text(at, start),
+            Takes::Words | Takes::TextBehindC => self.words(at, start, words),
+            Takes::WordsAndMore => {
+                let mut words = replaced(at, start);
+                words.push(Word {
+                    raw: HOLE.to_string(),
+                    value: HOLE.to_string(),
+                    splits: true,
+                    ..Word::default()
+                });
+                self.words(at, start, &words);
+            }
+        }
+    }
+
+    /// The script behind `-c`, wherever it stands; says whether there is one.
+    fn text_behind_c(&mut self, at: At<'_>) -> bool {
+        let mut found = false;
+        for (index, word) in at.arguments.iter().enumerate() {
+            let value = word.value.as_str();
+            let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+            let attached = value
+                .strip_prefix("--command=")
+                .or_else(|| letters.and_then(|letters| letters.split_once('c')).map(|(_, rest)| rest));
+            let is_long = value.len() > 3 && "--command".starts_with(value);
+            match attached.filter(|rest| !rest.is_empty()) {
+                Some(script) => self.text(at, index, script),
+                None if attached.is_some() || is_long => {
+                    if let Some(script) = at.value(index + 1) {
+                        self.text(at, index + 1, script);
+                    }
+                }
+                None => continue,
+            }
+            found = true;
+        }
+        found
+    }
+
+    /// Options of runners that run something themselves.
+    fn runner_options(&mut self, command: usize, at: At<'_>, from: usize) {
+        for (index, word) in at.arguments.iter().enumerate().skip(from) {
+            let value = word.value.as_str();
+            if value == "--" || !(value.starts_with('-') || value.contains('=')) {
+                break;
+            }
+            let ssh =
+                matches!(at.program, "ssh" | "slogin") && value.starts_with("-o") | value.starts_with("-F");
+            if ssh && !is_harmless_ssh(at, index) {
+                self.names(command, value.get(2..).unwrap_or_default());
+                self.names(command, at.value(index + 1).unwrap_or_default());
+                self.unread("an option of ssh may run a command here", at, index);
+            }
+            let variable = value.split_once('=').filter(|(name, _)| super::super::facts::is_identifier(name));
+            let preloads = at.program.starts_with("ld") && value.contains("preload");
+            if variable.is_some_and(|(name, _)| super::starts_something(name)) {
+                self.doubt("a variable that it sets has a shell or a loader run something");
+            }
+            if preloads || variable.is_some_and(|(name, value)| !super::is_harmless(name, value)) {
+                self.unread("a variable that it sets changes what the command does", at, index);
+            }
+        }
+    }
+
+    pub(super) fn env(&mut self, command: usize, at: At<'_>) {
+        for (index, word) in at.arguments.iter().enumerate() {
+            let value = word.value.as_str();
+            let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+            let attached = value
+                .split_once('=')
+                .filter(|(name, _)| name.len() > 3 && "--split-string".starts_with(name))
+                .map(|(_, rest)| rest)
+                .or_else(|| letters?.split_once('S').map(|(_, rest)| rest));
+            let first =
+                attached.or_else(|| (value.len() > 3 && "--split-string".starts_with(value)).then_some(""));
+            if let Some(first) = first {
+                let rest = at.arguments.get(index + 1..).unwrap_or_default();
+                let texts = std::iter::once(first).chain(rest.iter().map(|word| word.value.as_str()));
+                let text = joined(texts);
+                return self.text(at, at.arguments.len().saturating_sub(1), text.trim());
+            }
+            if !value.starts_with('-') && !value.contains('=') {
+                break;
+            }
+        }
+        self.runner(command, &ENV, at);
+    }
+
+    pub(super) fn parallel(&mut self, at: At<'_>) {
+        let end = at.arguments.iter().position(|word| word.value.starts_with(":::"));
+        let words = at.arguments.get(..end.unwrap_or(at.arguments.len())).unwrap_or_default();
+        let starts = starts(words, 0, &PARALLEL);
+        if !starts.iter().any(|start| *start < words.len()) {
+            self.doubt("the commands that it runs are read from elsewhere");
+        }
+        for start in starts.into_iter().filter(|start| *start < words.len()) {
+            let command = words.get(start..).unwrap_or_default();
+            let text = joined(command.iter().map(|word| word.value.as_str()));
+            let holes = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}"];
+            let text = holes.iter().fold(text, |text, hole| text.replace(hole, "\"$_\""));
+            self.text(at, words.len().saturating_sub(1), &format!("{text} \"$_\""));
+        }
+    }
+}
+
+const ENV: Runner = Runner::of(
+    "i0v",
+    "uCPa",
+    &["ignore-environment", "null", "debug", "list-signal-handling"],
+    &["unset", "chdir", "argv0"],
+);
+const PARALLEL: Runner = Runner::of(
+    "kmXuqtv0",
+    "aIjLnNS",
+    &["keep-order", "dry-run", "bar", "progress", "verbose", "null", "eta"],
+    &["jobs", "colsep", "delay", "timeout", "retries", "max-args"],
+);
+
+/// The index behind the words that make a program a runner, if they are there.
+fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
+    let mut index = 0;
+    for word in runner.behind {
+        // Options of the program itself may stand in front, and may have values.
+        let rest = at.arguments.get(index..).unwrap_or_default();
+        let found = rest.iter().position(|argument| argument.value == *word)?;
+        let before = rest.get(..found).unwrap_or_default();
+        if !before.is_empty() && !before.iter().any(|argument| argument.value.starts_with('-')) {
+            return None;
+        }
+        index += found + 1;
+    }
+    Some(index)
+}
+
+/// Where a command may begin: more than one place where an option is unknown and may take the word behind it. Of more
+/// than [`STARTS_MAX`] places one more is given.
+fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
+    let (mut starts, mut ahead) = (Vec::new(), vec![from]);
+    let mut seen = vec![false; arguments.len() + 3];
+    while let Some(mut at) = ahead.pop().filter(|_| starts.len() <= STARTS_MAX) {
+        while let Some(word) = arguments.get(at) {
+            match seen.get_mut(at) {
+                Some(seen) if !*seen => *seen = true,
+                _ => break,
+            }
+            match step(word, runner) {
+                Step::End => {
+                    at += 1;
+                    break;
+                }
+                Step::One => at += 1,
+                Step::Two => at += 2,
+                Step::Either => {
+                    ahead.push(at + 2);
+                    at += 1;
+                }
+                Step::Starts => break,
+            }
+        }
+        let mut start = at + runner.operands;
+        // Behind its operands some take options again.
+        while runner.operands > 0 && arguments.get(start).is_some_and(|word| word.value.starts_with('-')) {
+            start += 1;
+        }
+        if start < arguments.len() && !starts.contains(&start) {
+            starts.push(start);
+        }
+    }
+    starts
+}
+
+enum Step {
+    /// The options end here.
+    End,
+    One,
+    Two,
+    /// Nobody knows whether a value follows.
+    Either,
+    Starts,
+}
+
+fn step(word: &Word, runner: &Runner) -> Step {
+    let value = word.value.as_str();
+    if value == "--" {
+        return Step::End;
+    }
+    if let Some(long) = value.strip_prefix("--") {
+        return match () {
+            () if long.contains('=') || runner.long_flags.contains(&long) => Step::One,
+            () if runner.long_valued.contains(&long) => Step::Two,
+            () => Step::Either,
+        };
+    }
+    let Some(letters) = value.strip_prefix('-') else {
+        return if is_setting(value) { Step::One } else { Step::Starts };
+    };
+    for (index, letter) in letters.char_indices() {
+        if runner.valued.contains(letter) {
+            return if index + letter.len_utf8() == letters.len() { Step::Two } else { Step::One };
+        }
+        if !runner.flags.contains(letter) {
+            return Step::Either;
+        }
+    }
+    Step::One
+}
+
+/// Whether it is a `NAME=value` as `env` and `sudo` take them.
+fn is_setting(value: &str) -> bool {
+    value.split_once('=').is_some_and(|(name, _)| super::super::facts::is_identifier(name))
+}
+
+/// The words of a command of `xargs`, with holes where it puts lines in.
+fn replaced(at: At<'_>, start: usize) -> Vec<Word> {
+    let options = at.arguments.get(..start).unwrap_or_default();
+    let mut texts = vec!["{}".to_owned()];
+    for (index, word) in options.iter().enumerate() {
+        let value = word.value.as_str();
+        if value.starts_with('-') {
+            let behind = value
+                .split_once('I')
+                .map(|(_, rest)| rest)
+                .or_else(|| value.split_once('=').map(|(_, rest)| rest));
+            let next = || options.get(index + 1).map(|word| word.value.as_str());
+            texts.extend(behind.filter(|rest| !rest.is_empty()).or_else(next).map(str::to_owned));
+        }
+    }
+    let words = at.arguments.get(start..).unwrap_or_default();
+    words.iter().map(|word| put_in(word, &texts)).collect()
+}
+
+/// `word` with holes where a program puts something in for one of `texts`.
+pub(super) fn put_in(word: &Word, texts: &[String]) -> Word {
+    let put = |value: String, text: &String| match text.is_empty()
+        || text.chars().all(|c| c.is_ascii_alphanumeric())
+    {
+        true => value,
+        false => value.replace(text.as_str(), &HOLE.to_string()),
+    };
+    let value = texts.iter().fold(word.value.clone(), put);
+    let plain = word.plain && value == word.value;
+    Word { value, plain, ..word.clone() }
+}
+
+/// Options of ssh that only say how the connection is made.
+fn is_harmless_ssh(at: At<'_>, index: usize) -> bool {
+    let value = at.value(index).unwrap_or_default();
+    let setting = value.strip_prefix("-o").filter(|rest| !rest.is_empty()).or_else(|| at.value(index + 1));
+    let known = [
+        "batchmode=",
+        "stricthostkeychecking=",
+        "connecttimeout=",
+        "loglevel=",
+        "serveraliveinterval=",
+        "port=",
+        "user=",
+    ];
+    let setting = setting.unwrap_or_default().to_ascii_lowercase();
+    value.starts_with("-o") && known.iter().any(|known| setting.trim_start().starts_with(known))
+}

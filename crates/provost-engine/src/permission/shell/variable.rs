@@ -1,0 +1,69 @@
+//! Variables that change what commands do.
+
+/// Variables that programs read and run nothing for.
+const HARMLESS: [&str; 22] = [
+    "RUST_LOG",
+    "RUST_BACKTRACE",
+    "CARGO_TERM_COLOR",
+    "CARGO_INCREMENTAL",
+    "CI",
+    "DEBUG",
+    "VERBOSE",
+    "NODE_ENV",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "CLICOLOR",
+    "TERM",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "GOOS",
+    "GOARCH",
+    "CGO_ENABLED",
+    "COLUMNS",
+    "LINES",
+];
+
+/// Beginnings of names that shells, loaders, interpreters and tools take programs, files or options from.
+const BEGINS: [&str; 44] = [
+    "BASH", "ENV", "SHELL", "IFS", "PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT", "GLOB", "HIST", "CDPATH",
+    "OPT", "LD_", "DYLD_", "GCONV", "LOCPATH", "MALLOC", "GIT", "SSH", "SUDO", "DOAS", "LESS", "MORE", "MAN",
+    "PERL", "PYTHON", "RUBY", "NODE", "NPM", "JAVA", "JDK", "_JAVA", "MAKE", "GCC", "RUST", "CARGO", "GO",
+    "CC", "CXX", "XDG", "TAR", "ZIP",
+];
+
+/// Parts of names that are used for programs, folders of programs, and options.
+const CONTAINS: [&str; 27] = [
+    "PATH", "PAGER", "EDITOR", "VISUAL", "BROWSER", "OPTIONS", "OPTS", "FLAGS", "WRAPPER", "CONFIG",
+    "COMMAND", "CMD", "EXEC", "PROG", "PRELOAD", "PRE_", "POST_", "STARTUP", "HOME", "TMP", "TEMP", "RSH",
+    "PLUGIN", "MODULE", "ASKPASS", "DRIVER", "LOADER",
+];
+
+/// Whether a variable of this name may be set to anything that is one word.
+pub(super) fn is_harmless_name(name: &str) -> bool {
+    if HARMLESS.contains(&name) || name.starts_with("LC_") {
+        return true;
+    }
+    let upper = name.to_ascii_uppercase();
+    let is_short = upper == "CC" || upper == "CXX";
+    // What programs look for has capitals; what scripts count with mostly hasn't.
+    let looked_for = !name.contains(|c: char| c.is_ascii_lowercase());
+    let is_special = BEGINS.iter().any(|begin| upper.starts_with(begin)) && looked_for;
+    let proxy = upper.ends_with("_PROXY") || name.starts_with("npm_");
+    !(is_short || is_special || proxy || (looked_for && CONTAINS.iter().any(|part| upper.contains(part))))
+}
+
+/// Whether `name=value` in front of a command, or in its environment, leaves what the command does as it is.
+pub(super) fn is_harmless(name: &str, value: &str) -> bool {
+    let simple = |c: char| c.is_ascii_alphanumeric() || "_.,:+-=".contains(c);
+    is_harmless_name(name) && value.chars().all(simple)
+}
+
+/// Whether a shell or the loader runs what such a variable names or holds.
+pub(super) fn starts_something(name: &str) -> bool {
+    const STARTS: [&str; 9] =
+        ["BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4", "LD_PRELOAD", "LD_AUDIT", "SHELLOPTS"];
+    STARTS.contains(&name) || name.starts_with("BASH_FUNC")
+}

@@ -1,0 +1,362 @@
+//! Attempts to run a command past its permissions, each with what it does in real shells.
+//!
+//! `v` is a program that nothing allows, and that leaves a mark when it runs. The rows are in `shell_attempts.txt`: in
+//! which shells it was seen to run (`b`ash, `d`ash, `-` for none), a tab, the command with `␤` for a newline. The one
+//! law: where the permissions say that a command may be made, `v` isn't run by it.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use provost_engine::Permissions;
+use provost_event::Permission;
+
+use crate::permissions::{command, permissions};
+
+const ROWS: &str = include_str!("shell_attempts.txt");
+
+/// Denials that aren't met by the text, by class: SECURITY.md lists the classes.
+const MISSED: &str = include_str!("shell_missed.txt");
+
+/// Programs that are allowed with whatever arguments: all but `v`, so that only what is judged in the arguments is
+/// in the way.
+const ALLOWED: &[&str] = &[
+    "echo",
+    "printf",
+    "test",
+    "[",
+    "[[",
+    "read",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "unset",
+    "let",
+    "set",
+    "shopt",
+    "wait",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "compgen",
+    "complete",
+    "trap",
+    "eval",
+    "exec",
+    "command",
+    "builtin",
+    "hash",
+    "enable",
+    "alias",
+    "bind",
+    "type",
+    ":",
+    "true",
+    "false",
+    "cd",
+    "pwd",
+    "ls",
+    "cat",
+    "head",
+    "tail",
+    "wc",
+    "sort",
+    "uniq",
+    "cut",
+    "tr",
+    "tee",
+    "touch",
+    "cp",
+    "mv",
+    "ln",
+    "mkdir",
+    "chmod",
+    "sed",
+    "awk",
+    "gawk",
+    "mawk",
+    "grep",
+    "rg",
+    "find",
+    "fd",
+    "xargs",
+    "env",
+    "nice",
+    "nohup",
+    "timeout",
+    "time",
+    "stdbuf",
+    "setsid",
+    "ionice",
+    "chrt",
+    "taskset",
+    "setpriv",
+    "setarch",
+    "linux64",
+    "linux32",
+    "unshare",
+    "nsenter",
+    "chroot",
+    "flock",
+    "watch",
+    "parallel",
+    "script",
+    "su",
+    "runuser",
+    "sudo",
+    "doas",
+    "ssh",
+    "scp",
+    "rsync",
+    "tar",
+    "zip",
+    "git",
+    "make",
+    "man",
+    "less",
+    "vim",
+    "vi",
+    "ex",
+    "ed",
+    "sh",
+    "bash",
+    "dash",
+    "busybox",
+    "strace",
+    "ltrace",
+    "gdb",
+    "split",
+    "install",
+    "diff",
+    "sdiff",
+    "diff3",
+    "patch",
+    "date",
+    "seq",
+    "sleep",
+    "dirname",
+    "basename",
+    "jobs",
+    "fc",
+    "history",
+    "coproc",
+    "systemd-run",
+    "at",
+    "batch",
+    "prlimit",
+    "expect",
+    "screen",
+    "tmux",
+    "start-stop-daemon",
+    "runcon",
+    "ldd",
+    "cargo",
+    "npm",
+    "npx",
+    "go",
+    "f",
+    "x",
+    "a",
+    "for",
+    "IFS=,",
+];
+
+/// What somebody allows who wants an agent to look around.
+const LOOKING: &[&str] = &[
+    "ls *",
+    "cat *",
+    "head *",
+    "tail *",
+    "wc *",
+    "grep *",
+    "rg *",
+    "find *",
+    "fd *",
+    "sort *",
+    "uniq *",
+    "cut *",
+    "tr *",
+    "awk *",
+    "sed -n *",
+    "echo *",
+    "printf *",
+    "pwd",
+    "test *",
+    "[ *",
+    "[[ *",
+    "cd *",
+    "git status *",
+    "git log *",
+    "git diff *",
+    "git show *",
+    "git grep *",
+    "git branch *",
+    "tree *",
+    "file *",
+    "stat *",
+    "du *",
+    "diff *",
+    "date *",
+    "type *",
+    "command -v *",
+    "true",
+    "xargs *",
+    "env *",
+    "read *",
+    "man *",
+    "less *",
+    "git *",
+    "tar -t*",
+    "zip -sf *",
+    "time *",
+    "timeout *",
+    "nice *",
+    "jq *",
+    "seq *",
+    "basename *",
+    "dirname *",
+    "export *",
+    "set *",
+    "for *",
+    ": *",
+];
+
+struct Lists {
+    deny: Permissions,
+    ask: Permissions,
+    allow: Permissions,
+    looking: Permissions,
+}
+
+impl Lists {
+    fn new() -> Self {
+        let with = |patterns: Vec<String>, otherwise: &str| {
+            let rules: Vec<String> = patterns.into_iter().chain([otherwise.to_owned()]).collect();
+            permissions(&rules.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        Self {
+            deny: permissions(&["deny shell(v *)"]),
+            ask: permissions(&["ask shell(v *)"]),
+            allow: with(
+                ALLOWED.iter().map(|name| format!("allow shell({name} *)")).collect(),
+                "otherwise ask",
+            ),
+            looking: with(
+                LOOKING.iter().map(|pattern| format!("allow shell({pattern})")).collect(),
+                "otherwise deny",
+            ),
+        }
+    }
+
+    /// The lists under which it may be made.
+    fn let_through(&self, text: &str) -> Vec<&'static str> {
+        let lists =
+            [("deny", &self.deny), ("ask", &self.ask), ("allow", &self.allow), ("looking", &self.looking)];
+        let made = |list: &Permissions| list.judge("shell", &command(text)).permission == Permission::Allow;
+        lists.into_iter().filter(|(_, list)| made(list)).map(|(name, _)| name).collect()
+    }
+}
+
+/// Runs scripts in folders of their own.
+pub(crate) struct Shells {
+    folder: tempfile::TempDir,
+    runs: Cell<usize>,
+}
+
+impl Shells {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder"), runs: Cell::new(0) }
+    }
+
+    /// Runs `script` and says whether `v` was run. What a script leaves running finds the programs and the mark of its
+    /// own run.
+    pub(crate) fn runs_v(&self, shell: &str, script: &str) -> bool {
+        self.runs.set(self.runs.get() + 1);
+        let root = self.folder.path().join(self.runs.get().to_string());
+        let (mark, bin, cwd) = (root.join("mark"), root.join("bin"), root.join("cwd"));
+        fs::create_dir_all(&bin).expect("a folder");
+        fs::create_dir(&cwd).expect("a folder");
+        program(&bin.join("v"), &format!(": > '{}'", mark.display()));
+        program(&bin.join("a"), ":");
+        fs::write(cwd.join("f"), "one\ntwo\n").expect("a file");
+        fs::write(cwd.join("x.sh"), "v\n").expect("a file");
+        let mut child = Command::new("setsid")
+            .args(["timeout", "-s", "KILL", "5", shell, "-c", script])
+            .current_dir(&cwd)
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", bin.display()))
+            .env("HOME", &cwd)
+            .env("q", "x[$(v)0]")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a shell");
+        child.wait().expect("a status");
+        let runs = mark.exists();
+        _ = fs::remove_dir_all(&root);
+        runs
+    }
+}
+
+fn program(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).expect("a script");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
+}
+
+fn rows(text: &'static str) -> Vec<(&'static str, String)> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    lines
+        .map(|line| line.split_once('\t').unwrap_or_else(|| panic!("a tab is missing: {line}")))
+        .map(|(seen, text)| (seen, text.replace('␤', "\n")))
+        .collect()
+}
+
+fn seen(shells: &Shells, text: &str) -> String {
+    let runs = |shell| Path::new(shell).exists() && shells.runs_v(shell, text);
+    let seen = [("/bin/bash", "b"), ("/bin/dash", "d")].into_iter().filter(|(shell, _)| runs(*shell));
+    let letters: String = seen.map(|(_, letter)| letter).collect();
+    if letters.is_empty() { "-".to_owned() } else { letters }
+}
+
+#[test]
+fn no_attempt_is_let_through_that_runs_what_is_not_listed() {
+    let lists = Lists::new();
+    let missed: Vec<String> = rows(MISSED).into_iter().map(|(_, text)| text).collect();
+    let shells = Shells::new();
+    let all = rows(ROWS);
+    assert!(all.len() >= 400, "{} rows", all.len());
+    let show = std::env::var("PROVOST_SHELL_ROWS").ok();
+    let (mut wrong, mut shown) = (Vec::new(), String::new());
+    for (recorded, text) in &all {
+        let through = lists.let_through(text);
+        let seen = match &show {
+            Some(_) => seen(&shells, text),
+            // What never gets through needn't be run again.
+            None if through.is_empty() => continue,
+            None => seen(&shells, text),
+        };
+        shown.push_str(&format!("{seen}\t{}\n", text.replace('\n', "␤")));
+        let runs = seen != "-" || *recorded != "-";
+        let listed = missed.contains(text);
+        let bad: Vec<_> =
+            through.into_iter().filter(|list| !(listed && matches!(*list, "deny" | "ask"))).collect();
+        if runs && !bad.is_empty() {
+            wrong.push(format!("{seen} {bad:?} {text}"));
+        }
+    }
+    if let Some(path) = show {
+        fs::write(path, shown).expect("the rows");
+    }
+    assert!(
+        wrong.is_empty(),
+        "run and let through ({} of {}):\n{}",
+        wrong.len(),
+        all.len(),
+        wrong.join("\n")
+    );
+}
