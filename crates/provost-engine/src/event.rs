@@ -2,9 +2,9 @@
 
 use provost_event::{
     ApprovalAnswer, BlobId, Block, Budget, CallId, EffectId, Exhausted, Exit, HookReport, Image, Json,
-    JudgeAnswer, MicroDollars, ModelFailure, Outcome, Plan, Priority, Purpose, RunPolicy, Seq, SessionId,
-    SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp, ToolStatus, Usage, WorktreeLeft,
-    WorktreeMade,
+    JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited, Purpose,
+    RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp, ToolStatus,
+    Usage, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -129,6 +129,20 @@ pub enum RunEvent {
         /// Who.
         by: String,
     },
+    /// Somebody wants another model to be asked from here on, or outages to be waited out longer or shorter. A run that
+    /// rests stays at rest.
+    Retune {
+        /// The model in place of the run's own; that of agents with a model of their own only where it gives no answer.
+        #[serde(default)]
+        model: Option<Box<ModelPolicy>>,
+        /// How long outages are waited out, in milliseconds.
+        #[serde(default)]
+        outage_max_ms: Option<u64>,
+        /// Who.
+        by: String,
+    },
+    /// A session waits for its model's provider.
+    AwaitsProvider(Box<ProviderAwaited>),
     /// Somebody wants another segment of a run that is suspended or has ended, or one of its suspended agents to go on;
     /// ignored where that is worked on.
     Resume {
@@ -339,6 +353,17 @@ pub enum SessionEvent {
     Stop {
         /// The outcome.
         outcome: Outcome,
+    },
+    /// Another model is to be asked from here on, or outages are waited out longer or shorter.
+    Retune {
+        /// The model.
+        #[serde(default)]
+        model: Option<Box<ModelPolicy>>,
+        /// How long outages are waited out, in milliseconds.
+        #[serde(default)]
+        outage_max_ms: Option<u64>,
+        /// Who wants it.
+        by: String,
     },
     /// A session that is suspended or has ended shall go on; ignored by one that is worked on.
     Resume {

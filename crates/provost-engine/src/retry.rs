@@ -9,7 +9,7 @@ use crate::AgentNumber;
 /// The ceiling of the first wait between attempts; it doubles with each.
 const BACKOFF_FIRST_MS: u64 = 500;
 /// The highest ceiling.
-const BACKOFF_MAX_MS: u64 = 30_000;
+const BACKOFF_MAX_MS: u64 = 60_000;
 
 /// How often an agent that failed is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,11 +61,11 @@ impl RetryTracker {
     }
 }
 
-/// Milliseconds to wait before the attempt after `failures` in a row: what the provider asks for, else one at random
-/// below a ceiling that doubles with each failure up to 30 s. At least 1.
+/// Milliseconds to wait before the attempt after `failures` in a row: what the provider asks for, else between half of a
+/// ceiling and all of it, which doubles with each failure up to 60 s. At least 1.
 #[must_use]
 pub fn retry_delay_ms(failures: u32, asked_ms: Option<u64>, entropy: u64) -> u64 {
     let doublings = failures.saturating_sub(1).min(16);
-    let ceiling = BACKOFF_FIRST_MS.saturating_mul(1_u64 << doublings).min(BACKOFF_MAX_MS);
-    asked_ms.unwrap_or(entropy % (ceiling + 1)).max(1)
+    let half = BACKOFF_FIRST_MS.saturating_mul(1_u64 << doublings).min(BACKOFF_MAX_MS) / 2;
+    asked_ms.unwrap_or(half + entropy % (half + 1)).max(1)
 }

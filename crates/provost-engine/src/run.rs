@@ -10,11 +10,12 @@ mod flow;
 mod fold;
 mod ledger;
 mod orchestrate;
+mod outage;
 mod spawn;
 mod worktree;
 
 use provost_event::{
-    Budget, Entry, MicroDollars, Outcome, Priority, RunId, RunPolicy, Seq, SessionId, Timestamp,
+    Budget, Entry, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq, SessionId, Timestamp,
 };
 
 use serde::{Deserialize, Serialize};
@@ -89,6 +90,12 @@ pub struct RunState {
     flow: Option<StepTracker>,
     /// Who had it go on last.
     resumed_by: String,
+    /// The model that somebody named later than the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<Box<ModelPolicy>>,
+    /// How long outages are waited out, where somebody has said so later than the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outage_max_ms: Option<u64>,
     /// The entry that set the timer, while one runs, and when it is due.
     timer: Option<(Seq, Timestamp)>,
     /// The last entry that is a snapshot.
@@ -115,6 +122,8 @@ impl RunState {
             agents: Agents::new(run),
             flow: None,
             resumed_by: String::new(),
+            model: None,
+            outage_max_ms: None,
             timer: None,
             snapshot: Seq::START,
         }

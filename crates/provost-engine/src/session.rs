@@ -31,6 +31,7 @@ mod fold;
 mod gate;
 mod goal;
 mod hear;
+mod outage;
 mod recover;
 mod stop;
 mod terminal;
@@ -41,6 +42,7 @@ use call::{Call, Consent, Stage, Word};
 use compact::Compactions;
 use context::Context;
 use goal::GoalTrack;
+use outage::Asked;
 use terminal::TerminalTrack;
 use worktree::OwnTree;
 
@@ -213,6 +215,9 @@ pub struct SessionState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     terminal: Option<Box<TerminalTrack>>,
     deadline: Option<Timestamp>,
+    /// Which model is asked, and how it fares.
+    #[serde(default)]
+    asked: Asked,
     calls: Vec<Call>,
     counters: Counters,
     circle: Circle,
@@ -274,6 +279,7 @@ impl SessionState {
             tree: None,
             terminal: None,
             deadline: None,
+            asked: Asked::default(),
             calls: Vec::new(),
             counters: Counters::default(),
             circle: Circle::default(),

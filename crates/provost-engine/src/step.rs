@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use provost_event::{
-    ActorKey, CallId, Entry, GoalTrigger, HookSubject, Json, Priority, Purpose, Seq, SessionId, Timestamp,
+    ActorKey, CallId, Effort, Entry, GoalTrigger, HookSubject, Json, Priority, Purpose, Seq, SessionId,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +107,21 @@ pub struct Think {
     pub summaries_before: u32,
     /// The cap on the answer.
     pub output_tokens_max: u32,
+    /// The model that is asked, by the policy's name.
+    #[serde(default)]
+    pub model: String,
+    /// How much it shall think first.
+    #[serde(default)]
+    pub effort: Option<Effort>,
+    /// Times as long as usual that it may say nothing.
+    #[serde(default = "Think::once")]
+    pub patience: u32,
+}
+
+impl Think {
+    const fn once() -> u32 {
+        1
+    }
 }
 
 /// From where on a model sees a log.

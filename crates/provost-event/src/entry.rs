@@ -6,9 +6,10 @@ use crate::{
     AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
     BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
     ChildStarted, ChildYields, Compacted, ErrorClass, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict,
-    HooksAsked, HooksDecided, Image, Json, MicroDollars, Outcome, PermissionDecided, Plan, Reprioritized,
-    RunPolicy, Seq, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding, TerminalNoted, Timestamp,
-    Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged, OutageWaitChanged, Outcome,
+    PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, Seq, SessionId, Snapshot, StepEnded,
+    StopReport, TerminalEnding, TerminalNoted, Timestamp, Usage, Worktree, WorktreeAsked, WorktreeFound,
+    WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -71,6 +72,12 @@ entries! {
     AssistantMessage = "assistant_message",
     /// A model call gave no usable answer and is made again.
     Retry = "retry",
+    /// Another model is asked from here on.
+    ModelChanged = "model_changed",
+    /// Outages are waited out for another time from here on.
+    OutageWaitChanged = "outage_wait_changed",
+    /// A session waits for its model's provider.
+    ProviderAwaited = "provider_awaited",
     /// The intent of asking hooks.
     HooksAsked = "hooks_asked",
     /// What they said.
@@ -381,6 +388,20 @@ pub struct Retry {
     pub delay_ms: u64,
     /// What the discarded call consumed.
     pub usage: Usage,
+    /// Milliseconds since the first of the calls in a row that failed.
+    #[serde(default, skip_serializing_if = "is_zero_ms")]
+    pub outage_ms: u64,
+    /// Whether patience is over: until then the session counts as suspended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub suspended: bool,
+}
+
+impl Retry {
+    /// One that nothing is waited for.
+    #[must_use]
+    pub const fn at_once(call: u32, cause: RetryCause, usage: Usage) -> Self {
+        Self { call, cause, delay_ms: 0, usage, outage_ms: 0, suspended: false }
+    }
 }
 
 /// A tool call is about to be made.
@@ -400,6 +421,11 @@ pub struct ToolStarted {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
 fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+fn is_zero_ms(ms: &u64) -> bool {
+    *ms == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]

@@ -14,6 +14,8 @@ pub enum ErrorClass {
     Cut,
     /// No token for longer than allowed.
     Stalled,
+    /// No event at all, not even a sign of life, for longer than allowed.
+    Silent,
     /// The provider asks to come back later (429).
     RateLimited,
     /// The provider has no room (529, or an overload said in the stream).
@@ -28,6 +30,8 @@ pub enum ErrorClass {
     Unauthorized,
     /// The key may not do this (402, 403).
     Forbidden,
+    /// No quota or credit is left: waiting a little doesn't help.
+    QuotaUsedUp,
     /// Model or address unknown (404).
     NotFound,
     /// The request is longer than the model's window.
@@ -38,6 +42,8 @@ pub enum ErrorClass {
     Workspace,
     /// A step of a flow has failed.
     StepFailed,
+    /// The model says nothing, however often it is asked.
+    NoAnswer,
     /// The model declined to answer.
     Refusal,
     /// The call was cancelled from our side.
@@ -60,6 +66,7 @@ impl ErrorClass {
             Self::Transport
             | Self::Cut
             | Self::Stalled
+            | Self::Silent
             | Self::RateLimited
             | Self::Overloaded
             | Self::Server
@@ -67,6 +74,8 @@ impl ErrorClass {
             Self::InvalidRequest
             | Self::Unauthorized
             | Self::Forbidden
+            | Self::QuotaUsedUp
+            | Self::NoAnswer
             | Self::NotFound
             | Self::ContextTooLong
             | Self::ContextExhausted
@@ -88,6 +97,9 @@ impl ErrorClass {
             Self::Transport => "no connection to the provider",
             Self::Cut => "the answer was cut off",
             Self::Stalled => "the provider stopped answering",
+            Self::Silent => "the provider says nothing",
+            Self::QuotaUsedUp => "the quota is used up",
+            Self::NoAnswer => "the model says nothing",
             Self::RateLimited => "rate limited",
             Self::Overloaded => "the provider is overloaded",
             Self::Server => "the provider failed",
@@ -126,6 +138,9 @@ pub struct ModelFailure {
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Where to look, such as the variable that holds the key; empty where nothing more is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hint: String,
     /// What the provider reported as consumed before it failed.
     #[serde(default)]
     pub usage: Usage,
@@ -135,6 +150,14 @@ impl ModelFailure {
     /// A failure of which only class and message are known.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { class, status: None, message, request_id: None, retry_after_ms: None, usage: Usage::default() }
+        Self {
+            class,
+            status: None,
+            message,
+            request_id: None,
+            retry_after_ms: None,
+            hint: String::new(),
+            usage: Usage::default(),
+        }
     }
 }

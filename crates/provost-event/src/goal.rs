@@ -178,6 +178,18 @@ pub enum SupervisorError {
     },
 }
 
+impl SupervisorError {
+    /// Whether the judge's provider couldn't be reached: it says nothing of the goal.
+    #[must_use]
+    pub const fn is_outage(&self) -> bool {
+        match self {
+            Self::Llm { class, .. } => class.may_retry(),
+            Self::Timeout(_) | Self::RateLimited { .. } => true,
+            Self::Parse(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for SupervisorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -24,6 +24,7 @@ mod spawn;
 mod stop;
 mod terminal;
 mod tree;
+mod trouble;
 mod verdict;
 mod verification;
 mod worktree;
@@ -70,6 +71,9 @@ pub use terminal::{
 pub use tree::{
     Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
     ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
+};
+pub use trouble::{
+    ModelChange, ModelChanged, ModelTrouble, OutageWaitChanged, ProviderAwaited, TroubleCause,
 };
 pub use verdict::Verdict;
 pub use verification::Verification;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorClass, MicroDollars, SessionId, Verdict, Verification};
+use crate::{ErrorClass, MicroDollars, ModelTrouble, SessionId, Verdict, Verification};
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,6 +119,8 @@ pub enum PauseReason {
         /// Who.
         by: String,
     },
+    /// A model gives no answer, or none that can be used.
+    Model(Box<ModelTrouble>),
     /// A step of a flow has failed, and somebody shall say what becomes of it: a resume tries it again.
     StepFailed {
         /// Which.
@@ -159,6 +161,7 @@ impl fmt::Display for PauseReason {
                 write!(f, "the judge can't be reached: {times}{often}, the last: {error}")
             }
             Self::GoalCleared { by } => write!(f, "the goal was cleared by {by}; resume goes on without it"),
+            Self::Model(trouble) => trouble.fmt(f),
             Self::StepFailed { step, reason } => {
                 write!(f, "step `{step}` has failed ({reason}); resume tries it again, cancel ends the run")
             }
@@ -259,6 +262,7 @@ impl Outcome {
             Self::Completed { .. } => "completed",
             Self::BudgetExhausted(_) => "budget exhausted",
             Self::Blocked { .. } => "blocked",
+            Self::Paused { why: PauseReason::Model(_) } => "suspended",
             Self::Paused { .. } => "paused",
             Self::Aborted { .. } => "aborted",
             Self::Cancelled { .. } => "cancelled",

@@ -129,6 +129,9 @@ pub struct ModelPolicy {
     /// How much it shall think before it answers; as its provider has it if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// What is asked in its place, in order, when it gives no answer. Those of these are of no matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<ModelPolicy>,
 }
 
 impl ModelPolicy {
@@ -141,6 +144,7 @@ impl ModelPolicy {
             price: None,
             images: false,
             effort: None,
+            fallbacks: Vec::new(),
         }
     }
 }
@@ -164,9 +168,15 @@ pub enum Effort {
 pub struct Limits {
     /// Turns; the agent rests as budget exhausted when they are used up. Default 40.
     pub turns_max: u32,
-    /// Attempts at one model call, the first included; then the session fails. Default 4.
-    pub attempts_max: u32,
-    /// Times an empty answer is asked again in a row; then the session fails. Default 2.
+    /// Milliseconds that a model may fail in a row, tried again and again; then the next fallback model is asked, and
+    /// after the last the session is suspended. Default 900,000 (15 minutes).
+    #[serde(default = "model_patience_ms")]
+    pub model_patience_ms: u64,
+    /// Milliseconds that a session waits, suspended, for a provider that can't be reached, and tries it from time to
+    /// time; then it is left. Default 0: it is left at once.
+    #[serde(default)]
+    pub outage_max_ms: u64,
+    /// Times an empty answer is asked again in a row; then the session is suspended. Default 2.
     pub empty_answers_max: u32,
     /// Times an answer cut off by the output cap is continued in a row; then what there is counts. Default 3.
     pub continuations_max: u32,
@@ -182,11 +192,16 @@ pub struct Limits {
     pub stop_blocks_max: u32,
 }
 
+const fn model_patience_ms() -> u64 {
+    900_000
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             turns_max: 40,
-            attempts_max: 4,
+            model_patience_ms: model_patience_ms(),
+            outage_max_ms: 0,
             empty_answers_max: 2,
             continuations_max: 3,
             circle_notice_at: 3,

@@ -34,6 +34,8 @@ pub struct ModelRequest<'a> {
     pub output_tokens_max: u32,
     /// How much it shall think first; as its provider has it if `None`.
     pub effort: Option<Effort>,
+    /// Times as long as usual that the provider may say nothing: it has said nothing before.
+    pub patience: u32,
     /// Whether it may, must or must not call tools in this answer.
     pub tool_choice: ToolChoice,
 }

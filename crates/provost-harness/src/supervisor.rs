@@ -170,6 +170,7 @@ impl GoalSupervisor {
             messages: &messages,
             output_tokens_max: self.output_tokens_max,
             effort: self.effort,
+            patience: 1,
             tool_choice: ToolChoice::None,
         };
         self.answer_in_time(request, cancel).await

@@ -408,6 +408,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
     let Outcome::Failed { class, .. } = outcome else { return "unknown" };
     match class {
         ErrorClass::RateLimited => "rate_limit",
+        ErrorClass::QuotaUsedUp => "billing_error",
         ErrorClass::Overloaded => "overloaded",
         ErrorClass::Unauthorized | ErrorClass::Forbidden => "authentication_failed",
         ErrorClass::InvalidRequest | ErrorClass::ContextTooLong | ErrorClass::ContextExhausted => {
@@ -418,10 +419,12 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Transport
         | ErrorClass::Cut
         | ErrorClass::Stalled
+        | ErrorClass::Silent
         | ErrorClass::Nonsense => "server_error",
         ErrorClass::Workspace
         | ErrorClass::StepFailed
         | ErrorClass::Refusal
+        | ErrorClass::NoAnswer
         | ErrorClass::Aborted
         | ErrorClass::ScriptMismatch
         | ErrorClass::Storage

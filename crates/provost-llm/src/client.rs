@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_event::{ErrorClass, ModelFailure, Usage};
+use provost_event::{ErrorClass, ModelFailure, TroubleCause, Usage};
 use provost_harness::Clock;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
@@ -32,6 +32,8 @@ const LISTING_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(crate) struct EndpointSpec<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) key: Key,
+    /// The variable that the key comes from, if it wants one.
+    pub(crate) key_env: Option<String>,
     /// The headers of every request, the key's included.
     pub(crate) headers: HeaderMap,
     pub(crate) read_error: ReadError,
@@ -44,6 +46,7 @@ pub(crate) struct Endpoint {
     client: Client,
     base: Url,
     key: Key,
+    key_env: Option<String>,
     headers: HeaderMap,
     read_error: ReadError,
     limits: ModelLimits,
@@ -67,9 +70,9 @@ impl Endpoint {
             builder = builder.tls_built_in_root_certs(base.scheme() == "https");
         }
         let client = builder.build().map_err(ResolveError::Client)?;
-        let EndpointSpec { key, mut headers, read_error, limits, clock, .. } = spec;
+        let EndpointSpec { key, key_env, mut headers, read_error, limits, clock, .. } = spec;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(Self { client, base, key, headers, read_error, limits, clock })
+        Ok(Self { client, base, key, key_env, headers, read_error, limits, clock })
     }
 
     /// Host and port, for people.
@@ -84,14 +87,19 @@ impl Endpoint {
     }
 
     /// Sends `body` to `url` and returns the stream of the answer.
-    pub(crate) async fn post(&self, url: Url, body: Vec<u8>) -> Result<EventStream, ModelFailure> {
-        let patience = Patience::since(self.clock.now(), self.limits);
+    pub(crate) async fn post(
+        &self,
+        url: Url,
+        body: Vec<u8>,
+        times: u32,
+    ) -> Result<EventStream, ModelFailure> {
+        let patience = Patience::since(self.clock.now(), self.limits, times);
         let request = self.client.post(url).headers(self.headers.clone()).body(body);
-        let (due, what, after_ms) = patience.due();
+        let (due, stall) = patience.due();
         let response = tokio::select! {
             biased;
             response = request.send() => response.map_err(|error| self.unreachable(&error))?,
-            () = self.clock.sleep_until(due) => return Err(stalled(what, after_ms)),
+            () = self.clock.sleep_until(due) => return Err(stalled(stall)),
         };
         if response.status().is_success() && is_stream(&response) {
             return Ok(EventStream::new(response, patience, self.limits, Arc::clone(&self.clock)));
@@ -101,7 +109,7 @@ impl Endpoint {
 
     /// What is at `url`, a text of at most `LISTING_BYTES_MAX` bytes.
     pub(crate) async fn get(&self, url: Url) -> Result<String, ModelFailure> {
-        let limit = Duration::from_millis(self.limits.first_token_ms);
+        let limit = Duration::from_millis(self.limits.first_event_ms);
         let fetched = async {
             let request = self.client.get(url).headers(self.headers.clone());
             let mut response = request.send().await.map_err(|error| self.unreachable(&error))?;
@@ -113,7 +121,7 @@ impl Endpoint {
         tokio::select! {
             biased;
             text = fetched => text,
-            () = self.clock.sleep(limit) => Err(stalled("no answer began", self.limits.first_token_ms)),
+            () = self.clock.sleep(limit) => Err(stalled((ErrorClass::Silent, "nothing came", self.limits.first_event_ms))),
         }
     }
 
@@ -135,8 +143,14 @@ impl Endpoint {
         };
         let body = self.key.scrub(&body);
         let said = (self.read_error)(&body).unwrap_or_else(|| foreign(status, &headers, &body));
+        let class = class_of(status, said.class);
+        let hint = match (class.cause(), &self.key_env) {
+            (TroubleCause::Key, Some(key_env)) => format!("the key comes from {key_env}"),
+            _ => String::new(),
+        };
         ModelFailure {
-            class: class_of(status, said.class),
+            class,
+            hint,
             status: Some(status),
             message: said.message,
             request_id: said.request_id.or_else(|| request_id(&headers)),

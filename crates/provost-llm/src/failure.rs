@@ -51,15 +51,25 @@ pub(crate) fn says_too_long(message: &str) -> bool {
     TOO_LONG.iter().any(|words| message.contains(words))
 }
 
+/// Words that providers use when no credit is left, which some count among wrong requests.
+const QUOTA_USED_UP: &[&str] = &["credit balance is too low", "insufficient balance", "insufficient credit"];
+
+/// Whether a refusal means that there is no credit left.
+pub(crate) fn says_quota_used_up(message: &str) -> bool {
+    let message = message.to_lowercase();
+    QUOTA_USED_UP.iter().any(|words| message.contains(words))
+}
+
 /// The class of an HTTP error: the status decides where it is specific, else what the provider said.
 pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
     match status {
         401 => ErrorClass::Unauthorized,
-        402 | 403 => ErrorClass::Forbidden,
+        402 => ErrorClass::QuotaUsedUp,
+        403 => said.filter(|class| *class == ErrorClass::QuotaUsedUp).unwrap_or(ErrorClass::Forbidden),
         404 => ErrorClass::NotFound,
         408 | 409 => ErrorClass::Server,
         413 => ErrorClass::ContextTooLong,
-        429 => ErrorClass::RateLimited,
+        429 => said.filter(|class| *class == ErrorClass::QuotaUsedUp).unwrap_or(ErrorClass::RateLimited),
         529 => ErrorClass::Overloaded,
         200..=299 => said.unwrap_or(ErrorClass::Nonsense),
         300..=399 => ErrorClass::NotFound,
@@ -97,7 +107,7 @@ pub(crate) fn cause_of(error: &reqwest::Error) -> String {
 }
 
 /// A call that ended because nothing came, in these words, for so long.
-pub(crate) fn stalled(what: &str, after_ms: u64) -> ModelFailure {
+pub(crate) fn stalled((class, what, after_ms): (ErrorClass, &str, u64)) -> ModelFailure {
     let mut message = format!("{what} for ");
     // Writing to a String can't fail.
     let _ = if after_ms.is_multiple_of(1000) {
@@ -105,7 +115,7 @@ pub(crate) fn stalled(what: &str, after_ms: u64) -> ModelFailure {
     } else {
         write!(message, "{after_ms} ms")
     };
-    ModelFailure::new(ErrorClass::Stalled, message)
+    ModelFailure::new(class, message)
 }
 
 /// The provider's name for the request.

@@ -5,12 +5,11 @@
 pub struct ModelLimits {
     /// Until a connection stands; then the call fails as `transport`. Default 10 s.
     pub connect_ms: u64,
-    /// From the request until the answer's first block; pings don't count. Then it fails as `stalled`. Default 60 s.
-    pub first_token_ms: u64,
-    /// Without any byte, pings included, once the answer has begun; then it fails as `stalled`. Default 60 s.
+    /// From the request until the first event of any kind, pings included. Then it fails as `silent`. Default 120 s.
+    pub first_event_ms: u64,
+    /// Without any event, pings included, after the first; then it fails as `stalled`. Default 120 s.
     pub gap_ms: u64,
-    /// With nothing but pings, once the answer's first block is there: a model that thinks without showing it.
-    /// Then it fails as `stalled`. Default 10 min.
+    /// With nothing but pings: a model that thinks without showing it. Then it fails as `stalled`. Default 30 min.
     pub quiet_ms: u64,
     /// From an answer's last word until what it took is told, in formats that tell it after; then the answer
     /// counts without. Default 2 s.
@@ -32,9 +31,9 @@ impl Default for ModelLimits {
     fn default() -> Self {
         Self {
             connect_ms: 10_000,
-            first_token_ms: 60_000,
-            gap_ms: 60_000,
-            quiet_ms: 600_000,
+            first_event_ms: 120_000,
+            gap_ms: 120_000,
+            quiet_ms: 1_800_000,
             trailer_ms: 2_000,
             drain_ms: 500,
             answer_bytes_max: 16 * 1024 * 1024,

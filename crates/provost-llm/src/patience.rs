@@ -1,6 +1,6 @@
 //! How long to wait for the next piece of an answer.
 
-use provost_event::Timestamp;
+use provost_event::{ErrorClass, Timestamp};
 
 use crate::ModelLimits;
 
@@ -8,19 +8,25 @@ use crate::ModelLimits;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     limits: ModelLimits,
+    /// Times as long as usual that nothing may come.
+    times: u32,
     asked_at: Timestamp,
+    first_at: Option<Timestamp>,
     bytes_at: Option<Timestamp>,
     token_at: Option<Timestamp>,
     said_at: Option<Timestamp>,
 }
 
 impl Patience {
-    pub(crate) const fn since(asked_at: Timestamp, limits: ModelLimits) -> Self {
-        Self { limits, asked_at, bytes_at: None, token_at: None, said_at: None }
+    pub(crate) const fn since(asked_at: Timestamp, limits: ModelLimits, times: u32) -> Self {
+        Self { limits, times, asked_at, first_at: None, bytes_at: None, token_at: None, said_at: None }
     }
 
     /// Something came, if only a ping.
     pub(crate) const fn bytes(&mut self, at: Timestamp) {
+        if self.first_at.is_none() {
+            self.first_at = Some(at);
+        }
         self.bytes_at = Some(at);
     }
 
@@ -36,47 +42,58 @@ impl Patience {
         }
     }
 
-    /// When the call counts as stalled, and in which words.
-    pub(crate) fn due(&self) -> (Timestamp, &'static str, u64) {
-        let ModelLimits { first_token_ms, gap_ms, quiet_ms, trailer_ms, .. } = self.limits;
+    /// When the call counts as stalled, and how that is said.
+    pub(crate) fn due(&self) -> (Timestamp, Stall) {
+        let ModelLimits { first_event_ms, gap_ms, quiet_ms, trailer_ms, .. } = self.limits;
         if let Some(said) = self.said_at {
-            return (said.plus_ms(trailer_ms), "the answer's end didn't come", trailer_ms);
+            let stall = (ErrorClass::Stalled, "the answer's end didn't come", trailer_ms);
+            return (said.plus_ms(trailer_ms), stall);
         }
-        match (self.token_at, self.bytes_at) {
-            (None, _) => (self.asked_at.plus_ms(first_token_ms), "no answer began", first_token_ms),
-            (Some(token), bytes) => {
-                let gap = (bytes.unwrap_or(token).plus_ms(gap_ms), "the answer stopped coming", gap_ms);
-                let quiet = (token.plus_ms(quiet_ms), "nothing came but signs of life", quiet_ms);
-                if quiet.0 < gap.0 { quiet } else { gap }
-            }
-        }
+        let (Some(first), Some(bytes)) = (self.first_at, self.bytes_at) else {
+            let wait_ms = first_event_ms.saturating_mul(self.times.max(1).into());
+            return (self.asked_at.plus_ms(wait_ms), (ErrorClass::Silent, "nothing came", wait_ms));
+        };
+        let gap = (bytes.plus_ms(gap_ms), (ErrorClass::Stalled, "the answer stopped coming", gap_ms));
+        let quiet_since = self.token_at.unwrap_or(first);
+        let words = "nothing came but signs of life";
+        let quiet = (quiet_since.plus_ms(quiet_ms), (ErrorClass::Stalled, words, quiet_ms));
+        if quiet.0 < gap.0 { quiet } else { gap }
     }
 }
 
+/// The class of a stall, what didn't come, and for how many milliseconds.
+pub(crate) type Stall = (ErrorClass, &'static str, u64);
+
 #[cfg(test)]
 mod tests {
-    use provost_event::Timestamp;
+    use provost_event::{ErrorClass, Timestamp};
 
     use super::Patience;
     use crate::ModelLimits;
 
-    fn patience() -> Patience {
-        let limits = ModelLimits { first_token_ms: 60, gap_ms: 50, quiet_ms: 600, ..ModelLimits::default() };
-        Patience::since(Timestamp(1000), limits)
+    fn patience(times: u32) -> Patience {
+        let limits = ModelLimits { first_event_ms: 60, gap_ms: 50, quiet_ms: 600, ..ModelLimits::default() };
+        Patience::since(Timestamp(1000), limits, times)
     }
 
     #[test]
-    fn pings_dont_put_off_the_first_token() {
-        let mut patience = patience();
+    fn a_ping_is_a_sign_of_life_before_the_first_token() {
+        let mut patience = patience(1);
+        assert_eq!((patience.due().0, patience.due().1.0), (Timestamp(1060), ErrorClass::Silent));
         patience.bytes(Timestamp(1059));
-        assert_eq!(patience.due().0, Timestamp(1060));
+        assert_eq!((patience.due().0, patience.due().1.0), (Timestamp(1109), ErrorClass::Stalled));
+    }
+
+    #[test]
+    fn whoever_said_nothing_before_may_take_longer_to_begin() {
+        assert_eq!(patience(3).due().0, Timestamp(1180));
     }
 
     #[test]
     fn pings_put_off_the_end_of_a_gap() {
-        let mut patience = patience();
-        patience.token(Timestamp(1010));
+        let mut patience = patience(1);
         patience.bytes(Timestamp(1010));
+        patience.token(Timestamp(1010));
         assert_eq!(patience.due().0, Timestamp(1060));
         patience.bytes(Timestamp(1050));
         assert_eq!(patience.due().0, Timestamp(1100));
@@ -84,9 +101,11 @@ mod tests {
 
     #[test]
     fn pings_alone_dont_keep_a_call_alive_for_ever() {
-        let mut patience = patience();
-        patience.token(Timestamp(1010));
+        let mut patience = patience(1);
+        patience.bytes(Timestamp(1010));
         patience.bytes(Timestamp(1600));
         assert_eq!(patience.due().0, Timestamp(1610));
+        patience.token(Timestamp(1600));
+        assert_eq!(patience.due().0, Timestamp(1650));
     }
 }

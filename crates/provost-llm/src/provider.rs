@@ -70,6 +70,7 @@ impl ProviderModel {
         let endpoint = Endpoint::new(EndpointSpec {
             base_url: &provider.base_url,
             key,
+            key_env: provider.key_env.clone(),
             headers,
             read_error: wire.read_error(),
             limits: options.limits,
@@ -100,11 +101,11 @@ impl ProviderModel {
         has_begun: &AtomicBool,
     ) -> Result<Heard, ModelFailure> {
         let Body { bytes, mut prefix, has_thoughts } = self.wire.body(request, Thoughts::Sent);
-        let mut posted = self.endpoint.post(self.url.clone(), bytes).await;
+        let mut posted = self.endpoint.post(self.url.clone(), bytes, request.patience).await;
         if has_thoughts && posted.as_ref().is_err_and(|failure| failure.class == ErrorClass::InvalidRequest) {
             let bare = self.wire.body(request, Thoughts::LeftOut);
             prefix = bare.prefix;
-            posted = self.endpoint.post(self.url.clone(), bare.bytes).await;
+            posted = self.endpoint.post(self.url.clone(), bare.bytes, request.patience).await;
         }
         let mut stream = posted?;
         has_begun.store(true, Ordering::Relaxed);
@@ -241,7 +242,14 @@ fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool)
 /// Whether a call that failed like this, after the provider took it, may have had the model work: unless the provider
 /// says itself that it failed.
 const fn may_have_worked(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::Nonsense)
+    matches!(
+        class,
+        ErrorClass::Cut
+            | ErrorClass::Stalled
+            | ErrorClass::Silent
+            | ErrorClass::Aborted
+            | ErrorClass::Nonsense
+    )
 }
 
 impl fmt::Debug for ProviderModel {

@@ -241,7 +241,7 @@ fn provided(
         return Err(ResolveError::MissingKey { name: name.to_owned(), key_env });
     }
     let limits = ModelLimits {
-        first_token_ms: provider.first_token_ms.unwrap_or(settings.limits.first_token_ms),
+        first_event_ms: provider.first_token_ms.unwrap_or(settings.limits.first_event_ms),
         ..settings.limits
     };
     ProviderModel::new(ProviderOptions {

@@ -44,11 +44,11 @@ impl EventStream {
             if let Some(data) = self.ready.pop_front() {
                 return Ok(Some(data));
             }
-            let (due, what, after_ms) = self.patience.due();
+            let (due, stall) = self.patience.due();
             let chunk = tokio::select! {
                 biased;
                 chunk = self.response.chunk() => chunk.map_err(|error| broken(&error))?,
-                () = self.clock.sleep_until(due) => return Err(stalled(what, after_ms)),
+                () = self.clock.sleep_until(due) => return Err(stalled(stall)),
             };
             let Some(chunk) = chunk else { return Ok(None) };
             self.patience.bytes(self.clock.now());

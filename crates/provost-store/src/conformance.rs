@@ -434,6 +434,9 @@ fn think(number: u64, seq: u64, epoch: Option<u64>) -> OpenEffect {
         answers_before: 0,
         summaries_before: 0,
         output_tokens_max: 9,
+        model: String::new(),
+        effort: None,
+        patience: 1,
     });
     OpenEffect { id: EffectId { actor: session.into(), seq: Seq(seq) }, effect, epoch, abort: false }
 }

@@ -223,6 +223,12 @@ pub(crate) struct ResumeArgs {
     /// A settings file over the user's, for the provider's address and key.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// How much the model thinks from here on.
+    #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
+    pub(crate) effort: Option<String>,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,
     #[command(flatten)]

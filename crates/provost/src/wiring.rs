@@ -26,13 +26,13 @@ use secrecy::SecretString;
 use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setting_variables};
 use crate::trust::TrustStore;
 
-pub(crate) use choose::{Choosing, Chosen, choose_model};
+pub(crate) use choose::{Choosing, Chosen, choose_model, words};
 pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };
 pub(crate) use team::{
-    Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, policy, programs_of, tool_names,
-    unaffordable, wanted,
+    Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, outage_max_ms, policy, programs_of,
+    tool_names, unaffordable, wanted,
 };
 
 /// The environment, as text.
@@ -299,7 +299,7 @@ pub(crate) fn beside(source: &Source, folder: &Path) -> PathBuf {
     beside.unwrap_or_else(|| folder.to_owned())
 }
 
-fn with_absolute_paths(model: &str, beside: &Path) -> String {
+pub(crate) fn with_absolute_paths(model: &str, beside: &Path) -> String {
     let file = |kind: &str| Some(format!("{kind}{}", beside.join(model.strip_prefix(kind)?).display()));
     let recorded = || {
         let (file, recorded) = model.strip_prefix(RECORD)?.split_once('=')?;

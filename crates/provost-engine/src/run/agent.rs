@@ -1,6 +1,6 @@
 //! One agent of a run: how it stands.
 
-use provost_event::{Brief, Outcome, PauseReason, Seq, SessionId, Timestamp};
+use provost_event::{Brief, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
@@ -67,6 +67,9 @@ pub(super) struct Agent {
     /// The last limit that it reached was the run's.
     pub(super) run_is_exhausted: bool,
     pub(super) due: Option<Timestamp>,
+    /// The provider that it waits for, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) awaits: Option<Box<ProviderAwaited>>,
 }
 
 impl Agent {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority, Reprioritized, RunId, Seq,
-    SessionId, SlotWish, SpawnBudget, Timestamp,
+    ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority, ProviderAwaited, Reprioritized,
+    RunId, Seq, SessionId, SlotWish, SpawnBudget, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub(super) struct Agents {
     /// Agents besides the root whose work isn't over.
     live: u32,
     dues: BTreeSet<(Timestamp, AgentNumber)>,
+    /// Agents that wait for their model's provider.
+    #[serde(default)]
+    awaiting: u32,
 }
 
 impl Agents {
@@ -43,6 +46,7 @@ impl Agents {
             at_work: 0,
             live: 0,
             dues: BTreeSet::new(),
+            awaiting: 0,
         }
     }
 
@@ -69,6 +73,7 @@ impl Agents {
             children: 0,
             run_is_exhausted: false,
             due: None,
+            awaits: None,
         };
         self.all.insert(ROOT, root);
         (self.next, self.at_work) = (1, 1);
@@ -178,6 +183,7 @@ impl Agents {
             children: 0,
             run_is_exhausted: false,
             due: None,
+            awaits: None,
         };
         self.all.insert(number, agent);
         self.next = self.next.max(number.saturating_add(1));
@@ -220,6 +226,7 @@ impl Agents {
         let agent = paused.child.agent;
         self.change(agent, |agent| {
             agent.rests = Some(paused.outcome.clone());
+            agent.awaits = None;
             agent.shall_go_on = false;
             agent.yields = None;
             agent.stopping = None;
@@ -276,6 +283,7 @@ impl Agents {
         }
         self.change(number, |agent| {
             agent.finished = Some(finished.outcome.clone());
+            agent.awaits = None;
             agent.brief = None;
             agent.clock.stop(at);
         });
@@ -310,6 +318,7 @@ impl Agents {
     /// The root rests or has ended; it keeps its slot.
     pub(super) fn root_rests(&mut self, outcome: &Outcome, for_child: bool) {
         self.change(ROOT, |root| {
+            root.awaits = None;
             root.rests_for_child = for_child;
             if outcome.is_final() {
                 root.finished = Some(outcome.clone());
@@ -356,11 +365,38 @@ impl Agents {
         });
     }
 
+    /// Whether one of them waits for its model's provider.
+    pub(super) fn any_awaits(&self) -> bool {
+        self.awaiting > 0
+    }
+
+    /// An agent waits for its model's provider from here on, or does so no longer.
+    pub(super) fn awaits(&mut self, number: AgentNumber, awaited: Option<ProviderAwaited>, at: Timestamp) {
+        let awaits = self.get(number).is_some_and(|agent| agent.awaits.is_some());
+        if !awaits && awaited.is_none() {
+            return;
+        }
+        self.change(number, |agent| {
+            match &awaited {
+                Some(_) => agent.clock.stop(at),
+                // The root's time is the run's.
+                None if number != ROOT => agent.clock.go_on(at),
+                None => {}
+            }
+            agent.awaits = awaited.map(Box::new);
+        });
+    }
+
     /// Changes an agent, and what is counted and kept of it.
     fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
         let Some(agent) = self.all.get_mut(&number) else { return };
-        let was_at_work = agent.is_at_work();
+        let (was_at_work, awaited) = (agent.is_at_work(), agent.awaits.is_some());
         change(agent);
+        match (awaited, agent.awaits.is_some()) {
+            (false, true) => self.awaiting = self.awaiting.saturating_add(1),
+            (true, false) => self.awaiting = self.awaiting.saturating_sub(1),
+            (true, true) | (false, false) => {}
+        }
         let (is_at_work, due) = (agent.is_at_work(), agent.next_due());
         let due_before = std::mem::replace(&mut agent.due, due);
         match (was_at_work, is_at_work) {

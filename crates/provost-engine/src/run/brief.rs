@@ -238,6 +238,7 @@ impl RunState {
         if let Some(worktree) = self.worktree_of(agent) {
             self.move_into(&worktree, agent, &mut policy);
         }
+        self.retuned(&mut policy);
         policy.limits.turns_max = brief.turns_max.unwrap_or(u32::MAX).min(policy.limits.turns_max);
         policy.pace = Pace::Free;
         Some(policy)

@@ -37,6 +37,13 @@ impl WorkClock {
         self.since = None;
     }
 
+    /// Work goes on after a wait that doesn't count.
+    pub(super) const fn go_on(&mut self, at: Timestamp) {
+        if self.since.is_none() {
+            self.since = Some(at);
+        }
+    }
+
     /// Nobody worked from `gone` to `back`.
     pub(super) fn interrupted(&mut self, gone: Timestamp, back: Timestamp) {
         if self.since.is_some() {

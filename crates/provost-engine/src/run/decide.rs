@@ -49,6 +49,7 @@ impl Deciding<'_> {
             RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max, text } => {
                 self.resume(by, budget, turns_max, text);
             }
+            RunEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
             RunEvent::Start { .. } => {}
             RunEvent::Reserve(request) => self.reserve(&request),
@@ -66,6 +67,7 @@ impl Deciding<'_> {
             }
             RunEvent::Cancel { agent, by } => self.stop(agent, Outcome::Cancelled { by }),
             RunEvent::Reprioritize { agent, priority, by } => self.reprioritize(agent, priority, by),
+            RunEvent::AwaitsProvider(awaited) => self.awaits_provider(*awaited),
             RunEvent::Resume { agent: Some(agent), by, .. } => self.resume_agent(agent, &by),
             RunEvent::Recover { fresh } => self.recover(&fresh),
         }

@@ -14,7 +14,15 @@ impl RunState {
         self.head = self.head.next();
         match entry {
             Entry::RunStarted(started) => self.started(started, at),
-            Entry::BudgetReserved(reserved) => self.ledger.reserve(reserved),
+            Entry::BudgetReserved(reserved) => {
+                self.ledger.reserve(reserved);
+                self.agents.awaits(reserved.session.agent, None, at);
+            }
+            Entry::ProviderAwaited(awaited) => {
+                self.agents.awaits(awaited.session.agent, Some(awaited.clone()), at);
+            }
+            Entry::ModelChanged(changed) => self.model = Some(changed.to.clone()),
+            Entry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
             Entry::ChildSpawned(spawned) => {
@@ -70,6 +78,7 @@ impl RunState {
             _ => {}
         }
         self.updated_at = at;
+        self.count_work(at);
         let due = self.clock.due().into_iter().chain(self.agents.first_due()).chain(self.step_due()).min();
         let due = due.filter(|_| self.outcome.is_none());
         if due != self.timer.map(|(_, due)| due) {

@@ -224,6 +224,11 @@ impl Ledger {
         Some((Usage { input_tokens, output_tokens, ..Usage::unconfirmed() }, reserved.cost))
     }
 
+    /// Whether something is set aside for a call of the agent.
+    pub(super) fn has_reserved(&self, agent: AgentNumber) -> bool {
+        self.agents.get(&agent).is_some_and(|account| !account.reserved.is_empty())
+    }
+
     fn reservation(&self, session: SessionId, call: u32) -> Option<&Reservation> {
         self.agents.get(&session.agent)?.reserved.get(&call)
     }

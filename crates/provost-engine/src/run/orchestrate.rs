@@ -263,6 +263,7 @@ impl super::RunState {
                 | PauseReason::ToolFailures { .. }
                 | PauseReason::Unanswered { .. }
                 | PauseReason::Stuck { .. } => true,
+                PauseReason::Model(trouble) => !trouble.cause().is_outside(),
                 PauseReason::Asked { .. }
                 | PauseReason::CrashLoop { .. }
                 | PauseReason::Hook { .. }

@@ -4,13 +4,11 @@ use std::collections::HashSet;
 
 use provost_event::{
     AssistantMessage, Block, CallId, ErrorClass, ItemKind, ModelFailure, Origin, Outcome, PauseReason,
-    Purpose, Retry, RetryCause, Seq, StopReason, SystemItem, Usage,
+    Purpose, Retry, RetryCause, Seq, StopReason, SystemItem, TroubleCause, Usage,
 };
 
 use super::{Deciding, Phase};
-use crate::Effect;
 use crate::event::Answer;
-use crate::retry::retry_delay_ms;
 
 impl Deciding<'_> {
     pub(super) fn answered(&mut self, seq: Seq, answer: Answer) {
@@ -43,7 +41,7 @@ impl Deciding<'_> {
     }
 
     fn commit_answer(&mut self, answer: Answer) {
-        let price = self.state.policy.as_ref().and_then(|policy| policy.model.price);
+        let price = self.state.model().and_then(|model| model.price);
         let mut content = answer.content;
         make_call_ids_unique(&mut content);
         self.commit(AssistantMessage {
@@ -80,9 +78,9 @@ impl Deciding<'_> {
         if self.state.counters.empty_answers >= self.state.limits().empty_answers_max {
             let times = self.state.counters.empty_answers.saturating_add(1);
             let message = format!("the model gave an empty answer {times} times in a row");
-            return self.rest(Outcome::Failed { class: ErrorClass::Nonsense, message });
+            return self.suspend(ErrorClass::NoAnswer, message);
         }
-        self.commit(Retry { call, cause: RetryCause::EmptyAnswer, delay_ms: 0, usage });
+        self.commit(Retry::at_once(call, RetryCause::EmptyAnswer, usage));
         self.say(ItemKind::AnswerAgain, "Your last answer was empty. Call a tool, or say that you are done.");
         self.next_call();
     }
@@ -92,7 +90,7 @@ impl Deciding<'_> {
         let said = if text.is_empty() { "it gave no reason" } else { text };
         let message = said.to_owned();
         self.end_turn(0);
-        self.rest(Outcome::Failed { class: ErrorClass::Refusal, message });
+        self.suspend(ErrorClass::Refusal, message);
     }
 
     pub(super) fn model_failed(&mut self, seq: Seq, failure: ModelFailure) {
@@ -105,14 +103,14 @@ impl Deciding<'_> {
             if self.state.wants_last_words() {
                 // Nobody waits for that answer any more, but for one to another question.
                 let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
-                self.commit(Retry { call, cause, delay_ms: 0, usage: failure.usage });
+                self.commit(Retry::at_once(call, cause, failure.usage));
             }
             return self.next_call();
         }
         if failure.class == ErrorClass::Aborted && self.state.yielding.is_some() {
             // It is made again when there is a slot.
             let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
-            self.commit(Retry { call, cause, delay_ms: 0, usage: failure.usage });
+            self.commit(Retry::at_once(call, cause, failure.usage));
             return self.next_call();
         }
         if failure.class == ErrorClass::ContextTooLong {
@@ -122,61 +120,61 @@ impl Deciding<'_> {
             let why = PauseReason::Unanswered { waits_for: failure.message };
             return self.rest(Outcome::Paused { why });
         }
-        let attempts = self.state.counters.failed_attempts.saturating_add(1);
-        if !failure.class.may_retry() {
-            return self.fail(failure, "");
+        let class = failure.class;
+        let is_summary = self.state.purpose == Purpose::Summary;
+        if is_summary && class.cause() == TroubleCause::Request {
+            return self.without_summary(failure);
         }
-        if attempts >= self.state.limits().attempts_max {
-            return self.fail(failure, &format!(" (after {attempts} attempts)"));
+        if class.may_retry() {
+            return self.try_again(failure);
         }
-        self.back_off(failure, attempts);
+        match class {
+            ErrorClass::Aborted
+            | ErrorClass::ScriptMismatch
+            | ErrorClass::Storage
+            | ErrorClass::Program
+            | ErrorClass::Workspace
+            | ErrorClass::StepFailed
+                if is_summary =>
+            {
+                self.without_summary(failure);
+            }
+            ErrorClass::Aborted
+            | ErrorClass::ScriptMismatch
+            | ErrorClass::Storage
+            | ErrorClass::Program
+            | ErrorClass::Workspace
+            | ErrorClass::StepFailed => self.end_as_failed(failure),
+            _ => self.give_up(failure),
+        }
     }
 
-    /// The call can't be made again. A summary is done without: what it was to do is done by rule.
-    fn fail(&mut self, failure: ModelFailure, note: &str) {
-        if self.state.purpose != Purpose::Summary {
-            return self.end_as_failed(failure, note);
-        }
-        let why = format!("{}: {}{note}", failure.class.words(), failure.message);
+    /// A summary is done without: what it was to do is done by rule.
+    fn without_summary(&mut self, failure: ModelFailure) {
+        let why = format!("{}: {}", failure.class.words(), failure.message);
         let call = self.state.counters.calls;
-        let cause = RetryCause::UselessSummary { why };
-        self.commit(Retry { call, cause, delay_ms: 0, usage: failure.usage });
+        self.commit(Retry::at_once(call, RetryCause::UselessSummary { why }, failure.usage));
         self.next_call();
     }
 
-    fn end_as_failed(&mut self, failure: ModelFailure, note: &str) {
+    fn end_as_failed(&mut self, failure: ModelFailure) {
         let request = failure.request_id.map(|id| format!(" [request {id}]")).unwrap_or_default();
-        let message = format!("{}{note}{request}", failure.message);
+        let message = format!("{}{request}", failure.message);
         self.rest(Outcome::Failed { class: failure.class, message });
-    }
-
-    /// A provider that asks for more time than the run has left ends it now.
-    fn back_off(&mut self, failure: ModelFailure, attempts: u32) {
-        let delay_ms = retry_delay_ms(attempts, failure.retry_after_ms, self.entropy);
-        let due = self.step.now().plus_ms(delay_ms);
-        if self.state.deadline.is_some_and(|deadline| due > deadline) {
-            let note =
-                format!(" (the provider asks to wait {} s, longer than the run has left)", delay_ms / 1000);
-            return self.fail(failure, &note);
-        }
-        let ModelFailure { class, message, status, request_id, usage, .. } = failure;
-        let cause = RetryCause::Failed { class, message, status, request_id };
-        self.commit(Retry { call: self.state.counters.calls, cause, delay_ms, usage });
-        self.open(Effect::Timer { due });
-        // Nobody waits for a slot until a provider has time.
-        self.made_way();
     }
 
     /// The conversation is shortened by rule, and the call is made once more. A summary is done without.
     fn too_long(&mut self, failure: ModelFailure) {
         if self.state.purpose == Purpose::Turn && self.state.compactions.refused {
             let note = " (also after leaving out everything that can be left out)";
-            return self.end_as_failed(failure, note);
+            let message = format!("{}{note}", failure.message);
+            return self.give_up(ModelFailure { message, ..failure });
         }
         let call = self.state.counters.calls;
-        self.commit(Retry { call, cause: RetryCause::Compacted, delay_ms: 0, usage: failure.usage });
+        self.commit(Retry::at_once(call, RetryCause::Compacted, failure.usage));
         if self.state.is_exhausted() {
-            return self.end_as_failed(failure, " (and nothing can be left out of the conversation)");
+            let message = format!("{} (and nothing can be left out of the conversation)", failure.message);
+            return self.give_up(ModelFailure { message, ..failure });
         }
         self.next_call();
     }

@@ -9,7 +9,7 @@ mod plan;
 mod text;
 
 use provost_event::{
-    Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Outcome, Purpose, Retry, RetryCause,
+    Compacted, CompactionKind, ErrorClass, HookMoment, HookSubject, Purpose, Retry, RetryCause,
 };
 use serde::{Deserialize, Serialize};
 
@@ -156,10 +156,10 @@ impl Deciding<'_> {
     }
 
     fn no_room(&mut self, why: &str) -> bool {
-        let window = self.state.policy.as_ref().and_then(|policy| policy.model.window_tokens);
+        let window = self.state.model().and_then(|model| model.window_tokens);
         let size = window.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
         let message = format!("the window{size} is too small for this conversation: {why}");
-        self.rest(Outcome::Failed { class: ErrorClass::ContextExhausted, message });
+        self.suspend(ErrorClass::ContextExhausted, message);
         false
     }
 
@@ -170,7 +170,7 @@ impl Deciding<'_> {
             Ok(compacted) => self.commit(compacted),
             Err(why) => {
                 let call = self.state.counters.calls;
-                self.commit(Retry { call, cause: RetryCause::UselessSummary { why }, delay_ms: 0, usage });
+                self.commit(Retry::at_once(call, RetryCause::UselessSummary { why }, usage));
             }
         }
         self.next_call();
@@ -180,7 +180,7 @@ impl Deciding<'_> {
 impl SessionState {
     /// Tokens that an answer may have; never more than half of the window.
     pub(super) fn answer_tokens_max(&self) -> u32 {
-        let Some(model) = self.policy.as_ref().map(|policy| &policy.model) else { return 0 };
+        let Some(model) = self.model() else { return 0 };
         let half =
             model.window_tokens.map_or(u32::MAX, |window| u32::try_from(window / 2).unwrap_or(u32::MAX));
         model.output_tokens_max.min(half)
@@ -189,7 +189,7 @@ impl SessionState {
     /// Tokens that a request may have: the window less the cap on the answer, or what the provider was seen to refuse.
     /// `None` while nothing is known.
     pub(super) fn room(&self) -> Option<u64> {
-        match self.policy.as_ref()?.model.window_tokens {
+        match self.model()?.window_tokens {
             Some(window) => Some(window.saturating_sub(u64::from(self.answer_tokens_max()))),
             None => self.compactions.refused_at,
         }

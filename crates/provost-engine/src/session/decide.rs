@@ -17,6 +17,7 @@ impl Deciding<'_> {
             SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !self.state.has_ended() => {
                 self.resume(by, turns_max, text);
             }
+            SessionEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
             SessionEvent::Start(_) => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
@@ -226,7 +227,13 @@ impl Deciding<'_> {
         let view = self.state.context.view();
         let (session, through) = (self.state.session, self.state.head);
         let summaries_before = self.state.compactions.summaries;
+        let model = self.state.model();
+        let (name, effort) = model.map(|model| (model.name.clone(), model.effort)).unwrap_or_default();
+        let patience = self.state.asked.patience();
         self.open(Effect::Think(Think {
+            model: name,
+            effort,
+            patience,
             session,
             turn,
             through,
@@ -262,6 +269,7 @@ impl Deciding<'_> {
     fn timer_fired(&mut self, seq: Seq) {
         if self.state.phase == Phase::Waiting(seq) && self.state.outcome.is_none() {
             self.step.close(seq);
+            self.try_first_model_again();
             self.next_call();
         } else if self.state.phase == Phase::JudgeWaits(seq) && self.state.outcome.is_none() {
             self.step.close(seq);
@@ -456,9 +464,7 @@ impl SessionState {
     /// The model that is asked.
     pub(super) fn model_of(&self, purpose: Purpose) -> Option<&ModelPolicy> {
         match purpose {
-            Purpose::Turn | Purpose::Summary | Purpose::WrapUp => {
-                self.policy.as_ref().map(|policy| &policy.model)
-            }
+            Purpose::Turn | Purpose::Summary | Purpose::WrapUp => self.model(),
             Purpose::Judge => self.judge_in_turn(),
         }
     }
@@ -486,6 +492,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::TerminalClosed { .. }
         | SessionEvent::Resolve { .. }
         | SessionEvent::Say { .. }
+        | SessionEvent::Retune { .. }
         | SessionEvent::Stop { .. }
         | SessionEvent::ChildDone { .. }
         | SessionEvent::ClearGoal { .. }

@@ -32,9 +32,20 @@ impl SessionState {
                 self.done_before = None;
                 self.told(item.item);
             }
-            Entry::ModelCalled(called) => self.called(called),
-            Entry::AssistantMessage(answer) => self.answered(answer),
-            Entry::Retry(retry) => self.retried(retry),
+            Entry::ModelCalled(called) => {
+                self.asked.called(at);
+                self.called(called);
+            }
+            Entry::AssistantMessage(answer) => {
+                self.asked.answered();
+                self.answered(answer);
+            }
+            Entry::Retry(retry) => {
+                self.asked.retried(retry);
+                self.retried(retry);
+            }
+            Entry::ModelChanged(changed) => self.model_changed(changed, at),
+            Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
             Entry::ToolStarted(started) => self.tool_started(started),
             Entry::ToolFinished(finished) => self.tool_finished(finished),
             Entry::TurnEnded(_) => self.turn_ended(),
@@ -42,7 +53,7 @@ impl SessionState {
             Entry::WrappedUp(wrapped) => self.wrapped_up(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::GoalCheckStarted(started) => self.goal_check_started(started),
-            Entry::GoalJudged(judged) => self.goal_judged(judged),
+            Entry::GoalJudged(judged) => self.goal_judged(judged, at),
             Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
             Entry::GoalCleared(_) => self.goal_cleared(),
             Entry::StopRequested(requested) => {
@@ -70,6 +81,7 @@ impl SessionState {
             Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
             Entry::WorktreeFound(found) => self.worktree_found(found),
             Entry::RunStarted(_)
+            | Entry::ProviderAwaited(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
@@ -158,6 +170,7 @@ impl SessionState {
         }
         self.compactions.made(compacted);
         if compacted.how == CompactionKind::Summary {
+            self.asked.answered();
             self.counters.failed_attempts = 0;
             self.phase = Phase::Ready;
         }
@@ -165,6 +178,7 @@ impl SessionState {
 
     fn wrapped_up(&mut self, wrapped: &WrappedUp) {
         self.told.wrapped_up = true;
+        self.asked.answered();
         self.counters.failed_attempts = 0;
         self.last_words = Some(wrapped.text.clone()).filter(|text| !text.is_empty());
         self.phase = self.before_last_words.take().unwrap_or(self.phase);
@@ -368,6 +382,7 @@ impl SessionState {
                 self.child_rests = None;
                 self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
+                self.asked.resumed();
                 self.told.wrapped_up = false;
                 self.last_words = None;
                 self.counters.interruptions = 0;

@@ -49,7 +49,7 @@ impl Deciding<'_> {
                 self.step.close(seq);
                 self.settle(self.state.lost_usage());
                 let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
-                self.commit(Retry { call, cause, delay_ms: 0, usage: self.state.lost_usage() });
+                self.commit(Retry::at_once(call, cause, self.state.lost_usage()));
                 self.go_on_checking();
             }
             Phase::JudgeWaits(seq) => {

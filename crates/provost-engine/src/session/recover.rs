@@ -56,7 +56,7 @@ impl Deciding<'_> {
                 self.settle(self.state.lost_usage());
                 let call = self.state.counters.calls;
                 let cause = RetryCause::Interrupted;
-                self.commit(Retry { call, cause, delay_ms: 0, usage: self.state.lost_usage() });
+                self.commit(Retry::at_once(call, cause, self.state.lost_usage()));
                 self.next_call();
             }
             Phase::MakingWorktree(seq) => {
@@ -68,6 +68,7 @@ impl Deciding<'_> {
             }
             Phase::Waiting(seq) => {
                 self.step.close(seq);
+                self.try_first_model_again();
                 self.next_call();
             }
             Phase::Wishing(seq) => {

@@ -226,7 +226,7 @@ impl SessionState {
 
 /// What becomes of a worktree that nothing was done to when its session comes to `outcome`; `None` where nobody is told
 /// of the worktree then.
-const fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
+fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
     match outcome {
         Outcome::Completed { .. }
         | Outcome::Aborted { .. }
@@ -238,7 +238,9 @@ const fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
             | PauseReason::ToolFailures { .. }
             | PauseReason::Unanswered { .. }
             | PauseReason::Stuck { .. } => Some(Untouched::Stays),
-            PauseReason::Asked { .. }
+            PauseReason::Model(trouble) if !trouble.cause().is_outside() => Some(Untouched::Stays),
+            PauseReason::Model(_)
+            | PauseReason::Asked { .. }
             | PauseReason::CrashLoop { .. }
             | PauseReason::Hook { .. }
             | PauseReason::Approval { .. }

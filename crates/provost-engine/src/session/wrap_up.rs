@@ -93,7 +93,7 @@ impl SessionState {
     /// Tokens of a conversation about which last words can still be paid for, by a careful guess.
     fn affordable(&self, exhausted: Exhausted) -> u64 {
         let left = exhausted.limit.saturating_sub(exhausted.used);
-        let price = self.policy.as_ref().and_then(|policy| policy.model.price);
+        let price = self.model().and_then(|model| model.price);
         let tokens = match (exhausted.dimension, price) {
             (Dimension::Tokens, _) => left,
             // What is asked costs no more than what is answered.
@@ -105,7 +105,7 @@ impl SessionState {
 
     /// What a model call took whose answer is no part of the conversation.
     pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
-        let price = self.policy.as_ref().and_then(|policy| policy.model.price);
+        let price = self.model().and_then(|model| model.price);
         let cost = price.map(|price| price.cost(usage));
         AsideCall { call: self.counters.calls, usage, cost, model }
     }

@@ -30,7 +30,7 @@ fn step(name: &str, needs: &[&str]) -> StepPolicy {
 
 fn policy(slots: u32, steps: Vec<StepPolicy>) -> RunPolicy {
     let mut policy = without_hooks();
-    policy.agent.limits.attempts_max = 1;
+    policy.agent.limits.model_patience_ms = 0;
     policy.spawn.max_agents = slots;
     policy.flow = Some(FlowPolicy { name: "flow".to_owned(), steps });
     policy
@@ -145,7 +145,7 @@ impl Stage {
 
     fn fail(&mut self, step: &str) {
         let (key, seq) = self.effect(step, |effect| matches!(effect, Effect::Think(_)));
-        let failure = ModelFailure::new(ErrorClass::Unauthorized, "wrong key");
+        let failure = ModelFailure::new(ErrorClass::Program, "it crashed");
         self.post(key, SessionEvent::ModelFailed { seq, failure }.into());
     }
 
@@ -281,10 +281,7 @@ fn a_failed_step_is_tried_again_in_a_new_session_and_then_the_flow_is_given_up()
     assert_eq!(stage.run().agents().map(|agent| agent.session.agent).collect::<Vec<_>>(), [1, 2, 3, 4]);
     stage.fail("b");
     assert_eq!(stage.news(), "b failed[] ended: failed");
-    assert_eq!(
-        stage.outcome(),
-        "a step of the flow has failed: `b`: the provider refused the key: wrong key"
-    );
+    assert_eq!(stage.outcome(), "a step of the flow has failed: `b`: the program failed: it crashed");
     assert_eq!(stage.open, BTreeMap::new(), "c was stopped");
     stage.cancel();
     assert_eq!(stage.news(), "");
@@ -323,7 +320,7 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
         }
         assert_eq!(
             stage.outcome(),
-            "step `b` has failed (the provider refused the key: wrong key); resume tries it again, cancel ends the run"
+            "step `b` has failed (the program failed: it crashed); resume tries it again, cancel ends the run"
         );
         assert!(stage.news().ends_with("paused"));
         stage.resume();

@@ -264,6 +264,21 @@ fn verify_amid_stops(tree: &mut Tree) {
     tree.resume(None);
 }
 
+/// A run whose models give no answer.
+fn outage_run() -> World {
+    let mut policy = without_hooks();
+    policy.agent.limits.outage_max_ms = 28_800_000;
+    policy.agent.model.fallbacks = vec![provost_event::ModelPolicy::new("other/model", 500)];
+    let mut world = World::start(policy);
+    world.fail(ErrorClass::Unauthorized, None);
+    world.fail(ErrorClass::QuotaUsedUp, Some(7_200_000));
+    let by = "a person".to_owned();
+    world.run_event(RunEvent::Retune { model: None, outage_max_ms: Some(0), by });
+    world.tick();
+    world.say("done");
+    world
+}
+
 fn formats() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../provost-event/formats")
 }
@@ -284,6 +299,7 @@ fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v3/goal-run.jsonl"].assert_eq(&goal);
     expect_file!["../../../provost-event/formats/v3/external-run.jsonl"]
         .assert_eq(&lines_of(&external::eventful()));
+    expect_file!["../../../provost-event/formats/v3/outage-run.jsonl"].assert_eq(&lines_of(&outage_run()));
     let flow = lines(&flow::eventful());
     expect_file!["../../../provost-event/formats/v3/flow-run.jsonl"].assert_eq(&flow);
 }
@@ -310,7 +326,7 @@ fn stored_logs_of_every_version_replay_to_their_end() {
 #[test]
 fn the_stored_logs_show_every_kind_of_entry() {
     let (worlds, tree, flow) =
-        ([eventful_run(), gated_run(), external::eventful()], tree_run(), flow::eventful());
+        ([eventful_run(), gated_run(), outage_run(), external::eventful()], tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
     let goal = goal_run();
     let records =

@@ -386,7 +386,7 @@ fn a_model_that_refuses_claims_nothing() {
     let mut world = World::start(goal());
     world.answer(vec![Block::Text("I won't.".to_owned())], StopReason::Refusal);
     assert_eq!(world.judging(), None);
-    assert_eq!(status(&world).state, GoalState::Failed);
+    assert_eq!(status(&world).state, GoalState::Paused);
 }
 
 #[test]

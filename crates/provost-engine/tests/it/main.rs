@@ -43,6 +43,7 @@ mod log_laws;
 #[cfg(test)]
 mod long;
 #[cfg(test)]
+mod outage;
 mod permissions;
 #[cfg(test)]
 mod permissions_attempts;

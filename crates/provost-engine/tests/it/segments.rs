@@ -22,7 +22,7 @@ fn ended(outcome: &str) -> World {
     let mut world = World::start(without_hooks());
     match outcome {
         "completed" => world.say("done"),
-        "failed" => world.fail(ErrorClass::Unauthorized, None),
+        "failed" => world.fail(ErrorClass::Program, None),
         "cancelled" => {
             world.run_event(RunEvent::Cancel { agent: None, by: "boss".into() });
             world.fail(ErrorClass::Aborted, None);

@@ -432,9 +432,8 @@ fn a_paused_agent_that_rises_is_first_in_the_line() {
 fn a_child_that_fails_is_told_to_its_parent_which_goes_on() {
     let mut tree = Tree::start(policy(4));
     tree.spawn(0, &["normal"]);
-    tree.fail(1, ErrorClass::Unauthorized);
+    tree.fail(1, ErrorClass::Refusal);
     assert_eq!(tree.results(0)[0].0, ToolStatus::Error);
-    assert!(matches!(tree.rests(1), Some(Outcome::Failed { .. })));
     tree.say(0, "without it then");
     assert!(is_done(tree.outcome()));
 }

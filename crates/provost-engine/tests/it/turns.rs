@@ -135,13 +135,14 @@ fn a_failed_call_is_made_again_four_times_in_all() {
             w.fail(ErrorClass::Server, None);
         },
         expect![[r#"
-            retry Failed { class: Overloaded, message: "its message", status: None, request_id: None } in 100 ms
+            retry Failed { class: Overloaded, message: "its message", status: None, request_id: None } in 350 ms
             model_called turn 1 call 2 attempt 2
             retry Failed { class: RateLimited, message: "its message", status: None, request_id: None } in 7000 ms
             model_called turn 1 call 3 attempt 3
-            retry Failed { class: Cut, message: "its message", status: None, request_id: None } in 100 ms
+            retry Failed { class: Cut, message: "its message", status: None, request_id: None } in 1100 ms
             model_called turn 1 call 4 attempt 4
-            ended: the provider failed: its message (after 4 attempts)
+            retry Failed { class: Server, message: "its message", status: None, request_id: None } in 2100 ms
+              → #9 timer
         "#]],
     );
 }
@@ -171,7 +172,7 @@ fn a_provider_that_asks_for_more_time_than_there_is_ends_the_run_at_once() {
         policy,
         |w| w.fail(ErrorClass::RateLimited, Some(3_600_000)),
         expect![[r#"
-            ended: rate limited: its message (the provider asks to wait 3600 s, longer than the run has left)
+            paused: the provider can't be reached (script:test): its message; resume when it answers again, or resume with --model and another provider's model
         "#]],
     );
 }
@@ -182,7 +183,7 @@ fn what_the_provider_refuses_is_not_tried_again() {
         policy(),
         |w| w.fail(ErrorClass::Unauthorized, None),
         expect![[r#"
-            ended: the provider refused the key: its message
+            paused: the provider refuses the key (script:test): its message; set a valid key, then resume
         "#]],
     );
 }
@@ -203,7 +204,7 @@ fn an_empty_answer_is_asked_again_twice() {
             retry EmptyAnswer in 0 ms
             system_item AnswerAgain
             model_called turn 1 call 3 attempt 1
-            ended: the provider answered nonsense: the model gave an empty answer 3 times in a row
+            paused: the model gives no usable answer (script:test): the model gave an empty answer 3 times in a row; resume with a message that says what to do instead, or with --model
         "#]],
     );
 }
@@ -243,7 +244,7 @@ fn a_refusal_is_an_outcome() {
         expect![[r#"
             assistant_message Refusal 1 blocks
             turn_ended
-            ended: the model refused: I won't.
+            paused: the model gives no usable answer (script:test): I won't.; resume with a message that says what to do instead, or with --model
         "#]],
     );
 }
@@ -716,7 +717,7 @@ fn a_conversation_that_is_too_long_is_shortened_once() {
     .assert_eq(&world.news());
     world.fail(ErrorClass::ContextTooLong, None);
     expect![[r#"
-        ended: the request is longer than the model's window: its message (also after leaving out everything that can be left out)
+        paused: request refused (script:test): its message (also after leaving out everything that can be left out); resume with --model and another model
     "#]]
     .assert_eq(&world.news());
 }
@@ -751,7 +752,7 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         turn_ended
         system_item LastTurn
         model_called turn 2 call 2 attempt 1
-        retry Failed { class: Cut, message: "its message", status: None, request_id: None } in 100 ms
+        retry Failed { class: Cut, message: "its message", status: None, request_id: None } in 350 ms
         model_called turn 2 call 3 attempt 2
         assistant_message ToolUse 1 blocks
         tool_started c2

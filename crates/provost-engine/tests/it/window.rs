@@ -4,7 +4,8 @@ use expect_test::expect;
 use provost_engine::{Effect, RunEvent, SessionEvent};
 use provost_event::{
     BlobId, Block, Budget, Compacted, CompactionKind, Entry, ErrorClass, HookDecision as Say,
-    HookMoment as At, Image, ImageKind, Json, Outcome, Purpose, RunPolicy, StopReason, ToolStatus, Usage,
+    HookMoment as At, Image, ImageKind, Json, Outcome, PauseReason, Purpose, RunPolicy, StopReason,
+    ToolStatus, Usage,
 };
 
 use crate::view::View;
@@ -71,7 +72,11 @@ fn summing_up(policy: RunPolicy) -> World {
 
 fn exhausted(world: &World) -> String {
     match world.outcome() {
-        Some(Outcome::Failed { class: ErrorClass::ContextExhausted, message }) => message,
+        Some(Outcome::Paused { why: PauseReason::Model(trouble) })
+            if trouble.class == ErrorClass::ContextExhausted =>
+        {
+            trouble.message
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -217,16 +222,8 @@ fn a_summary_s_own_words_outlive_the_rule_that_comes_after_it() {
 #[test]
 fn a_summary_that_fails_in_whatever_way_is_done_without() {
     let text = |text: String| vec![Block::Text(text)];
-    let rows: [(&str, Does); 4] = [
-        ("the key was refused", |w| w.fail(ErrorClass::Unauthorized, None)),
-        ("it failed four times", |w| {
-            for _ in 0..3 {
-                w.fail(ErrorClass::Server, None);
-                assert_eq!(kinds(w), [], "it is tried again first");
-                w.tick();
-            }
-            w.fail(ErrorClass::Server, None);
-        }),
+    let rows: [(&str, Does); 3] = [
+        ("the request was refused", |w| w.fail(ErrorClass::InvalidRequest, None)),
         ("it was too long", |w| w.fail(ErrorClass::ContextTooLong, None)),
         ("it called a tool", |w| w.call(&[("read", "{}")])),
     ];
@@ -339,7 +336,7 @@ fn a_request_refused_as_too_long_is_shortened_and_made_once_more_and_then_it_fai
         world.fail(ErrorClass::ContextTooLong, None);
         let outcome = world.outcome().expect("it ended");
         assert!(
-            matches!(&outcome, Outcome::Failed { class: ErrorClass::ContextTooLong, message } if message.starts_with("its message")),
+            matches!(&outcome, Outcome::Paused { why: PauseReason::Model(trouble) } if trouble.class == ErrorClass::ContextTooLong && trouble.message.starts_with("its message")),
             "{outcome}"
         );
     }
@@ -384,7 +381,10 @@ fn each_answer_has_its_own_second_chance() {
 fn a_first_request_that_is_too_long_ends_the_run_with_what_is_wrong() {
     let mut world = start(without_hooks());
     world.fail(ErrorClass::ContextTooLong, None);
-    let Some(Outcome::Failed { class, message }) = world.outcome() else { panic!("{:?}", world.outcome()) };
+    let Some(Outcome::Paused { why: PauseReason::Model(trouble) }) = world.outcome() else {
+        panic!("{:?}", world.outcome())
+    };
+    let provost_event::ModelTrouble { class, message, .. } = *trouble;
     assert_eq!(class, ErrorClass::ContextTooLong, "it failed for the provider's reason");
     assert_eq!(message, "its message (and nothing can be left out of the conversation)");
 }

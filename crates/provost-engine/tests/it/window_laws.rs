@@ -202,7 +202,8 @@ fn policy(room: u64, prompt: usize) -> RunPolicy {
     policy.agent.model.window_tokens = Some(room + 1_000);
     let limits = &mut policy.agent.limits;
     (limits.turns_max, limits.failures_max, limits.circle_pause_at) = (10_000, 10_000, 10_000);
-    (limits.circle_notice_at, limits.attempts_max, limits.interruptions_max) = (10_000, 10_000, 10_000);
+    (limits.circle_notice_at, limits.interruptions_max) = (10_000, 10_000);
+    limits.model_patience_ms = u64::MAX;
     limits.empty_answers_max = 10_000;
     policy
 }
@@ -235,7 +236,8 @@ proptest! {
         let policy = policy(room, prompt);
         let world = played(policy.clone(), report, &summaries, &ops);
         // The laws of the log have looked at each request's size.
-        if let Some(Outcome::Failed { class, message }) = world.outcome() {
+        if let Some(Outcome::Paused { why: provost_event::PauseReason::Model(trouble) }) = world.outcome() {
+            let (class, message) = (trouble.class, &trouble.message);
             let is_refused_twice = class == ErrorClass::ContextTooLong && message.starts_with("its message");
             prop_assert!(is_refused_twice, "{class:?}: {message}");
         }

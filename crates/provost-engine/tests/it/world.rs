@@ -123,7 +123,7 @@ pub(crate) struct World {
     /// Open effects, of both actors.
     pub(crate) open: BTreeMap<(ActorKey, Seq), Effect>,
     pub(crate) aborted: HashSet<(ActorKey, Seq)>,
-    now: Timestamp,
+    pub(crate) now: Timestamp,
     pub(crate) entropy: u64,
     calls: u32,
     shown: HashMap<ActorKey, usize>,

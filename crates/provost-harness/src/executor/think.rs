@@ -21,7 +21,7 @@ impl HarnessExecutor {
         if let Some(external) = &opening.policy.external {
             return self.exchange(think, &opening, external, cancel).await;
         }
-        let name = &opening.policy.model.name;
+        let name = if think.model.is_empty() { &opening.policy.model.name } else { &think.model };
         let model = self
             .deps
             .models
@@ -43,7 +43,8 @@ impl HarnessExecutor {
             tools: &opening.tools,
             messages: asked.as_deref().unwrap_or_else(|| transcript.messages()),
             output_tokens_max: think.output_tokens_max,
-            effort: opening.policy.model.effort,
+            effort: think.effort,
+            patience: think.patience,
             tool_choice: if think.question.is_some() { ToolChoice::None } else { ToolChoice::Auto },
         };
         let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };

@@ -1,7 +1,7 @@
 //! What the embedding program may want of a run or an agent at any moment, whatever it does then.
 
 use provost_engine::RunEvent;
-use provost_event::Priority;
+use provost_event::{ModelPolicy, Priority};
 
 use super::Harness;
 use crate::HarnessError;
@@ -21,6 +21,20 @@ impl Harness {
     /// When that can't be recorded.
     pub fn cancel(&self, by: &str) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
         self.to_run(RunEvent::Cancel { agent: None, by: by.to_owned() })
+    }
+
+    /// Has another model asked from here on, in place of the run's own, and of one that can't be asked any more; and
+    /// outages waited out for another time, in milliseconds. What is `None` stays. A run that rests stays at rest.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub fn retune(
+        &self,
+        model: Option<ModelPolicy>,
+        outage_max_ms: Option<u64>,
+        by: &str,
+    ) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
+        self.to_run(RunEvent::Retune { model: model.map(Box::new), outage_max_ms, by: by.to_owned() })
     }
 
     /// Says something to the root agent; it hears it before its next model call.

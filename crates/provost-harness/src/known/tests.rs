@@ -138,6 +138,9 @@ fn think(agent: u32, through: Seq) -> Think {
         question: None,
         answers_before: 0,
         summaries_before: 0,
+        model: String::new(),
+        effort: None,
+        patience: 1,
         output_tokens_max: 1_000,
     }
 }

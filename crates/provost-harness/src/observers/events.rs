@@ -59,6 +59,8 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
             &[Kind::GuardrailTrip]
         }
         Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
+        // The call that failed is told, and the next one by which model.
+        Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
         Entry::ChildSpawned(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
         // Who holds a slot: the headcount is a budget too.

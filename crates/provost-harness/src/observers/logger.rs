@@ -174,6 +174,9 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::TerminalNoted(noted) => noted.event.to_string(),
         // Nobody is told of these.
         Entry::TerminalEnding(_)
+        | Entry::ModelChanged(_)
+        | Entry::OutageWaitChanged(_)
+        | Entry::ProviderAwaited(_)
         | Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)

@@ -23,6 +23,7 @@ mod evidence_stage;
 #[cfg(test)]
 mod external;
 #[cfg(test)]
+mod fault_matrix;
 mod goals;
 #[cfg(test)]
 mod goals_agents;

@@ -7,7 +7,7 @@ use provost_event::{ErrorClass, ModelFailure, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::failure::{Said, says_too_long};
+use crate::failure::{Said, says_quota_used_up, says_too_long};
 use crate::stream::nonsense;
 
 /// The types of events that are read.
@@ -99,10 +99,12 @@ impl WireError {
             self.message.filter(|message| !message.trim().is_empty()).unwrap_or_else(|| kind.clone());
         let class = match kind.as_str() {
             "invalid_request_error" if says_too_long(&message) => Some(ErrorClass::ContextTooLong),
+            "invalid_request_error" if says_quota_used_up(&message) => Some(ErrorClass::QuotaUsedUp),
             "invalid_request_error" => Some(ErrorClass::InvalidRequest),
             "request_too_large" => Some(ErrorClass::ContextTooLong),
             "authentication_error" => Some(ErrorClass::Unauthorized),
-            "billing_error" | "permission_error" => Some(ErrorClass::Forbidden),
+            "billing_error" => Some(ErrorClass::QuotaUsedUp),
+            "permission_error" => Some(ErrorClass::Forbidden),
             "not_found_error" => Some(ErrorClass::NotFound),
             "rate_limit_error" => Some(ErrorClass::RateLimited),
             "overloaded_error" => Some(ErrorClass::Overloaded),

@@ -52,6 +52,8 @@ fn named(status: &str, error: &Value, message: &str) -> Option<ErrorClass> {
         // A country or an account the provider doesn't serve.
         "PERMISSION_DENIED" | "FAILED_PRECONDITION" => ErrorClass::Forbidden,
         "NOT_FOUND" => ErrorClass::NotFound,
+        // The names of quotas say over which time they count.
+        "RESOURCE_EXHAUSTED" if error.to_string().contains("PerDay") => ErrorClass::QuotaUsedUp,
         "RESOURCE_EXHAUSTED" => ErrorClass::RateLimited,
         "UNAVAILABLE" => ErrorClass::Overloaded,
         "INTERNAL" | "UNKNOWN" | "DEADLINE_EXCEEDED" | "ABORTED" | "CANCELLED" | "DATA_LOSS" => {

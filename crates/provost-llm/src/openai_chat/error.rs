@@ -144,7 +144,9 @@ fn named(kind: &str) -> Option<ErrorClass> {
         "content_filter" | "content_policy_violation" | "contentpolicyviolationerror" => ErrorClass::Refusal,
         "insufficient_quota"
         | "exceeded_current_quota_error"
-        | "rate_limit_exceeded"
+        | "billing_hard_limit_reached"
+        | "billing_not_active" => ErrorClass::QuotaUsedUp,
+        "rate_limit_exceeded"
         | "rate_limit_error"
         | "rate_limit_reached_error"
         | "ratelimiterror"

@@ -63,14 +63,11 @@ fn class_of_word(word: &str) -> Option<ErrorClass> {
     Some(match word {
         "context_length_exceeded" | "exceed_context_size_error" => ErrorClass::ContextTooLong,
         "usage_not_included"
-        | "billing_hard_limit_reached"
-        | "billing_not_active"
         | "permission_error"
         | "unsupported_country_region_territory"
         | "PermissionDeniedError" => ErrorClass::Forbidden,
-        "rate_limit_exceeded" | "rate_limit_error" | "RateLimitError" | "insufficient_quota" => {
-            ErrorClass::RateLimited
-        }
+        "rate_limit_exceeded" | "rate_limit_error" | "RateLimitError" => ErrorClass::RateLimited,
+        "insufficient_quota" | "billing_hard_limit_reached" | "billing_not_active" => ErrorClass::QuotaUsedUp,
         "server_is_overloaded" | "slow_down" | "overloaded" | "overloaded_error" => ErrorClass::Overloaded,
         "invalid_api_key" | "authentication_error" | "AuthenticationError" => ErrorClass::Unauthorized,
         "model_not_found" | "not_found_error" | "NotFoundError" => ErrorClass::NotFound,

@@ -34,6 +34,7 @@ pub(super) fn fault(given: Spanned<RawFault>, entry: RawEntry, pace: Pace) -> Re
         message: fields.message.unwrap_or_else(|| words(class)),
         request_id: fields.request_id,
         retry_after_ms: fields.retry_after_ms,
+        hint: String::new(),
         usage: reported(usage),
     });
     let reply = Reply {

@@ -145,13 +145,14 @@ fn clean_answer(answer: &Answer, redactor: &Redactor) -> Answer {
 }
 
 fn clean_failure(failure: &ModelFailure, redactor: &Redactor) -> ModelFailure {
-    let ModelFailure { class, status, message, request_id, retry_after_ms, usage } = failure;
+    let ModelFailure { class, status, message, request_id, retry_after_ms, hint, usage } = failure;
     ModelFailure {
         class: *class,
         status: *status,
         message: clean(message, redactor),
         request_id: request_id.as_deref().map(|id| clean(id, redactor)),
         retry_after_ms: *retry_after_ms,
+        hint: clean(hint, redactor),
         usage: *usage,
     }
 }

@@ -69,7 +69,7 @@ async fn pings_without_an_end_are_a_stall(speaker: &dyn Speaker) {
     let default = ModelLimits::default();
     let first = first(speaker);
     for (first, limits, words) in [
-        (&first[..0], ModelLimits { first_token_ms: 60, ..default }, "no answer began for 60 ms"),
+        (&first[..0], ModelLimits { quiet_ms: 60, ..default }, "nothing came but signs of life for 60 ms"),
         (&first[..], ModelLimits { quiet_ms: 60, ..default }, "nothing came but signs of life for 60 ms"),
     ] {
         let reply = flood(begun(speaker, stream(first)), speaker.ping(), 2);

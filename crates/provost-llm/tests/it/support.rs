@@ -78,6 +78,7 @@ impl Conversation {
             messages: &self.messages,
             output_tokens_max: self.output_tokens_max,
             effort: self.effort,
+            patience: 1,
             tool_choice: self.tool_choice,
         }
     }

@@ -119,7 +119,7 @@ pub(crate) fn work(log: &mut Log) {
         certainty: provost_event::Certainty::Reported,
     };
     log.root(1_010, called(1, 1))
-        .root(1_500, Retry { call: 1, cause: limited, delay_ms: 500, usage: nothing })
+        .root(1_500, Retry { delay_ms: 500, ..Retry::at_once(1, limited, nothing) })
         .run(1_500, charged(1, nothing, 11))
         .root(2_000, called(2, 2))
         .root(
@@ -289,7 +289,7 @@ pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
     };
     let why = "it speaks of cellars".to_owned();
     let usage = aside(2, "").usage;
-    let useless = Retry { call: 2, cause: RetryCause::UselessSummary { why }, delay_ms: 0, usage };
+    let useless = Retry::at_once(2, RetryCause::UselessSummary { why }, usage);
     let turn = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
     let limit = Exhausted { dimension: Dimension::Turns, used: 2, limit: 2 };
     let outcome = Outcome::BudgetExhausted(limit);

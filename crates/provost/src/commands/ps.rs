@@ -4,7 +4,7 @@ use provost_event::{MicroDollars, Outcome, RunId, Timestamp, Verification};
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
-use super::status::{at_terminal, status};
+use super::status::{at_terminal, awaits_provider, status, suspended_until};
 use super::{home_to_read, print};
 use crate::cli::PsArgs;
 use crate::exit::Exit;
@@ -13,8 +13,8 @@ use crate::render::{Cells, Table, age, one_line, terminal_width, tokens};
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
-/// A run's open questions, and how it stands with them.
-type Waiting = (Vec<Question>, String);
+/// A run's open questions, how it stands with them, and until when it waits for its provider.
+type Waiting = (Vec<Question>, String, Option<String>);
 
 /// What is said of a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
@@ -28,10 +28,13 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
         // A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
         let open = of_summary(&home, run).await.unwrap_or_default();
         let status = status(run, &open, at_terminal(&home, run).await);
-        waiting.push((open, status));
+        let awaited = awaits_provider(&home, run).await.unwrap_or_default();
+        let awaited = awaited.filter(|_| open.is_empty());
+        let awaited = awaited.map(|awaited| suspended_until(&awaited, SystemClock.now()));
+        waiting.push((open, status, awaited));
     }
     if args.json {
-        for (run, (open, status)) in runs.iter().zip(&waiting) {
+        for (run, (open, status, _)) in runs.iter().zip(&waiting) {
             print(&format!("{}\n", serde_json::to_string(&Line::of(run, open, status))?))?;
         }
     } else if runs.is_empty() {
@@ -63,10 +66,10 @@ fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
         ("AGE", Cells::Numbers),
         ("GOAL", Cells::CutAtEnd),
     ]);
-    for (run, (_, status)) in runs.iter().zip(waiting) {
+    for (run, (_, status, awaited)) in runs.iter().zip(waiting) {
         table.row(vec![
             run.run.to_string(),
-            shown(run, status),
+            awaited.clone().unwrap_or_else(|| shown(run, status)),
             run.turns.to_string(),
             tokens(run.tokens),
             run.cost.to_string(),

@@ -8,7 +8,8 @@ use provost_engine::{Actor, RunState};
 use provost_event::{
     ActorKey, Budget, Dimension, Exhausted, GoalState, Outcome, RunId, RunPolicy, SessionId,
 };
-use provost_harness::{Home as _, Models, RunQuery, read_actor};
+use provost_harness::{Harness, Home as _, Models, RunQuery, read_actor};
+use provost_llm::resolve;
 
 use super::find::find;
 use super::run::{others_at_work, tell};
@@ -22,11 +23,12 @@ use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Progress, amount, duration};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, load};
+use crate::settings::{Request, Scope, Settings, effort, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Judges, Place, Programs, Variables, frozen_models, models_of, programs_of, variables,
+    Around, Chosen, Judges, Place, Programs, Variables, frozen_models, is_program, models_of, outage_max_ms,
+    programs_of, providers, variables, with_absolute_paths, words,
 };
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
@@ -48,7 +50,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     may_go_on(run, &state, &more)?;
     let folder = policy_of(&state)?.agent.workspace.clone();
     let root = read_actor(&*home, ActorKey::from(SessionId::root(run))).await?;
-    let models = models(&state, judges(&root), &more, (settings, &variables))?;
+    let tuning = Tuning::of(&args, &state, (settings, &variables))?;
+    let models = models(&state, judges(&root), &more, (settings, &variables), &tuning)?;
     let programs = Programs::of(policy_of(&state)?, &settled, &variables)?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
@@ -67,6 +70,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     }
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     tell(&others_at_work(&runs, &folder, Some(run)));
+    tuning.tell(&harness).await?;
     harness.resume(BY, more.budget, more.turns_max).await?;
     // By now a rest is over, and with it the time that was left before.
     for question in open_in(&home, run).await? {
@@ -77,6 +81,62 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
         .finish()
         .await
+}
+
+/// Which model is asked from here on, and how long outages are waited out, where that changes.
+struct Tuning {
+    model: Option<Chosen>,
+    /// The model that is asked no longer.
+    replaced: Option<String>,
+    outage_max_ms: Option<u64>,
+}
+
+impl Tuning {
+    fn of(
+        args: &ResumeArgs,
+        state: &RunState,
+        (settings, variables): (&Settings, &Variables),
+    ) -> anyhow::Result<Self> {
+        let now = state.model().context("the run's log doesn't begin with its policy")?;
+        let wait_ms = outage_max_ms(settings);
+        let outage_max_ms = (wait_ms != state.outage_max_ms()).then_some(wait_ms);
+        if args.model.is_none() && args.effort.is_none() {
+            return Ok(Self { model: None, replaced: None, outage_max_ms });
+        }
+        if is_program(&now.name) {
+            let what = "the run's agent is a program, which chooses its model itself";
+            return Err(Refusal::new(what, "leave out --model and --effort").into());
+        }
+        let name = match &args.model {
+            Some(name) => with_absolute_paths(name, &current_dir()?),
+            None => now.name.clone(),
+        };
+        let (model, mut policy) = resolve(&name, &providers(settings, variables)).map_err(|error| {
+            Refusal::new(format!("--model: {}", words(&error)), "`provost models` lists them")
+        })?;
+        let allows_unpriced = state.policy().is_some_and(|policy| policy.allow_unpriced);
+        if policy.price.is_none() && state.budget().money.is_some() && !allows_unpriced {
+            let what = format!("--model: the run limits money, but the price of {name} isn't known");
+            return Err(Refusal::new(what, "state it in [models.\"NAME\"] of your own settings file").into());
+        }
+        policy.effort = match &args.effort {
+            Some(word) => Some(effort(word)),
+            None => now.effort,
+        };
+        policy.output_tokens_max = policy.output_tokens_max.min(now.output_tokens_max);
+        policy.fallbacks = now.fallbacks.iter().filter(|one| one.name != name).cloned().collect();
+        let replaced = (name != now.name).then(|| now.name.clone());
+        Ok(Self { model: Some(Chosen { model, policy }), replaced, outage_max_ms })
+    }
+
+    /// Has the run know.
+    async fn tell(&self, harness: &Harness) -> anyhow::Result<()> {
+        let model = self.model.as_ref().map(|chosen| chosen.policy.clone());
+        if model.is_some() || self.outage_max_ms.is_some() {
+            harness.retune(model, self.outage_max_ms, BY).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Limits that the flags change.
@@ -172,6 +232,7 @@ fn models(
     judges: Judges,
     more: &More,
     (settings, variables): (&Settings, &Variables),
+    tuning: &Tuning,
 ) -> anyhow::Result<Models> {
     let policy = policy_of(state)?;
     let unpriced = models_of(policy).chain(programs_of(policy)).find(|model| model.price.is_none());
@@ -179,7 +240,19 @@ fn models(
         let what = format!("--usd can't bind: the price of {} isn't known", model.name);
         return Err(Refusal::new(what, "limit tokens instead, with --tokens").into());
     }
-    Ok(frozen_models(policy, judges, settings, variables)?)
+    let replaced = tuning.replaced.as_deref();
+    let mut models = frozen_models(policy, judges, replaced, (settings, variables))?;
+    // One that was named at an earlier resume is no part of the policy.
+    if let Some(now) = state.model().filter(|now| tuning.model.is_none() && models.get(&now.name).is_err()) {
+        let hint = "resume with --model and another model";
+        let made = resolve(&now.name, &providers(settings, variables));
+        let (model, _) = made.map_err(|error| Refusal::new(words(&error), hint))?;
+        models = models.with(now.name.clone(), model);
+    }
+    if let Some(Chosen { model, policy }) = &tuning.model {
+        models = models.with(policy.name.clone(), model.clone());
+    }
+    Ok(models)
 }
 
 /// A goal of a run that can go on is aborted only by being cleared.

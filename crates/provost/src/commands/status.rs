@@ -1,11 +1,13 @@
 //! How a run stands, in the words that every command has for it.
 
 use provost_engine::Actor;
-use provost_event::{Blocker, Outcome, PauseReason, SessionId, TerminalState};
+use provost_event::{Blocker, Outcome, PauseReason, ProviderAwaited, SessionId, TerminalState, Timestamp};
 use provost_harness::{RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
 
+use crate::drive::run_state;
 use crate::questions::{Question, of_summary};
+use crate::render::duration;
 use crate::wiring::is_program;
 
 const NEEDS_APPROVAL: &str = "needs approval";
@@ -55,4 +57,23 @@ pub(super) async fn at_terminal(home: &LocalHome, run: &RunSummary) -> Option<&'
         | TerminalState::Exited
         | TerminalState::Unknown => None,
     }
+}
+
+/// The provider that a run waits for that nobody has seen rest.
+pub(super) async fn awaits_provider(
+    home: &LocalHome,
+    run: &RunSummary,
+) -> anyhow::Result<Option<ProviderAwaited>> {
+    if matches!(run.status, RunStatus::Rests(_)) {
+        return Ok(None);
+    }
+    let state = run_state(home, run.run).await?;
+    Ok(state.and_then(|state| state.awaits_provider().cloned()))
+}
+
+/// How a run stands that waits for its provider.
+pub(super) fn suspended_until(awaited: &ProviderAwaited, now: Timestamp) -> String {
+    let word = if awaited.suspended { "suspended" } else { "waits" };
+    let left = duration(awaited.until.since_ms(now) / 1_000 * 1_000);
+    format!("{word}: {}, next try in {left}", awaited.trouble.cause().words())
 }

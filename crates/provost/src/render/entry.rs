@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Certainty, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, Origin, Outcome, Paused, Purpose,
-    Record, ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict,
-    StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus,
-    TurnEnded, UserMessage,
+    CallId, Certainty, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, ModelChange, ModelChanged, Origin,
+    OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause, Resumed, Retry,
+    RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason, StopReport, StopRequested,
+    StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 
 use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};
@@ -30,6 +30,9 @@ pub(crate) struct Sayer {
     /// Agents that were asked for or have rested, and have no slot yet.
     waiting: HashSet<u32>,
 }
+
+/// Failures of a model that are over sooner than this aren't told in passing.
+const OUTAGE_UNTOLD_MS: u64 = 10_000;
 
 impl Sayer {
     /// One that has heard of these agents before.
@@ -59,6 +62,9 @@ impl Sayer {
             Entry::ModelCalled(entry) => model_called(entry),
             Entry::AssistantMessage(entry) => self.assistant_message(actor, entry),
             Entry::Retry(entry) => retry(entry),
+            Entry::ModelChanged(entry) => model_changed(actor, entry),
+            Entry::OutageWaitChanged(entry) => outage_wait_changed(entry),
+            Entry::ProviderAwaited(entry) => provider_awaited(entry),
             Entry::HooksAsked(entry) => hooks_asked(entry),
             Entry::HooksDecided(entry) => hooks_decided(entry),
             Entry::PermissionDecided(entry) => permission_decided(entry),
@@ -285,10 +291,50 @@ fn retry(entry: &Retry) -> Saying {
         // What it is shortened by is said next.
         (RetryCause::UselessSummary { .. }, _) => String::new(),
         (RetryCause::Compacted, _) => "; again when it is shorter".to_owned(),
+        (RetryCause::Failed { .. }, 0) => String::new(),
         (_, 0) => "; again at once".to_owned(),
+        (_, ms) if entry.suspended => format!("; suspended, next try in {}", duration(ms)),
         (_, ms) => format!("; again in {}", duration(ms)),
     };
-    Saying::kept(Tag::Retry, format!("{cause}{then}"))
+    let text = format!("{cause}{then}");
+    let is_brief = entry.outage_ms.saturating_add(entry.delay_ms) < OUTAGE_UNTOLD_MS;
+    match entry.cause {
+        // What is over before anybody could have noticed isn't worth a line.
+        RetryCause::Failed { .. } if is_brief => Saying::detail(text),
+        _ => Saying::kept(Tag::Retry, text),
+    }
+}
+
+fn model_changed(actor: ActorKey, entry: &ModelChanged) -> Saying {
+    let (from, to) = (&entry.from, &entry.to.name);
+    let effort =
+        entry.to.effort.map(|effort| format!(", effort {effort:?}").to_lowercase()).unwrap_or_default();
+    let text = match &entry.why {
+        ModelChange::Asked { by } => format!("{to} from here on{effort}, asked by {by}; before: {from}"),
+        ModelChange::Fallback { trouble, .. } => {
+            format!("{to} stands in for {from}: {}", one_line(&trouble.message, WIDTH_MAX))
+        }
+        ModelChange::Returned => format!("{to} is tried again, before {from}"),
+    };
+    match (actor, &entry.why) {
+        (ActorKey::Session(_), ModelChange::Fallback { .. }) | (ActorKey::Run(_), _) => {
+            Saying::kept(Tag::Retry, text)
+        }
+        (ActorKey::Session(_), _) => Saying::detail(text),
+    }
+}
+
+fn outage_wait_changed(entry: &OutageWaitChanged) -> Saying {
+    Saying::detail(match entry.outage_max_ms {
+        0 => "outages aren't waited out from here on".to_owned(),
+        ms => format!("outages are waited out for {}", duration(ms)),
+    })
+}
+
+fn provider_awaited(entry: &ProviderAwaited) -> Saying {
+    let state = if entry.suspended { "suspended: " } else { "waits: " };
+    let text = format!("{state}{}", one_line(&entry.trouble.to_string(), WIDTH_MAX));
+    Saying::detail(text)
 }
 
 fn turn_ended(entry: &TurnEnded) -> Saying {

@@ -1,7 +1,7 @@
 //! What is said when a run has come to rest.
 
 use provost_engine::RunState;
-use provost_event::{Dimension, Exhausted, Outcome, RunId};
+use provost_event::{Dimension, Exhausted, Outcome, PauseReason, RunId, TroubleCause};
 
 use super::arguments;
 use super::context::outcome_in_words;
@@ -52,6 +52,12 @@ fn command(run: RunId, outcome: &Outcome) -> String {
                 Dimension::WallTime => format!(" --wall-time {}s", more.div_ceil(1_000)),
             }
         }
+        Outcome::Paused { why: PauseReason::Model(trouble) } => match trouble.cause() {
+            TroubleCause::ModelUnknown | TroubleCause::Request => " --model NAME".to_owned(),
+            TroubleCause::Provider | TroubleCause::Key | TroubleCause::Quota | TroubleCause::Answer => {
+                String::new()
+            }
+        },
         Outcome::Completed { .. }
         | Outcome::Blocked { .. }
         | Outcome::Paused { .. }

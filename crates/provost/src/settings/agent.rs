@@ -39,6 +39,8 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
     /// How much its model thinks, where it isn't as much as the run's.
     pub(crate) effort: Option<Effort>,
+    /// The models that stand in for its own; the run's where it has the run's.
+    pub(crate) fallback_models: Option<Vec<String>>,
     /// Tokens of an answer.
     pub(crate) output_tokens_max: Option<u32>,
     /// The names of its tools; absent for all but those that have another agent work.
@@ -125,6 +127,7 @@ impl Item for Agent {
             instructions: None,
             model: None,
             effort: None,
+            fallback_models: None,
             output_tokens_max: None,
             tools: None,
             max_turns: None,
@@ -210,6 +213,16 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
         example: r#""openai/gpt-5-mini""#,
         words: "Its model, written as agent.model is.",
         ..field("", "model")
+    },
+    Setting {
+        kind: Kind::List(|agent, model| {
+            agent.fallback_models.get_or_insert_default().push(model);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("as agent.fallback_models, where it has no model of its own"),
+        example: r#"["anthropic/claude-haiku-4-5"]"#,
+        words: "Models that stand in when its own gives no answer.",
+        ..field("", "fallback_models")
     },
     Setting {
         kind: Kind::Choice {

@@ -43,6 +43,7 @@ pub(crate) use nearest::nearest;
 pub(crate) use permissions::Permissions;
 pub(crate) use project::{Project, Wish};
 pub(crate) use stop_hook::StopHook;
+pub(crate) use table::effort;
 
 use crate::profiles::Profiles;
 
@@ -65,6 +66,10 @@ pub(crate) struct Settings {
     pub(crate) block_sleep: bool,
     /// The engine's limits, the turns' included.
     pub(crate) limits: Limits,
+    /// Milliseconds that a run waits for a provider where nobody sits at the terminal.
+    pub(crate) outage_max_ms: u64,
+    /// The models that stand in for the model.
+    pub(crate) fallback_models: Vec<String>,
     /// The run's limits.
     pub(crate) budget: Budget,
     /// How many agents may work at the same time, and how deep they may nest.

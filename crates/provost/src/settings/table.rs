@@ -86,6 +86,17 @@ const WORK: &[Setting<Settings>] = &[
         ..agent("output_tokens_max")
     },
     Setting {
+        kind: Kind::List(|s, model| {
+            s.fallback_models.push(model);
+            Ok(())
+        }),
+        otherwise: Otherwise::Unset("none"),
+        example: r#"["openai/gpt-5"]"#,
+        words: "Models that stand in, in this order, when the one before gives no answer: its provider can't be reached for \
+                longer than limits.model_patience, or refuses the key, the quota or the request.",
+        ..agent("fallback_models")
+    },
+    Setting {
         kind: Kind::Choice {
             of: &["minimal", "low", "medium", "high"],
             put: |s, word| s.effort = Some(effort(word)),
@@ -172,17 +183,26 @@ const WORK: &[Setting<Settings>] = &[
 /// What an agent may.
 const BOUNDS: &[Setting<Settings>] = &[
     Setting {
-        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.attempts_max = small(n) },
-        otherwise: Otherwise::Is("4"),
-        example: "4",
-        words: "Attempts at one model call, the first included; then the run fails.",
-        ..limit("model_attempts")
+        kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),
+        otherwise: Otherwise::Is("15m"),
+        example: r#""15m""#,
+        words: "How long a model is tried again that gives no answer; then the next of agent.fallback_models is asked, and \
+                after the last the run is suspended.",
+        ..limit("model_patience")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.outage_max_ms = ms),
+        otherwise: Otherwise::Is("8h"),
+        example: r#""8h""#,
+        words: "How long a suspended run waits for its provider where nobody sits at the terminal, and tries it every 5 \
+                minutes or when the provider says; then it exits with status 4. At a terminal it exits at once.",
+        ..limit("outage_max")
     },
     Setting {
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.empty_answers_max = small(n) },
         otherwise: Otherwise::Is("2"),
         example: "2",
-        words: "Times in a row that an empty answer is asked for again; then the run fails.",
+        words: "Times in a row that an empty answer is asked for again; then the run is suspended.",
         ..limit("empty_answers")
     },
     Setting {
@@ -380,7 +400,7 @@ pub(super) fn small(count: u64) -> u32 {
 }
 
 /// The effort that a word of the choice means.
-pub(super) fn effort(word: &str) -> Effort {
+pub(crate) fn effort(word: &str) -> Effort {
     match word {
         "minimal" => Effort::Minimal,
         "low" => Effort::Low,
@@ -408,6 +428,8 @@ impl Settings {
             keep_awake: false,
             block_sleep: false,
             limits: Limits::default(),
+            outage_max_ms: 28_800_000,
+            fallback_models: Vec::new(),
             budget: Budget::default(),
             spawn: SpawnBudget::default(),
             goal: GoalSettings::default(),

@@ -28,6 +28,8 @@ pub(crate) struct Wanted {
     pub(super) of: Option<String>,
     /// The model's name, its paths absolute.
     pub(crate) name: String,
+    /// The names of the models that stand in for it.
+    pub(super) fallbacks: Vec<String>,
     /// Where the model and the cap were given.
     pub(super) keys: Keys,
     /// Tokens of an answer: a model that can't give so many is wrong.
@@ -109,21 +111,30 @@ impl<'a> Choosing<'a> {
     /// # Errors
     /// [`Problems`] that name the setting.
     pub(crate) fn choose(&mut self, wanted: &Wanted) -> Result<Chosen, Problems> {
-        let Chosen { model, mut policy } = self.resolved(wanted)?;
+        let Chosen { model, mut policy } = self.resolved(&wanted.name, wanted)?;
         if let Some(cap) = self.cap(wanted, &policy)? {
             policy.output_tokens_max = cap;
         }
-        self.must_be_priced(wanted, &policy)?;
+        self.must_be_priced(&wanted.name, wanted, &policy)?;
         let Wanted { room, keys, .. } = wanted;
         if let Some(problem) = window::problem(self.settled, asked(&wanted.name), &policy, room, keys) {
             return Err(Problems(vec![problem]));
         }
         policy.effort = wanted.effort;
+        for name in &wanted.fallbacks {
+            let mut fallback = self.resolved(name, wanted)?.policy;
+            self.must_be_priced(name, wanted, &fallback)?;
+            let cap = wanted.cap.or(wanted.cap_at_most).unwrap_or(u32::MAX);
+            fallback.output_tokens_max = fallback.output_tokens_max.min(cap);
+            fallback.effort = wanted.effort;
+            // What one of them can't be shown none of them is: the conversation stays the same.
+            policy.images &= fallback.images;
+            policy.fallbacks.push(fallback);
+        }
         Ok(Chosen { model, policy })
     }
 
-    fn resolved(&mut self, wanted: &Wanted) -> Result<Chosen, Problems> {
-        let name = &wanted.name;
+    fn resolved(&mut self, name: &str, wanted: &Wanted) -> Result<Chosen, Problems> {
         if let Some(known) = self.known.get(name) {
             return Ok(known.clone());
         }
@@ -136,7 +147,7 @@ impl<'a> Choosing<'a> {
             one(Problem { source, key, what: words(&error), remedy: String::new() })
         })?;
         let chosen = Chosen { model, policy };
-        self.known.insert(name.clone(), chosen.clone());
+        self.known.insert(name.to_owned(), chosen.clone());
         Ok(chosen)
     }
 
@@ -152,7 +163,7 @@ impl<'a> Choosing<'a> {
         Err(one(Problem { source, key, what, remedy: "lower it, or leave it out".to_owned() }))
     }
 
-    fn must_be_priced(&self, wanted: &Wanted, policy: &ModelPolicy) -> Result<(), Problems> {
+    fn must_be_priced(&self, name: &str, wanted: &Wanted, policy: &ModelPolicy) -> Result<(), Problems> {
         let settings = &self.settled.settings;
         let of_run = settings.budget.money.map(|_| ("budget.usd", self.settled.source("budget.usd")));
         let of_agent = wanted.money.clone().map(|source| ("agents.budget.usd", source));
@@ -160,7 +171,6 @@ impl<'a> Choosing<'a> {
         if policy.price.is_some() || settings.allow_unpriced {
             return Ok(());
         }
-        let name = &wanted.name;
         let whose = wanted.of.as_ref().map(|of| format!(", {of},")).unwrap_or_default();
         let what = format!("limits money, but the price of {name}{whose} isn't known");
         let remedy = format!(
@@ -187,7 +197,7 @@ fn one(problem: Problem) -> Problems {
 }
 
 /// An error of `resolve` with its causes.
-pub(super) fn words(error: &ResolveError) -> String {
+pub(crate) fn words(error: &ResolveError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {

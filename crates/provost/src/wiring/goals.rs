@@ -94,6 +94,7 @@ fn wanted_judge(settled: &Settled, name: String, condition: &str) -> Wanted {
     let goal = &settled.settings.goal;
     let key = |key: String| (settled.source(&key), key);
     Wanted {
+        fallbacks: Vec::new(),
         of: Some("a judge".to_owned()),
         name,
         keys: Keys { model: key(goal.judges_key()), cap: key("goal.verdict_tokens".to_owned()) },

@@ -1,6 +1,7 @@
 //! The agents of a run: the one that it begins with, and those that may be asked for by name.
 
 use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use provost_engine::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
@@ -156,8 +157,8 @@ pub(crate) enum Judges {
 pub(crate) fn frozen_models(
     policy: &RunPolicy,
     judges: Judges,
-    settings: &Settings,
-    variables: &Variables,
+    replaced: Option<&str>,
+    (settings, variables): (&Settings, &Variables),
 ) -> Result<Models, Refusal> {
     let all = providers(settings, variables);
     let working = working_models(policy).map(|model| &model.name).collect::<BTreeSet<_>>();
@@ -166,6 +167,7 @@ pub(crate) fn frozen_models(
         let is_judge = !working.contains(name);
         match resolve(name, &all) {
             Ok((model, _)) => models = models.with(name.clone(), model),
+            Err(_) if replaced == Some(name) => {}
             Err(_) if is_judge && judges == Judges::Spared => {}
             Err(error) if is_judge => {
                 let hint = "it judges the run's goal; `provost goal clear` has the run go on without";
@@ -185,7 +187,8 @@ pub(crate) fn models_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy
 
 /// A program has a model of its own, which nobody here asks.
 fn working_models(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
-    agents_of(policy).filter(|agent| agent.external.is_none()).map(|agent| &agent.model)
+    let native = agents_of(policy).filter(|agent| agent.external.is_none());
+    native.flat_map(|agent| std::iter::once(&agent.model).chain(&agent.model.fallbacks))
 }
 
 /// The programs among a run's agents, as their models are called.
@@ -231,6 +234,7 @@ pub(super) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
     let settings = &settled.settings;
     let key = |field: &str| (settled.source(&format!("agent.{field}")), format!("agent.{field}"));
     Wanted {
+        fallbacks: fallbacks_of_root(settled, folder),
         of: None,
         name: model_name(&settings.model, &settled.source("agent.model"), folder),
         keys: Keys { model: key("model"), cap: key("output_tokens_max") },
@@ -248,6 +252,12 @@ pub(super) fn wanted_of_root(settled: &Settled, folder: &Path) -> Wanted {
     }
 }
 
+fn fallbacks_of_root(settled: &Settled, folder: &Path) -> Vec<String> {
+    let source = settled.source("agent.fallback_models");
+    let names = settled.settings.fallback_models.iter();
+    names.map(|name| model_name(name, &source, folder)).collect()
+}
+
 pub(super) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Wanted {
     let settings = &settled.settings;
     let key = |field: &str| (agent.source_of(field), format!("agents.{field}"));
@@ -255,7 +265,15 @@ pub(super) fn wanted_of(agent: &Agent, settled: &Settled, folder: &Path) -> Want
         Some(model) => model_name(model, &agent.source_of("model"), folder),
         None => model_name(&settings.model, &settled.source("agent.model"), folder),
     };
+    let fallbacks = match (&agent.fallback_models, &agent.model) {
+        (Some(own), _) => {
+            own.iter().map(|name| model_name(name, &agent.source_of("fallback_models"), folder)).collect()
+        }
+        (None, None) => fallbacks_of_root(settled, folder),
+        (None, Some(_)) => Vec::new(),
+    };
     Wanted {
+        fallbacks,
         of: Some(format!("the model of `{}`", agent.name)),
         name,
         keys: Keys { model: key("model"), cap: key("output_tokens_max") },
@@ -347,6 +365,11 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
     }
 }
 
+/// How long a run waits for a provider that can't be reached: not at all where somebody sits at the terminal.
+pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() { 0 } else { settings.outage_max_ms }
+}
+
 /// What all agents have alike; each names its own model, prompt and tools.
 pub(super) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
@@ -357,7 +380,7 @@ pub(super) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy 
         tools: Vec::new(),
         workspace: workspace.to_owned(),
         bounds: Vec::new(),
-        limits: settings.limits,
+        limits: Limits { outage_max_ms: outage_max_ms(settings), ..settings.limits },
         stop_hooks: Vec::<StopHookPolicy>::new(),
         hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
         permissions: settings.permissions.policy(),

@@ -550,7 +550,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     let mut log = Log::new(policy);
     let retry = |log: &mut Log, cause: RetryCause| {
         let call = log.calls;
-        log.agent(Retry { call, cause, delay_ms: 0, usage: Usage::default() });
+        log.agent(Retry::at_once(call, cause, Usage::default()));
     };
     let item = |log: &mut Log, item: ItemKind| {
         log.agent(SystemItem { item, body: String::new(), origin: Origin::Engine });

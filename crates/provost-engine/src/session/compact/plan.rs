@@ -143,7 +143,7 @@ impl SessionState {
     /// what hasn't been sent yet is too long in that form and there is a shorter one.
     fn newest_turns(&self, form: Form, beside: u64, room: u64) -> Option<Compacted> {
         // Of a window that nobody has told, a refusal says only that it is smaller; there is one more try.
-        let is_blind = self.compactions.overflow && self.policy.as_ref()?.model.window_tokens.is_none();
+        let is_blind = self.compactions.overflow && self.model()?.window_tokens.is_none();
         let (newest_max, target) =
             if is_blind { (BLIND_TARGET, BLIND_TARGET) } else { (EMERGENCY_NEWEST, EMERGENCY_TARGET) };
         let waiting = self.context.waiting.iter().map(|item| item.at_most(form));

@@ -1,8 +1,8 @@
 //! How what is said of a goal changes a session.
 
 use provost_event::{
-    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, Json, StopHookVerdict, StopVerdicts,
-    ToolFinished, ToolStatus,
+    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, Json, JudgeAnswer, StopHookVerdict,
+    StopVerdicts, Timestamp, ToolFinished, ToolStatus,
 };
 
 use super::super::goal::{Check, GoalTrack};
@@ -55,7 +55,7 @@ impl SessionState {
         is_claim
     }
 
-    pub(super) fn goal_judged(&mut self, judged: &GoalJudged) {
+    pub(super) fn goal_judged(&mut self, judged: &GoalJudged, at: Timestamp) {
         let head = self.head;
         let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
         let Some(track) = &mut self.goal_track else { return };
@@ -67,6 +67,10 @@ impl SessionState {
             self.phase = check.back;
             return;
         }
+        track.outage_since = match &judged.answer {
+            JudgeAnswer::Failed(error) if error.is_outage() => track.outage_since.or(Some(at)),
+            JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,
+        };
         let (check, is_undecided) = check.heard(&judged.answer, policy, judged.wait_ms);
         track.check = Some(check);
         if is_undecided {

@@ -2,12 +2,14 @@
 
 use provost_event::{
     AsideCall, ErrorClass, Exhausted, GoalFinding, GoalJudged, GoalTrigger, JudgeAnswer, MicroDollars,
-    ModelPolicy, Outcome, PauseReason, Purpose, Retry, RetryCause, Seq, SupervisorError, Usage,
+    ModelPolicy, ModelTrouble, Outcome, PauseReason, Purpose, Retry, RetryCause, Seq, SupervisorError,
+    Timestamp, Usage,
 };
 
 use super::check::Standing;
 use crate::Effect;
 use crate::event::JudgeReport;
+use crate::session::outage::PROBE_MS;
 use crate::session::{Deciding, SessionState};
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
@@ -83,9 +85,10 @@ impl Deciding<'_> {
         let is_live = self.state.live_check().is_some();
         if is_live && is_aborted && self.state.yielding.is_some() {
             let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
-            self.commit(Retry { call, cause, delay_ms: 0, usage: report.usage });
+            self.commit(Retry::at_once(call, cause, report.usage));
             return self.ask_judge();
         }
+        let outage = self.state.judges_outage(&report.answer, self.step.now());
         let wait_ms = if is_live { self.state.wait_after(&report.answer, self.step.now()) } else { None };
         let generation = self.state.goal_track.as_ref().and_then(|track| track.check.as_ref());
         let generation = generation.map_or(0, |check| check.generation);
@@ -112,6 +115,9 @@ impl Deciding<'_> {
             Some(wait_ms) => {
                 let due = self.step.now().plus_ms(wait_ms);
                 self.open(Effect::Timer { due });
+                if let Some((trouble, lasts_ms, suspended)) = outage {
+                    self.tell_of_outage(trouble, due, lasts_ms, suspended);
+                }
                 // Nobody waits for a slot until a provider has time.
                 self.made_way();
             }
@@ -175,11 +181,48 @@ impl SessionState {
         };
         asked_for.or_else(|| {
             let (_, is_undecided) = check.clone().heard(answer, policy, None);
-            let is_asked_again = is_undecided
-                && check.trigger == GoalTrigger::Claim
-                && track.failures.saturating_add(1) < policy.failures_max;
-            is_asked_again.then_some(own).filter(fits)
+            let is_claim = is_undecided && check.trigger == GoalTrigger::Claim;
+            if is_claim && track.failures.saturating_add(1) < policy.failures_max {
+                return Some(own).filter(fits);
+            }
+            match answer {
+                JudgeAnswer::Failed(error) if is_claim && error.is_outage() => {
+                    self.wait_for_judge(error, own, now)
+                }
+                JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,
+            }
         })
+    }
+
+    /// How long to wait for a judge's provider where somebody waits outages out: patience first, then as any suspended
+    /// session does.
+    fn wait_for_judge(&self, error: &SupervisorError, own: u64, now: Timestamp) -> Option<u64> {
+        let asked_for = match error {
+            SupervisorError::RateLimited { retry_after_ms } => *retry_after_ms,
+            SupervisorError::Llm { .. } | SupervisorError::Timeout(_) | SupervisorError::Parse(_) => None,
+        };
+        let since = self.goal_track.as_ref().and_then(|track| track.outage_since).unwrap_or(now);
+        let (waited_ms, patience_ms) = (now.since_ms(since), self.limits().model_patience_ms);
+        let pause = if waited_ms < patience_ms { own } else { PROBE_MS };
+        let wait = asked_for.unwrap_or(pause).max(1);
+        let left_ms = patience_ms.saturating_add(self.outage_max_ms()).saturating_sub(waited_ms);
+        let waits = self.outage_max_ms() > 0 && left_ms > 0 && wait <= left_ms.max(PROBE_MS);
+        waits.then(|| wait.min(left_ms))
+    }
+
+    /// What is waited for where a judge's provider can't be reached, for how long it has been, and whether patience is over.
+    fn judges_outage(&self, answer: &JudgeAnswer, now: Timestamp) -> Option<(ModelTrouble, u64, bool)> {
+        let JudgeAnswer::Failed(error) = answer else { return None };
+        let class = match error {
+            SupervisorError::Llm { class, .. } => *class,
+            SupervisorError::RateLimited { .. } => ErrorClass::RateLimited,
+            SupervisorError::Timeout(_) | SupervisorError::Parse(_) => ErrorClass::Stalled,
+        };
+        let since = self.goal_track.as_ref().and_then(|track| track.outage_since)?;
+        let lasts_ms = now.since_ms(since);
+        let model = self.judge_in_turn().map(|judge| judge.name.clone()).unwrap_or_default();
+        let trouble = ModelTrouble { model, class, message: error.to_string(), hint: String::new() };
+        Some((trouble, lasts_ms, lasts_ms >= self.limits().model_patience_ms))
     }
 
     pub(in crate::session) fn judges_percent(&self) -> u8 {

@@ -45,6 +45,10 @@ struct Now {
     is_looked_at: bool,
 }
 
+fn small(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 impl CounterSums {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
@@ -131,11 +135,7 @@ impl CounterSums {
                 self.empty_answers.asked();
                 self.empty_answers.reaches(self.now.empty_answers);
             }
-            RetryCause::UselessSummary { why } => {
-                let attempts = self.now.failed_attempts + 1;
-                if attempts >= self.limits.attempts_max && is_last_of(attempts, why) {
-                    self.attempts.asked_and(true);
-                }
+            RetryCause::UselessSummary { .. } => {
                 self.now.failed_attempts = 0;
             }
             RetryCause::Interrupted | RetryCause::Compacted => {}
@@ -210,19 +210,16 @@ impl CounterSums {
                 let is_over = self.now.stop_blocks >= self.limits.stop_blocks_max;
                 self.stop_blocks.decided += u64::from(is_over);
             }
-            Outcome::Failed { class, message } => self.failed(*class, message),
+            Outcome::Paused { why: PauseReason::Model(trouble) } => self.in_trouble(trouble.class),
             _ => {}
         }
     }
 
-    /// A model call has failed for good: which of two limits it was, the message tells where both were reached.
-    fn failed(&mut self, class: ErrorClass, message: &str) {
-        let attempts = self.now.failed_attempts + 1;
-        let tried = is_last_of(attempts, message);
-        if class == ErrorClass::Nonsense && self.now.empty_answers >= self.limits.empty_answers_max && !tried
-        {
+    /// The model gives no answer: which of two limits it was, its class tells.
+    fn in_trouble(&mut self, class: ErrorClass) {
+        if class == ErrorClass::NoAnswer {
             self.empty_answers.asked_and(true);
-        } else if class.may_retry() && attempts >= self.limits.attempts_max {
+        } else if class.may_retry() {
             self.attempts.asked_and(true);
         }
     }
@@ -260,7 +257,12 @@ impl CounterSums {
         let no_block = if has_stop_hooks { "no stop hook said no" } else { "there is no stop hook" };
         vec![
             turns,
-            of(self.attempts, "attempts", set.attempts_max, "no model call failed"),
+            of(
+                self.attempts,
+                "model_patience_secs",
+                small(set.model_patience_ms / 1_000),
+                "no model call failed",
+            ),
             of(self.empty_answers, "empty_answers", set.empty_answers_max, "no answer was empty"),
             of(self.continuations, "continuations", set.continuations_max, "no answer was cut off"),
             notice,
@@ -270,9 +272,4 @@ impl CounterSums {
             of(self.stop_blocks, "stop_blocks", set.stop_blocks_max, no_block),
         ]
     }
-}
-
-/// Whether a failure's message says that it was tried so often.
-fn is_last_of(attempts: u32, message: &str) -> bool {
-    message.contains(&format!("(after {attempts} attempts)"))
 }

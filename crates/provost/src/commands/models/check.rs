@@ -80,6 +80,7 @@ async fn ask(chosen: &Chosen) -> Result<Answer, ModelFailure> {
         messages: &[Arc::new(question)],
         output_tokens_max: chosen.policy.output_tokens_max.min(OUTPUT_TOKENS_MAX),
         effort: chosen.policy.effort,
+        patience: 1,
         tool_choice: ToolChoice::Auto,
     };
     let cancel = CancellationToken::new();

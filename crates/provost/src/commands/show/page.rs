@@ -14,6 +14,7 @@ use super::{Compactions, Facts, ProgramFacts};
 use crate::commands::approvals::left;
 use crate::commands::goal::{standing, verdict_lines};
 use crate::commands::shown;
+use crate::commands::status::suspended_until;
 use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
 use crate::questions::Question;
@@ -83,6 +84,10 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     };
     row("run", &summary.run.to_string());
     row("status", seen.status);
+    if let Some(awaited) = state.awaits_provider() {
+        row("", &suspended_until(awaited, SystemClock.now()));
+        row("", &awaited.trouble.to_string());
+    }
     if let Some(outcome) = state.outcome() {
         row("outcome", &outcome_in_words(outcome));
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
@@ -100,7 +105,7 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     }
     match &facts.program {
         Some(program) => program_rows(program).into_iter().for_each(|(name, value)| row(name, &value)),
-        None => row("model", &summary.model),
+        None => row("model", state.model().map_or(&summary.model, |model| &model.name)),
     }
     row("workspace", &shown(&summary.workspace));
     row("started", &moment(summary.started_at));
