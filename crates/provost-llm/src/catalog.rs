@@ -55,6 +55,18 @@ pub struct ModelFacts {
     /// How it is told to think before it answers.
     #[serde(default)]
     pub reasoning: Option<Reasoning>,
+    /// The day from which its provider no longer answers, as `YYYY-MM-DD`; `None` while none is known.
+    #[serde(default)]
+    pub retires: Option<String>,
+    /// The model that takes its place, where it retires.
+    #[serde(default)]
+    pub successor: Option<String>,
+    /// Where the facts are from.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// The day of which they are, as `YYYY-MM-DD`.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 /// How a model is told how much to think.
@@ -65,6 +77,8 @@ pub enum Reasoning {
     Budget,
     /// By a word.
     Effort,
+    /// It doesn't think, and refuses to be told how much.
+    None,
 }
 
 /// Models by name: the built-in ones, and those of the user over them.
@@ -90,6 +104,10 @@ impl Catalog {
             price: facts.price.or(known.price),
             images: facts.images.or(known.images),
             reasoning: facts.reasoning.or(known.reasoning),
+            retires: facts.retires.or(known.retires),
+            successor: facts.successor.or(known.successor),
+            source: facts.source.or(known.source),
+            as_of: facts.as_of.or(known.as_of),
             ..facts
         };
         // The exact name comes first.
@@ -167,6 +185,21 @@ mod tests {
                 facts.name
             );
             assert_eq!(Catalog::built_in().find(&facts.name), Some(facts));
+            assert!(facts.source.is_some() && facts.reasoning.is_some(), "{}", facts.name);
+            for day in facts.as_of.iter().chain(&facts.retires) {
+                let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+                let parts = day.split('-').collect::<Vec<_>>();
+                assert!(
+                    matches!(&*parts, [y, m, d] if y.len() == 4 && m.len() == 2 && d.len() == 2),
+                    "{day}"
+                );
+                assert!(parts.into_iter().all(is_digits), "{day}");
+            }
+            assert_eq!(facts.retires.is_some(), facts.successor.is_some(), "{}", facts.name);
+            if let Some(successor) = &facts.successor {
+                let found = Catalog::built_in().find(successor).cloned().unwrap();
+                assert_eq!(found.retires, None, "{}", facts.name);
+            }
         }
     }
 

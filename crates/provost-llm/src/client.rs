@@ -41,6 +41,25 @@ pub(crate) struct EndpointSpec<'a> {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
+/// A request that got no stream.
+pub(crate) struct Refused {
+    pub(crate) failure: ModelFailure,
+    /// What the server said, as far as it was read; empty where it said nothing.
+    pub(crate) body: String,
+}
+
+impl From<ModelFailure> for Refused {
+    fn from(failure: ModelFailure) -> Self {
+        Self { failure, body: String::new() }
+    }
+}
+
+impl From<Refused> for ModelFailure {
+    fn from(refused: Refused) -> Self {
+        refused.failure
+    }
+}
+
 /// Where requests go.
 pub(crate) struct Endpoint {
     client: Client,
@@ -87,19 +106,14 @@ impl Endpoint {
     }
 
     /// Sends `body` to `url` and returns the stream of the answer.
-    pub(crate) async fn post(
-        &self,
-        url: Url,
-        body: Vec<u8>,
-        times: u32,
-    ) -> Result<EventStream, ModelFailure> {
+    pub(crate) async fn post(&self, url: Url, body: Vec<u8>, times: u32) -> Result<EventStream, Refused> {
         let patience = Patience::since(self.clock.now(), self.limits, times);
         let request = self.client.post(url).headers(self.headers.clone()).body(body);
         let (due, stall) = patience.due();
         let response = tokio::select! {
             biased;
             response = request.send() => response.map_err(|error| self.unreachable(&error))?,
-            () = self.clock.sleep_until(due) => return Err(stalled(stall)),
+            () = self.clock.sleep_until(due) => return Err(stalled(stall).into()),
         };
         if response.status().is_success() && is_stream(&response) {
             return Ok(EventStream::new(response, patience, self.limits, Arc::clone(&self.clock)));
@@ -116,7 +130,7 @@ impl Endpoint {
             if response.status().is_success() {
                 return Ok(text_of(&mut response, LISTING_BYTES_MAX).await);
             }
-            Err(self.presentable(self.refused(response).await, Usage::default()))
+            Err(self.presentable(self.refused(response).await.into(), Usage::default()))
         };
         tokio::select! {
             biased;
@@ -134,7 +148,7 @@ impl Endpoint {
     }
 
     /// Reads an answer that is no stream of events to its end, so that the connection can be used again.
-    async fn refused(&self, mut response: Response) -> ModelFailure {
+    async fn refused(&self, mut response: Response) -> Refused {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let body = tokio::select! {
@@ -148,7 +162,7 @@ impl Endpoint {
             (TroubleCause::Key, Some(key_env)) => format!("the key comes from {key_env}"),
             _ => String::new(),
         };
-        ModelFailure {
+        let failure = ModelFailure {
             class,
             hint,
             status: Some(status),
@@ -156,7 +170,8 @@ impl Endpoint {
             request_id: said.request_id.or_else(|| request_id(&headers)),
             retry_after_ms: retry_after_ms(&headers, self.clock.now()).or(said.retry_after_ms),
             usage: Usage::default(),
-        }
+        };
+        Refused { failure, body }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ModelFailure {

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-/// A server's own ways in Chat Completions; other wire formats don't look at them. The default is what most
-/// compatible servers do.
+/// A server's own ways in Chat Completions; of the other wire formats only Responses looks at `cache_key`. The default
+/// is what most compatible servers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Deviations {
@@ -61,6 +61,8 @@ pub enum LeastEffort {
     Low,
     /// `minimal`.
     Minimal,
+    /// What OpenAI calls it for the model.
+    Openai,
     /// `none`.
     None,
 }

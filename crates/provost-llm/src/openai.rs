@@ -1,5 +1,6 @@
 //! What OpenAI's two wire formats share.
 
+use provost_event::Effort;
 use provost_harness::{ModelRequest, ToolChoice};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
@@ -30,5 +31,46 @@ pub(crate) fn tool_choice(request: &ModelRequest<'_>) -> Option<&'static str> {
         ToolChoice::Auto => None,
         ToolChoice::Required => Some("required"),
         ToolChoice::None => Some("none"),
+    }
+}
+
+/// The provider's word. The least it has differs: the GPT-5 generation's `minimal` became `none` with GPT-5.1, and
+/// models made for code, and others, have neither and refuse what they don't have (the refusals are quoted in
+/// openai/codex#6647 and anomalyco/opencode#4451).
+pub(crate) fn effort_word(effort: Effort, model: &str) -> &'static str {
+    let model = model.rsplit('/').next().unwrap_or_default();
+    let is_made_for = |what: &str| model.split('-').any(|part| part == what);
+    match effort {
+        Effort::Minimal if is_made_for("codex") || is_made_for("pro") || is_made_for("chat") => "low",
+        Effort::Minimal if gpt_version(model) == Some((5, 0)) => "minimal",
+        Effort::Minimal if gpt_version(model).is_some() => "none",
+        Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+    }
+}
+
+/// The first version that, over Chat Completions, doesn't take tools beside an effort.
+pub(crate) const TOOLS_WITHOUT_EFFORT_FROM: (u32, u32) = (5, 4);
+
+/// The version of one of OpenAI's GPT models from 5 on, from its name: `gpt-5.4-mini-2026-03-17` is (5, 4).
+pub(crate) fn gpt_version(model: &str) -> Option<(u32, u32)> {
+    let version = model.rsplit('/').next()?.strip_prefix("gpt-")?.split('-').next()?;
+    let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?)).filter(|version| *version >= (5, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gpt_version;
+
+    #[test]
+    fn a_version_is_read_out_of_a_name() {
+        assert_eq!(gpt_version("gpt-5.4-mini-2026-03-17"), Some((5, 4)));
+        assert_eq!(gpt_version("openai/gpt-6-sol"), Some((6, 0)));
+        assert_eq!(gpt_version("gpt-5.10"), Some((5, 10)));
+        for name in ["gpt-4o", "gpt-4.1", "o3", "gpt-oss-120b", "chat-latest", ""] {
+            assert_eq!(gpt_version(name), None, "{name}");
+        }
     }
 }

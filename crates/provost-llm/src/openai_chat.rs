@@ -20,7 +20,7 @@ use crate::failure::ReadError;
 use crate::key::Key;
 use crate::openai;
 use crate::wire::{Body, Reader, Thoughts, Wire};
-use crate::{Deviations, WireFormat};
+use crate::{Deviations, Reasoning, WireFormat};
 use answer::Reading;
 
 /// The wire format, which marks the blocks that only it understands.
@@ -31,13 +31,14 @@ const PATH: &str = "/chat/completions";
 /// The format as one model speaks it.
 pub(crate) struct OpenaiChat {
     model: String,
+    reasoning: Option<Reasoning>,
     deviations: Deviations,
 }
 
 impl OpenaiChat {
-    /// How a model is told to think is the server's way here, not the model's.
-    pub(crate) const fn new(model: String, deviations: Deviations) -> Self {
-        Self { model, deviations }
+    /// How a model is told to think is the server's way here; whether it does is the model's.
+    pub(crate) const fn new(model: String, reasoning: Option<Reasoning>, deviations: Deviations) -> Self {
+        Self { model, reasoning, deviations }
     }
 }
 
@@ -55,7 +56,7 @@ impl Wire for OpenaiChat {
     }
 
     fn body(&self, request: &ModelRequest<'_>, _: Thoughts) -> Body {
-        Body::unbound(request::body(request, &self.model, self.deviations))
+        Body::unbound(request::body(request, &self.model, self.reasoning, self.deviations))
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {

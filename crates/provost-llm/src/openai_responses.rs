@@ -14,8 +14,9 @@ use crate::failure::ReadError;
 use crate::key::Key;
 use crate::openai;
 use crate::wire::{Body, Reader, Thoughts, Wire};
-use crate::{Reasoning, WireFormat};
+use crate::{Deviations, Reasoning, WireFormat};
 use answer::Reading;
+use request::Ways;
 
 /// The wire format, which marks the blocks that only it understands.
 const WIRE: WireFormat = WireFormat::OpenaiResponses;
@@ -28,11 +29,12 @@ const PHASE: &str = "provost_message_phase";
 pub(crate) struct OpenaiResponses {
     model: String,
     reasoning: Option<Reasoning>,
+    deviations: Deviations,
 }
 
 impl OpenaiResponses {
-    pub(crate) const fn new(model: String, reasoning: Option<Reasoning>) -> Self {
-        Self { model, reasoning }
+    pub(crate) const fn new(model: String, reasoning: Option<Reasoning>, deviations: Deviations) -> Self {
+        Self { model, reasoning, deviations }
     }
 }
 
@@ -50,7 +52,8 @@ impl Wire for OpenaiResponses {
     }
 
     fn body(&self, request: &ModelRequest<'_>, thoughts: Thoughts) -> Body {
-        request::body(request, &self.model, self.reasoning, thoughts)
+        let ways = Ways { reasoning: self.reasoning, deviations: self.deviations, thoughts };
+        request::body(request, &self.model, ways)
     }
 
     fn reader<'a>(&self, request: &ModelRequest<'_>, deltas: &'a dyn DeltaSink) -> Box<dyn Reader + 'a> {

@@ -13,11 +13,12 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
 use crate::anthropic::Anthropic;
-use crate::client::{Endpoint, EndpointSpec};
+use crate::client::{Endpoint, EndpointSpec, Refused};
 use crate::estimate::{request_bytes, tokens, tokens_at_most};
 use crate::gemini::Gemini;
 use crate::key::Key;
 use crate::listing;
+use crate::openai::{TOOLS_WITHOUT_EFFORT_FROM, gpt_version};
 use crate::openai_chat::OpenaiChat;
 use crate::openai_responses::OpenaiResponses;
 use crate::stream::{EventStream, nonsense};
@@ -102,15 +103,24 @@ impl ProviderModel {
     ) -> Result<Heard, ModelFailure> {
         let Body { bytes, mut prefix, has_thoughts } = self.wire.body(request, Thoughts::Sent);
         let mut posted = self.endpoint.post(self.url.clone(), bytes, request.patience).await;
-        if has_thoughts && posted.as_ref().is_err_and(|failure| failure.class == ErrorClass::InvalidRequest) {
+        let is_wrong =
+            |refused: &Refused| refused.failure.class == ErrorClass::InvalidRequest && has_thoughts;
+        if posted.as_ref().is_err_and(is_wrong) {
             let bare = self.wire.body(request, Thoughts::LeftOut);
             prefix = bare.prefix;
             posted = self.endpoint.post(self.url.clone(), bare.bytes, request.patience).await;
         }
-        let mut stream = posted?;
+        let mut stream = match posted {
+            Ok(stream) => stream,
+            // An error that is about the answer, and tells it.
+            Err(Refused { failure, body }) => {
+                let is_answer = matches!(reader.take(&body), Ok(Progress::Done));
+                return if is_answer { Ok(Heard { stream: None, prefix }) } else { Err(failure) };
+            }
+        };
         has_begun.store(true, Ordering::Relaxed);
         match read(&mut stream, reader).await {
-            Ok(()) => Ok(Heard { stream, prefix }),
+            Ok(()) => Ok(Heard { stream: Some(stream), prefix }),
             Err(failure) => Err(stream.named(failure)),
         }
     }
@@ -118,17 +128,28 @@ impl ProviderModel {
 
 fn speak(options: &ProviderOptions) -> Box<dyn Wire> {
     let (model, reasoning) = (options.model.clone(), options.reasoning);
+    let deviations = options.provider.deviations;
     match options.provider.wire {
         WireFormat::Anthropic => Box::new(Anthropic::new(model, reasoning)),
-        WireFormat::OpenaiResponses => Box::new(OpenaiResponses::new(model, reasoning)),
-        WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, options.provider.deviations)),
+        WireFormat::OpenaiChat if needs_responses(options) => {
+            Box::new(OpenaiResponses::new(model, reasoning, deviations))
+        }
+        WireFormat::OpenaiResponses => Box::new(OpenaiResponses::new(model, reasoning, deviations)),
+        WireFormat::OpenaiChat => Box::new(OpenaiChat::new(model, reasoning, deviations)),
         WireFormat::Gemini => Box::new(Gemini::new(model, reasoning)),
     }
 }
 
+/// Whether the model takes tools beside an effort only over Responses, which are spoken at the same address.
+fn needs_responses(options: &ProviderOptions) -> bool {
+    options.provider.responses_at.as_ref() == Some(&options.provider.base_url)
+        && gpt_version(&options.model).is_some_and(|version| version >= TOOLS_WITHOUT_EFFORT_FROM)
+}
+
 /// A stream whose answer has been read.
 struct Heard {
-    stream: EventStream,
+    /// Absent where the answer came as an error.
+    stream: Option<EventStream>,
     /// What the request came to that it answers.
     prefix: Option<PrefixHash>,
 }
@@ -188,11 +209,16 @@ impl Model for ProviderModel {
         let usage = counted(&*reader, &request);
         let answer = match listened {
             Ok(Heard { stream, prefix }) => {
-                let answer = reader.finish(&self.model).map_err(|failure| stream.named(failure));
+                let answer = reader.finish(&self.model).map_err(|failure| match &stream {
+                    Some(stream) => stream.named(failure),
+                    None => failure,
+                });
                 let answer = answer.map(|answer| bind(answer, prefix.as_ref()));
-                tokio::select! {
-                    () = cancel.cancelled() => {}
-                    () = stream.drain() => {}
+                if let Some(stream) = stream {
+                    tokio::select! {
+                        () = cancel.cancelled() => {}
+                        () = stream.drain() => {}
+                    }
                 }
                 answer
             }

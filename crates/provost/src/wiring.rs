@@ -4,6 +4,7 @@ mod afford;
 mod choose;
 mod external;
 mod goals;
+mod retire;
 mod team;
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,7 +27,7 @@ use secrecy::SecretString;
 use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setting_variables};
 use crate::trust::TrustStore;
 
-pub(crate) use choose::{Choosing, Chosen, choose_model, words};
+pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};
 pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };

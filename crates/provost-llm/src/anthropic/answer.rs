@@ -5,7 +5,7 @@ use provost_event::{DeltaKind, ErrorClass, ModelFailure, StopReason, Usage};
 use provost_harness::DeltaSink;
 
 use super::WIRE;
-use super::event::{WireBlockStart, WireDelta, WireEvent, parse};
+use super::event::{WireBlockStart, WireDelta, WireEvent, WireStopDetails, parse};
 use crate::piece::{Facts, Piece, assemble};
 use crate::stream::nonsense;
 use crate::wire::{Progress, Reader};
@@ -22,6 +22,8 @@ pub(super) struct Reading<'a> {
     usage: Usage,
     slots: Vec<Slot>,
     stop: Option<String>,
+    /// Why it refused, in the provider's words.
+    why: Option<String>,
     answers_before: u32,
 }
 
@@ -43,7 +45,10 @@ impl Reader for Reading<'_> {
                 if let Some(usage) = &event.usage {
                     usage.add_to(&mut self.usage);
                 }
-                self.stop = event.delta.and_then(|delta| delta.stop_reason).or_else(|| self.stop.take());
+                if let Some(delta) = event.delta {
+                    self.stop = delta.stop_reason.or_else(|| self.stop.take());
+                    self.why = delta.stop_details.map(WireStopDetails::words).or_else(|| self.why.take());
+                }
                 Ok(Progress::Token)
             }
             "message_stop" => Ok(Progress::Done),
@@ -69,13 +74,25 @@ impl Reader for Reading<'_> {
             stop: stop_reason(said),
             answers_before: self.answers_before,
         };
-        assemble(std::mem::take(&mut self.slots).into_iter().map(|slot| slot.piece).collect(), facts)
+        let mut pieces =
+            std::mem::take(&mut self.slots).into_iter().map(|slot| slot.piece).collect::<Vec<_>>();
+        let why = self.why.take().filter(|why| facts.stop == StopReason::Refusal && !why.is_empty());
+        pieces.extend(why.map(Piece::Text));
+        assemble(pieces, facts)
     }
 }
 
 impl<'a> Reading<'a> {
     pub(super) fn new(deltas: &'a dyn DeltaSink, answers_before: u32) -> Self {
-        Self { deltas, model: None, usage: Usage::default(), slots: Vec::new(), stop: None, answers_before }
+        Self {
+            deltas,
+            model: None,
+            usage: Usage::default(),
+            slots: Vec::new(),
+            stop: None,
+            why: None,
+            answers_before,
+        }
     }
 
     fn start(&mut self, event: &WireEvent<'_>) -> Result<Progress, ModelFailure> {

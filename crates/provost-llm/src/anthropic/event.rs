@@ -50,6 +50,23 @@ pub(super) struct WireDelta {
     pub(super) signature: Option<String>,
     pub(super) partial_json: Option<String>,
     pub(super) stop_reason: Option<String>,
+    pub(super) stop_details: Option<WireStopDetails>,
+}
+
+/// Why the model stopped, where it refused.
+#[derive(Deserialize)]
+pub(super) struct WireStopDetails {
+    category: Option<String>,
+    explanation: Option<String>,
+}
+
+impl WireStopDetails {
+    /// The provider's words for a refusal; empty if there are none.
+    pub(super) fn words(self) -> String {
+        let category = self.category.map(|category| format!("(category: {category})"));
+        let words = self.explanation.into_iter().chain(category);
+        words.filter(|words| !words.trim().is_empty()).collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[derive(Deserialize)]

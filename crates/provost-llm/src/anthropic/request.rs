@@ -160,6 +160,7 @@ const fn is_thought(part: &Part) -> bool {
 fn put_thinking(out: &mut Vec<u8>, request: &ModelRequest<'_>, reasoning: Option<Reasoning>) {
     let Some(effort) = request.effort.filter(|_| request.tool_choice != ToolChoice::Required) else { return };
     let thinking = match reasoning.unwrap_or(Reasoning::Effort) {
+        Reasoning::None => return,
         Reasoning::Budget => match thinking_tokens(effort, request.output_tokens_max) {
             Some(budget_tokens) => Thinking::Enabled { budget_tokens },
             None => return,

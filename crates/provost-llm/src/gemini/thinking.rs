@@ -30,6 +30,9 @@ impl ThinkingConfig {
     /// `None` for a model of which nobody knows that it thinks: one that doesn't refuses to be told.
     pub(super) fn of(request: &ModelRequest<'_>, model: &str, reasoning: Option<Reasoning>) -> Option<Self> {
         let silent = Self { include_thoughts: true, thinking_budget: None, thinking_level: None };
+        if reasoning == Some(Reasoning::None) {
+            return None;
+        }
         let Some(effort) = request.effort else { return reasoning.map(|_| silent) };
         let by_name = if generation(model).is_some_and(|generation| generation < 3) {
             Reasoning::Budget
@@ -42,6 +45,7 @@ impl ThinkingConfig {
                 Self { thinking_budget, ..silent }
             }
             Reasoning::Effort => Self { thinking_level: Some(level(effort, model)), ..silent },
+            Reasoning::None => return None,
         })
     }
 }

@@ -16,17 +16,16 @@ pub(super) struct WireUsage {
 }
 
 impl WireUsage {
-    /// Takes over later counts, which are never lower.
+    /// Takes over what a later chunk counts. It may be less than before; 0 is what gateways send that know no number.
     pub(super) fn add(&mut self, later: Self) {
-        // An unknown count is lower than any.
-        self.prompt_token_count = self.prompt_token_count.max(later.prompt_token_count);
-        self.cached_content_token_count =
-            self.cached_content_token_count.max(later.cached_content_token_count);
-        self.tool_use_prompt_token_count =
-            self.tool_use_prompt_token_count.max(later.tool_use_prompt_token_count);
-        self.candidates_token_count = self.candidates_token_count.max(later.candidates_token_count);
-        self.thoughts_token_count = self.thoughts_token_count.max(later.thoughts_token_count);
-        self.total_token_count = self.total_token_count.max(later.total_token_count);
+        let newer =
+            |count: &mut Option<u64>, later: Option<u64>| *count = later.filter(|n| *n > 0).or(*count);
+        newer(&mut self.prompt_token_count, later.prompt_token_count);
+        newer(&mut self.cached_content_token_count, later.cached_content_token_count);
+        newer(&mut self.tool_use_prompt_token_count, later.tool_use_prompt_token_count);
+        newer(&mut self.candidates_token_count, later.candidates_token_count);
+        newer(&mut self.thoughts_token_count, later.thoughts_token_count);
+        newer(&mut self.total_token_count, later.total_token_count);
     }
 
     /// The counts without overlaps: the prompt's include what came from the cache.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::WIRE;
 use super::call::{Call, CallPiece};
 use super::detail::Details;
-use super::error::failure_of;
+use super::error::{failed_call, failure_of};
 use super::event::{WireChoice, WireDelta, parse, says_something, text};
 use super::usage::Counts;
 use crate::piece::{Facts, Piece, assemble};
@@ -50,12 +50,15 @@ impl Reader for Reading<'_> {
         }
         let chunk = parse(data)?;
         let groq = chunk.x_groq.as_ref();
-        if chunk.is_error() || groq.and_then(|groq| groq.get("error")).is_some_and(says_something) {
-            return Err(failure_of(data));
-        }
-        self.model = self.model.take().or_else(|| Some(text(chunk.model)).filter(|name| !name.is_empty()));
         let reports = [chunk.usage.as_ref(), groq.and_then(|groq| groq.get("usage"))];
         reports.into_iter().flatten().for_each(|report| self.counts.add(report));
+        if chunk.is_error() || groq.and_then(|groq| groq.get("error")).is_some_and(says_something) {
+            return match failed_call(data) {
+                Some(written) => Ok(self.call_failed(&written)),
+                None => Err(failure_of(data)),
+            };
+        }
+        self.model = self.model.take().or_else(|| Some(text(chunk.model)).filter(|name| !name.is_empty()));
         let choices = chunk.choices.unwrap_or_default();
         if choices.is_empty() && self.stop.is_some() && chunk.usage.is_some() {
             return Ok(Progress::Done);
@@ -127,6 +130,13 @@ impl<'a> Reading<'a> {
         }
         self.stop.get_or_insert_with(|| "stop".to_owned());
         Ok(Progress::Done)
+    }
+
+    /// The model's call made no sense to the server, which tells what it wrote: the answer ends with that call.
+    fn call_failed(&mut self, written: &str) -> Progress {
+        self.parts.push(Part::Call(Call::failed(written)));
+        self.stop.get_or_insert_with(|| "tool_calls".to_owned());
+        Progress::Done
     }
 
     fn choice(&mut self, choice: WireChoice<'_>) -> Result<Progress, ModelFailure> {

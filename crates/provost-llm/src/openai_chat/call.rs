@@ -91,6 +91,13 @@ impl Call {
         serde_json::from_str::<serde_json::Map<String, Value>>(&self.arguments).is_ok()
     }
 
+    /// A call that the server refused; `written` is all that the model wrote for it.
+    pub(super) fn failed(written: &str) -> Self {
+        // An object would pass for its arguments.
+        let arguments = format!("not a call: {written}");
+        Self { name: name_in(written), arguments, ..Self::default() }
+    }
+
     /// A new call, that begins with `piece`.
     pub(super) fn begun(piece: CallPiece, event: u64) -> Self {
         let mut call = Self::default();
@@ -128,3 +135,15 @@ impl From<Call> for Piece {
         Self::Call { id: call.id, name: call.name, given: None, written: call.arguments }
     }
 }
+
+/// The tool that a failed call seems to name: `"name": "TOOL"` or `<function=TOOL`.
+fn name_in(written: &str) -> String {
+    let behind = |mark: &str| written.split_once(mark).map(|(_, rest)| rest);
+    let rest = behind("function=").or_else(|| behind("\"name\"")).unwrap_or_default();
+    let rest = rest.trim_start_matches([' ', ':', '"']);
+    let name = rest.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-')).next();
+    name.filter(|name| !name.is_empty()).unwrap_or(UNKNOWN_TOOL).to_owned()
+}
+
+/// Stands for the tool of a call that names none.
+const UNKNOWN_TOOL: &str = "unknown";

@@ -34,6 +34,18 @@ pub(super) fn failure_of(event: &str) -> ModelFailure {
     failure
 }
 
+/// What the model wrote for a call that the server couldn't read (Groq's `tool_use_failed`; console.groq.com/docs, "Tool
+/// use"): not an error of the request, but of the answer. `None` for any other error.
+pub(super) fn failed_call(body: &str) -> Option<String> {
+    let body = serde_json::from_str::<Value>(body).ok()?;
+    let places = ["/error", "/x_groq/error", "/choices/0/error"];
+    let error = places.iter().filter_map(|place| body.pointer(place)).find(|error| {
+        ["code", "type"].iter().any(|field| error.get(*field).is_some_and(|kind| kind == "tool_use_failed"))
+    })?;
+    let written = error.get("failed_generation").or_else(|| body.get("failed_generation"));
+    Some(written.and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
 fn said(body: &Value) -> Option<Said> {
     let body = match body {
         // Gemini's compatible endpoint.

@@ -10,7 +10,7 @@ use super::WIRE;
 use super::message::{CacheControl, fragment, system, variant};
 use crate::json::{list, put};
 use crate::openai;
-use crate::{Deviations, EffortField, LeastEffort, OutputCapField};
+use crate::{Deviations, EffortField, LeastEffort, OutputCapField, Reasoning};
 
 /// OpenRouter lets a request say that of the models that cache only where they are told
 /// (openrouter.ai/docs, "Prompt caching").
@@ -30,7 +30,12 @@ struct WireToolSpec<'a> {
 }
 
 /// The whole request. What changes from turn to turn comes last.
-pub(super) fn body(request: &ModelRequest<'_>, model: &str, deviations: Deviations) -> Vec<u8> {
+pub(super) fn body(
+    request: &ModelRequest<'_>,
+    model: &str,
+    reasoning: Option<Reasoning>,
+    deviations: Deviations,
+) -> Vec<u8> {
     let back = deviations.reasoning_back;
     let dialect = Dialect { wire: WIRE.name(), variant: variant(back) };
     let is_cached = deviations.cache_control && model.starts_with(CACHED_WHERE_TOLD);
@@ -53,7 +58,9 @@ pub(super) fn body(request: &ModelRequest<'_>, model: &str, deviations: Deviatio
         OutputCapField::MaxCompletionTokens => b"],\"max_completion_tokens\":",
     });
     put(&mut out, &request.output_tokens_max);
-    put_effort(&mut out, request, deviations);
+    if reasoning != Some(Reasoning::None) {
+        put_effort(&mut out, request, model, deviations);
+    }
     put_tool_choice(&mut out, request);
     if is_cached {
         out.extend_from_slice(b",\"cache_control\":");
@@ -74,7 +81,18 @@ fn put_stream(out: &mut Vec<u8>, session: SessionId, deviations: Deviations) {
     }
 }
 
-fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, deviations: Deviations) {
+fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, model: &str, deviations: Deviations) {
+    if deviations.least_effort == LeastEffort::Openai && !request.tools.is_empty() {
+        // Over this wire OpenAI's newer models take tools or an effort: from 5.4 on not both, from 5.6 on tools only
+        // beside `none` (openai/openai-openapi#541, GoogleChromeLabs/webmcp-tools#417).
+        match openai::gpt_version(model) {
+            Some(version) if version >= (5, 6) => {
+                return out.extend_from_slice(b",\"reasoning_effort\":\"none\"");
+            }
+            Some(version) if version >= openai::TOOLS_WITHOUT_EFFORT_FROM => return,
+            _ => {}
+        }
+    }
     let is_forced = request.tool_choice == ToolChoice::Required && !request.tools.is_empty();
     let thinks = match request.effort {
         // DeepSeek and Moonshot refuse to make a model that thinks call a tool.
@@ -90,7 +108,9 @@ fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, deviations: Deviati
         }
         _ => {}
     }
-    let Some(effort) = request.effort.map(|effort| word(effort, deviations.least_effort)) else { return };
+    let Some(effort) = request.effort.map(|effort| word(effort, deviations.least_effort, model)) else {
+        return;
+    };
     match deviations.effort {
         EffortField::ThinkingAndEffort if thinks != Some(true) => {}
         EffortField::ReasoningEffort | EffortField::ThinkingAndEffort => {
@@ -106,8 +126,9 @@ fn put_effort(out: &mut Vec<u8>, request: &ModelRequest<'_>, deviations: Deviati
     }
 }
 
-const fn word(effort: Effort, least: LeastEffort) -> &'static str {
+fn word(effort: Effort, least: LeastEffort, model: &str) -> &'static str {
     match (effort, least) {
+        (effort, LeastEffort::Openai) => openai::effort_word(effort, model),
         (Effort::Minimal, LeastEffort::Minimal) => "minimal",
         (Effort::Minimal, LeastEffort::None) => "none",
         (Effort::Minimal, LeastEffort::Low) | (Effort::Low, _) => "low",

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{PHASE, WIRE};
-use crate::Reasoning;
 use crate::json::{failed, is_blank, list, put};
 use crate::openai;
 use crate::wire::{Body, Thoughts};
+use crate::{Deviations, Reasoning};
 
 const FULL: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
 /// Without reasoning.
@@ -89,13 +89,17 @@ struct WireReasoning {
     summary: &'static str,
 }
 
+/// What a request depends on besides what is asked.
+#[derive(Clone, Copy)]
+pub(super) struct Ways {
+    pub(super) reasoning: Option<Reasoning>,
+    pub(super) deviations: Deviations,
+    pub(super) thoughts: Thoughts,
+}
+
 /// The whole request. What changes from turn to turn comes last.
-pub(super) fn body(
-    request: &ModelRequest<'_>,
-    model: &str,
-    reasoning: Option<Reasoning>,
-    thoughts: Thoughts,
-) -> Body {
+pub(super) fn body(request: &ModelRequest<'_>, model: &str, ways: Ways) -> Body {
+    let Ways { reasoning, deviations, thoughts } = ways;
     let dialect = match thoughts {
         Thoughts::Sent => FULL,
         Thoughts::LeftOut => BARE,
@@ -113,8 +117,10 @@ pub(super) fn body(
         put(&mut out, request.system);
     }
     put_tools(&mut out, request.tools);
-    out.extend_from_slice(b",\"prompt_cache_key\":");
-    put(&mut out, &request.session.to_string());
+    if deviations.cache_key {
+        out.extend_from_slice(b",\"prompt_cache_key\":");
+        put(&mut out, &request.session.to_string());
+    }
     out.extend_from_slice(b",\"store\":false,\"stream\":true,\"input\":[");
     list(&mut out, &messages);
     out.extend_from_slice(b"],\"max_output_tokens\":");
@@ -131,26 +137,13 @@ fn is_thought(part: &Part) -> bool {
 
 /// A model that doesn't reason refuses to be told how.
 fn put_reasoning(out: &mut Vec<u8>, effort: Option<Effort>, model: &str, reasoning: Option<Reasoning>) {
+    if reasoning == Some(Reasoning::None) {
+        return;
+    }
     if reasoning.is_some() || effort.is_some() {
         out.extend_from_slice(b",\"include\":[\"reasoning.encrypted_content\"],\"reasoning\":");
-        let effort = effort.map(|effort| effort_word(effort, model));
+        let effort = effort.map(|effort| openai::effort_word(effort, model));
         put(out, &WireReasoning { effort, summary: "auto" });
-    }
-}
-
-/// The provider's word. The least it has differs: the GPT-5 generation's `minimal` became `none` with GPT-5.1, and
-/// models made for code, and others, have neither and refuse what they don't have (the refusals are quoted in
-/// openai/codex#6647 and anomalyco/opencode#4451).
-fn effort_word(effort: Effort, model: &str) -> &'static str {
-    let model = model.rsplit('/').next().unwrap_or_default();
-    let is_made_for = |what: &str| model.split('-').any(|part| part == what);
-    match effort {
-        Effort::Minimal if is_made_for("codex") || is_made_for("pro") || is_made_for("chat") => "low",
-        Effort::Minimal if model.starts_with("gpt-5.") => "none",
-        Effort::Minimal if model == "gpt-5" || model.starts_with("gpt-5-") => "minimal",
-        Effort::Minimal | Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
     }
 }
 

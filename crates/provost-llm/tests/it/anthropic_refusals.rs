@@ -1,9 +1,11 @@
 //! Requests that Anthropic refuses, in its own words.
 
-use provost_event::{ErrorClass, ModelFailure};
+use provost_event::{Block, ErrorClass, ModelFailure, StopReason};
+use serde_json::json;
 
 use crate::anthropic_support::*;
-use crate::server::{Reply, plain};
+use crate::server::{Reply, Server, plain, streamed};
+use crate::support::Conversation;
 
 #[tokio::test]
 async fn every_status_has_its_class_and_the_providers_own_message() {
@@ -45,4 +47,19 @@ async fn a_conversation_that_is_too_long_is_told_from_other_wrong_requests() {
             failure_of(Reply::Whole(plain(400, "", &refusal("invalid_request_error", message)))).await;
         assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::ContextTooLong, message));
     }
+}
+
+#[tokio::test]
+async fn a_refusal_says_why_in_the_providers_words() {
+    let events = [
+        start(),
+        json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_sequence": null, "stop_details": {
+            "type": "refusal", "category": "cyber", "explanation": "This could enable harm.",
+        }}, "usage": {"output_tokens": 3}}),
+        json!({"type": "message_stop"}),
+    ];
+    let server = Server::start([Reply::Whole(streamed([sse(&events).as_bytes()]))]).await;
+    let answer = Conversation::new("go").ask(&model(&server)).await.unwrap();
+    assert_eq!(answer.stop, StopReason::Refusal);
+    assert_eq!(answer.content, [Block::Text("This could enable harm. (category: cyber)".to_owned())]);
 }

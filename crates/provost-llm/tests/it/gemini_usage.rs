@@ -62,3 +62,16 @@ async fn a_cache_that_is_larger_than_the_prompt_leaves_nothing_else() {
     check(&[r#"{"promptTokenCount": 5,"candidatesTokenCount": 1,"cachedContentTokenCount": 9}"#], expected)
         .await;
 }
+
+#[tokio::test]
+async fn the_last_chunk_counts_also_where_it_counts_less() {
+    let expected = Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() };
+    check(
+        &[
+            r#"{"promptTokenCount": 120,"candidatesTokenCount": 35,"totalTokenCount": 155}"#,
+            r#"{"promptTokenCount": 100,"candidatesTokenCount": 20,"totalTokenCount": 120}"#,
+        ],
+        expected,
+    )
+    .await;
+}

@@ -4,6 +4,8 @@ use expect_test::expect;
 use provost_event::ErrorClass;
 
 use crate::openai_chat_support::*;
+use crate::server::{Reply, Server, plain};
+use crate::support::Conversation;
 
 #[tokio::test]
 async fn parallel_calls_keep_their_arguments_as_written() {
@@ -306,4 +308,29 @@ async fn calls_that_contradict_themselves_are_nonsense() {
         let failure = failure_in(&stream).await;
         assert_eq!((failure.class, failure.message.as_str()), (ErrorClass::Nonsense, words));
     }
+}
+
+#[tokio::test]
+async fn a_call_that_groq_couldnt_read_is_the_models_malformed_call() {
+    let error = r#"{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=shell>{\"command\": \"ls</function>"}"#;
+    let expected = expect![[r#"
+        {"tool_call":{"id":"call_1_0","name":"shell","input":{},"malformed":"not a call: <function=shell>{\"command\": \"ls</function>"}}
+        ToolUse
+    "#]];
+    // As an error of its own, and amid a stream.
+    let server = Server::start([Reply::Whole(plain(400, "", &format!(r#"{{"error":{error}}}"#)))]).await;
+    let answer = Conversation::new("go").ask(&model(&server)).await.unwrap();
+    expected.assert_eq(&shown(&answer));
+    check(&sse(&[&format!(r#"{{"error":{error}}}"#)]), expected).await;
+
+    let named = r#"{"error":{"code":"tool_use_failed","message":"m","failed_generation":"[{\"name\": \"search\", \"parameters\": 1}]"}}"#;
+    check(
+        &sse(&[&delta(r#"{"content":"Let me look."}"#), named]),
+        expect![[r#"
+            {"text":"Let me look."}
+            {"tool_call":{"id":"call_1_1","name":"search","input":{},"malformed":"not a call: [{\"name\": \"search\", \"parameters\": 1}]"}}
+            ToolUse
+        "#]],
+    )
+    .await;
 }

@@ -4,8 +4,8 @@ use expect_test::{Expect, expect};
 use provost_event::{Block, Effort, Json, ToolCall};
 use provost_harness::{Part, Role, ToolChoice};
 use provost_llm::{
-    Deviations, EffortField, LeastEffort, OutputCapField, ProviderModel, ProviderOptions, Providers,
-    ReasoningBack,
+    Deviations, EffortField, LeastEffort, OutputCapField, Provider, ProviderModel, ProviderOptions,
+    Providers, Reasoning, ReasoningBack,
 };
 
 use crate::openai_chat_support::*;
@@ -14,7 +14,8 @@ use crate::support::{self, Conversation, KEY, image, result};
 
 async fn asked(conversation: &Conversation, model: impl FnOnce(&Server) -> ProviderModel) -> Asked {
     let server = Server::start([Reply::Whole(streamed([text("a").as_bytes()]))]).await;
-    conversation.ask(&model(&server)).await.unwrap();
+    // What it makes of the answer is no matter.
+    let _ = conversation.ask(&model(&server)).await;
     server.seen().asked[0].clone()
 }
 
@@ -328,7 +329,7 @@ fn the_built_in_providers_are_asked_as_their_documentation_says() {
         format!("{}: {output_cap:?} {effort:?} {least_effort:?} {reasoning_back:?}{more}\n", provider.name)
     });
     expect![[r#"
-        openai-chat: MaxCompletionTokens ReasoningEffort Minimal None cache_key
+        openai-chat: MaxCompletionTokens ReasoningEffort Openai None cache_key
         openrouter: MaxTokens Reasoning Minimal ReasoningDetails cache_control
         deepseek: MaxTokens ThinkingAndEffort Low ReasoningContent
         mistral: MaxTokens None Low None no_stream_options cache_key
@@ -347,4 +348,65 @@ fn the_built_in_providers_are_asked_as_their_documentation_says() {
         litellm: MaxTokens ReasoningEffort Low None
     "#]]
     .assert_eq(&ways.collect::<String>());
+}
+
+#[tokio::test]
+async fn openais_newer_models_take_tools_over_responses_at_openais_address_and_elsewhere_without_an_effort() {
+    let ways = Deviations { least_effort: LeastEffort::Openai, ..Deviations::default() };
+    let mut conversation = Conversation::new("go");
+    conversation.effort = Some(Effort::High);
+    for (name, effort) in [
+        ("gpt-5", Some("high")),
+        ("gpt-5.2", Some("high")),
+        ("gpt-5.4", None),
+        ("gpt-5.5-2026-04-23", None),
+        ("gpt-5.6-terra", Some("none")),
+        ("gpt-6.1-sol", Some("none")),
+        ("o3", Some("high")),
+    ] {
+        let sent: serde_json::Value = serde_json::from_str(&sent(&conversation, name, ways).await).unwrap();
+        assert_eq!(sent["reasoning_effort"].as_str(), effort, "{name}");
+    }
+    conversation.tools = Vec::new().into();
+    let alone: serde_json::Value = serde_json::from_str(&sent(&conversation, "gpt-5.6", ways).await).unwrap();
+    assert_eq!(alone["reasoning_effort"], "high");
+    conversation.effort = Some(Effort::Minimal);
+    for (name, effort) in [("gpt-5", "minimal"), ("gpt-5.1", "none"), ("gpt-6-sol", "none"), ("o3", "low")] {
+        let sent: serde_json::Value = serde_json::from_str(&sent(&conversation, name, ways).await).unwrap();
+        assert_eq!(sent["reasoning_effort"], effort, "{name}");
+    }
+
+    for (name, path) in
+        [("gpt-5.2", "/v1/chat/completions"), ("gpt-5.4", "/v1/responses"), ("o3", "/v1/chat/completions")]
+    {
+        let conversation = Conversation::new("go");
+        let asked = asked(&conversation, |server| {
+            let base_url = format!("{}/v1", server.url());
+            let provider = Provider {
+                responses_at: Some(base_url.clone()),
+                deviations: ways,
+                ..Provider::new("x", WIRE, base_url)
+            };
+            let options = support::options(WIRE, server.url());
+            ProviderModel::new(ProviderOptions { provider, model: name.to_owned(), ..options }).unwrap()
+        });
+        let head = asked.await.head;
+        assert!(head.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{name}: {head}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_doesnt_think_isnt_told_how_much() {
+    let mut conversation = bare();
+    conversation.effort = Some(Effort::High);
+    for wire in provost_llm::WireFormat::ALL {
+        let asked = asked(&conversation, |server| {
+            let options = support::options(wire, server.url());
+            ProviderModel::new(ProviderOptions { reasoning: Some(Reasoning::None), ..options }).unwrap()
+        });
+        let body = String::from_utf8(asked.await.body).unwrap();
+        for word in ["effort", "thinking", "reasoning"] {
+            assert!(!body.contains(word), "{wire}: {body}");
+        }
+    }
 }

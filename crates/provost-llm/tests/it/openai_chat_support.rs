@@ -63,9 +63,13 @@ pub(crate) async fn answer_to(stream: &str) -> Answer {
 
 /// Shows an answer's blocks and why it stopped.
 pub(crate) async fn check(stream: &str, expected: Expect) {
-    let answer = answer_to(stream).await;
+    expected.assert_eq(&shown(&answer_to(stream).await));
+}
+
+/// An answer's blocks, a line each, and why it stopped.
+pub(crate) fn shown(answer: &Answer) -> String {
     let blocks = answer.content.iter().map(|block| serde_json::to_string(block).unwrap() + "\n");
-    expected.assert_eq(&format!("{}{:?}\n", blocks.collect::<String>(), answer.stop));
+    format!("{}{:?}\n", blocks.collect::<String>(), answer.stop)
 }
 
 /// How the only call to a server with this reply fails.

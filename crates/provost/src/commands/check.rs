@@ -173,6 +173,8 @@ impl Found {
         for wanted in wanted(settled, agents, folder) {
             let short = choosing.short_key(&wanted).filter(|warning| !self.warnings.contains(warning));
             self.warnings.extend(short);
+            let retired = choosing.retirement(&wanted).filter(|warning| !self.warnings.contains(warning));
+            self.warnings.extend(retired);
             if let Some(missing) = choosing.missing_key(&wanted) {
                 if missing_keys.insert(missing.what.clone()) {
                     self.problems.push(missing);

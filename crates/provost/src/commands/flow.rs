@@ -13,7 +13,7 @@ use crate::input::tell_of_unread;
 use crate::render::{plural, safe};
 use crate::settings::{FlowFile, Request, Scope, Settled, load};
 use crate::trust::{Standing, require_by, standing};
-use crate::wiring::{Place, Team, policy, variables};
+use crate::wiring::{Place, Team, policy, retiring, variables};
 
 pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     tell_of_unread("");
@@ -25,6 +25,7 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
     let Ready { settled, folder, .. } = &ready;
     // Its steps may name any of them, also where agents may not ask for others.
     let team = Team::choose(settled, &settled.settings.agents, folder, &ready.variables)?;
+    tell(&retiring(settled, &settled.settings.agents, folder, &ready.variables));
     let mut policy = policy(&settled.settings, &team, folder, &ready.place.worktrees());
     policy.agent.stop_hooks = Vec::<StopHookPolicy>::new();
     policy.agent.goal = None;

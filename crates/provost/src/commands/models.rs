@@ -136,6 +136,7 @@ fn row(facts: &ModelFacts, used: &str) -> Vec<String> {
     let long = facts.price.and_then(|price| price.long);
     let mark = if facts.name == used { Some("agent.model".to_owned()) } else { None };
     let long = long.map(|long| format!("more above {}", tokens(long.above_tokens).replace(".0", "")));
+    let retires = facts.retires.as_ref().map(|day| format!("retires {day}"));
     vec![
         facts.name.clone(),
         count(facts.window_tokens),
@@ -143,7 +144,7 @@ fn row(facts: &ModelFacts, used: &str) -> Vec<String> {
         price(|price| price.input),
         price(|price| price.cache_read),
         price(|price| price.output),
-        mark.into_iter().chain(long).collect::<Vec<_>>().join(", "),
+        mark.into_iter().chain(long).chain(retires).collect::<Vec<_>>().join(", "),
     ]
 }
 
@@ -166,6 +167,10 @@ fn as_json(provider: &Provider, settings: &ProviderSettings) -> Value {
             "output_tokens_max": facts.output_tokens_max,
             "price_micro_usd_per_million_tokens": facts.price,
             "images": facts.images.unwrap_or(false),
+            "retires": facts.retires,
+            "successor": facts.successor,
+            "source": facts.source,
+            "as_of": facts.as_of,
         })
     };
     json!({

@@ -27,7 +27,7 @@ use crate::settings::{Folders, Request, Scope, Settings, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Programs, Team, Variables, doubts, policy, variables};
+use crate::wiring::{Around, Place, Programs, Team, Variables, doubts, policy, retiring, variables};
 
 /// A flag and what stands behind it.
 type Flag = (&'static str, String);
@@ -48,6 +48,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let Ready { settled, folder, .. } = &ready;
     let team = Team::choose(settled, settled.settings.offered_agents(), folder, &ready.variables)?;
     can_see(&team.model, &goal)?;
+    tell(&retiring(settled, settled.settings.offered_agents(), folder, &ready.variables));
     if team.goal.is_some() {
         tell(&doubts(settled, &[], folder));
     }

@@ -210,7 +210,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
     Setting {
         kind: Kind::Line(|agent, model| agent.model = Some(model)),
         otherwise: Otherwise::Unset("the run's, agent.model"),
-        example: r#""openai/gpt-5-mini""#,
+        example: r#""openai/gpt-6.1-terra""#,
         words: "Its model, written as agent.model is.",
         ..field("", "model")
     },
@@ -314,7 +314,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
     Setting {
         kind: Kind::Line(|agent, model| agent.judge = Some(model)),
         otherwise: Otherwise::Unset("as goal.judge and goal.judges, else its own model"),
-        example: r#""openai/gpt-5-mini""#,
+        example: r#""openai/gpt-6.1-terra""#,
         words: "The model that judges that. Everything else is as [goal] has it.",
         ..field("goal", "judge")
     },

@@ -71,7 +71,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
 fn value<T>(setting: &Setting<T>, folder: &Path) -> String {
     let is_default = matches!(setting.otherwise, Otherwise::Is(default) if default == setting.example);
     match (setting.name, &setting.kind) {
-        ("model", _) => "\"openai/gpt-5-mini\"".to_owned(),
+        ("model", _) => "\"openai/gpt-6.1-terra\"".to_owned(),
         ("wire", _) => "\"gemini\"".to_owned(),
         ("effort_field", _) => "\"none\"".to_owned(),
         ("on_failure", _) => "\"continue\"".to_owned(),

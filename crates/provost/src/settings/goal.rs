@@ -110,7 +110,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Line(|s, model| put_judges(s, "judge", vec![model])),
         otherwise: Otherwise::Unset("the agent's own model, unless goal.judges names others"),
-        example: r#""openai/gpt-5-mini""#,
+        example: r#""openai/gpt-6.1-terra""#,
         words: "The model that judges, written as agent.model is. One of another provider doesn't confirm its own mistakes. \
                 goal.judges names several.",
         ..goal("judge")
@@ -118,7 +118,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Names { max: JUDGES_MAX, put: |s, models| put_judges(s, "judges", models) },
         otherwise: Otherwise::Unset("the one of goal.judge"),
-        example: r#"["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"]"#,
+        example: r#"["openai/gpt-6.1-terra", "anthropic/claude-haiku-5-5"]"#,
         words: "Several judges instead of one. They are asked one after the other, and no more of them than it takes to \
                 know; each is paid for. A model that is named twice is asked twice. What is named last counts, be it one \
                 or several. In a variable they stand with commas between them; the flag is given once for each.",

@@ -54,8 +54,8 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + C
 const WORK: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Line(|s, model| s.model = model),
-        otherwise: Otherwise::Is(r#""anthropic/claude-sonnet-4-5""#),
-        example: r#""anthropic/claude-sonnet-4-5""#,
+        otherwise: Otherwise::Is(r#""anthropic/claude-sonnet-5-5""#),
+        example: r#""anthropic/claude-sonnet-5-5""#,
         words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for answers that stand in a \
                 file; `record:FILE=MODEL` to keep a model's answers in a file, and `replay:FILE` to have them given \
                 again. FILE is relative to the file that names it, or to the current folder.",

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Zoned;
 use provost_event::{Effort, ModelPolicy};
 use provost_harness::{Model, Models, Redactor};
 use provost_llm::{ProviderSettings, ResolveError, resolve};
 use secrecy::ExposeSecret as _;
 
+use super::retire::retirement;
 use super::{Variables, asked, providers, team};
-use crate::settings::{Problem, Problems, Settled, Source};
+use crate::settings::{Agent, Problem, Problems, Settled, Source};
 use crate::window::{self, Keys, Room};
 
 /// A model, and what a policy says of it.
@@ -20,6 +22,25 @@ pub(crate) struct Chosen {
     pub(crate) model: Arc<dyn Model>,
     /// Its name, window, cap and price.
     pub(crate) policy: ModelPolicy,
+}
+
+/// What people are to know of the models of the run's agent, of `agents` and of their judges that are retired, or soon
+/// will be.
+pub(crate) fn retiring(
+    settled: &Settled,
+    agents: &[Agent],
+    folder: &Path,
+    variables: &Variables,
+) -> Vec<String> {
+    let choosing = Choosing::new(settled, variables);
+    let mut said = Vec::new();
+    for about in team::wanted(settled, agents, folder).iter().filter_map(|wanted| choosing.retirement(wanted))
+    {
+        if !said.contains(&about) {
+            said.push(about);
+        }
+    }
+    said
 }
 
 /// What an agent's settings ask of its model, and where they do.
@@ -104,6 +125,12 @@ impl<'a> Choosing<'a> {
             "the key of the provider {name}{variable} has {length}: too short for a key, and not taken out of what is \
              shown and kept"
         ))
+    }
+
+    /// That the model that is wanted is retired, or soon will be.
+    pub(crate) fn retirement(&self, wanted: &Wanted) -> Option<String> {
+        let name = asked(&wanted.name);
+        retirement(name, &self.providers.facts(name)?, Zoned::now().date())
     }
 
     /// The model that is wanted.

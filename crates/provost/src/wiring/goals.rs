@@ -120,7 +120,7 @@ impl Goals<WantedGoal> {
             is_own.then(|| {
                 format!(
                     "{whose} is judged by its own model, {model}; one of another provider doesn't confirm its own \
-                     mistakes, e.g. goal.judge = \"openai/gpt-5-mini\""
+                     mistakes, e.g. goal.judge = \"openai/gpt-6.1-terra\""
                 )
             })
         };

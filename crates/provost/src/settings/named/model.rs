@@ -101,14 +101,18 @@ pub(in crate::settings) const MODEL: &[Setting<ModelTable>] = &[
     },
     Setting {
         kind: Kind::Choice {
-            of: &["effort", "budget"],
+            of: &["effort", "budget", "none"],
             put: |table, name| {
-                table.reasoning = Some(if name == "budget" { Reasoning::Budget } else { Reasoning::Effort });
+                table.reasoning = Some(match name {
+                    "budget" => Reasoning::Budget,
+                    "none" => Reasoning::None,
+                    _ => Reasoning::Effort,
+                });
             },
         },
         otherwise: Otherwise::Unset("as built in, else unknown"),
         example: r#""effort""#,
-        words: "That it thinks before it answers, and how it is told how much: by a word, or by a number of tokens.",
+        words: "Whether it thinks before it answers, and how it is told how much: by a word, by a number of tokens, or not at all.",
         ..field("reasoning")
     },
 ];
@@ -125,12 +129,12 @@ impl ModelTable {
         });
         ModelFacts {
             name: name.to_owned(),
-            aliases: Vec::new(),
             window_tokens: self.window_tokens,
             output_tokens_max: self.output_tokens_max,
             price,
             images: self.images,
             reasoning: self.reasoning,
+            ..ModelFacts::default()
         }
     }
 
