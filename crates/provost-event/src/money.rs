@@ -58,7 +58,6 @@ pub enum Certainty {
 
 impl Certainty {
     /// Whether it stands in the provider's final report.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
     #[must_use]
     pub fn is_reported(&self) -> bool {
         *self == Self::Reported

@@ -138,7 +138,7 @@ fn nobody_there_and_no_key_are_told_apart() {
     let (exit, text) = checked(&scene, &[]);
     assert_eq!(exit, 1);
     assert!(text.contains("127.0.0.1:9 refuses connections; check that a server listens there"), "{text}");
-    let keyless = scene.provost(&["models", "check", "anthropic/claude-sonnet-4-5"]);
+    let keyless = scene.provost(&["models", "check", "anthropic/claude-sonnet-5-5"]);
     assert_eq!(keyless.status, 2);
     assert!(keyless.stderr.contains("needs a key: set ANTHROPIC_API_KEY"), "{keyless:?}");
     let unknown = scene.provost(&["models", "check", "nobody/x"]);

@@ -160,7 +160,7 @@ fn each_agents_model_is_looked_at() {
 
 #[test]
 fn a_missing_key_of_an_agents_model_is_told_before_anything_runs() {
-    let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nmodel = \"openai/gpt-5-mini\"\n";
+    let settings = "[[agents]]\nname = \"x\"\ndescription = \"y\"\nmodel = \"openai/gpt-6.1-terra\"\n";
     let scene = Scene::scripted(DONE).with_settings(settings);
     let checked = scene.provost(&["check"]);
     assert_eq!(checked.status, 2, "{checked:?}");

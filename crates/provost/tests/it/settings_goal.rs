@@ -43,7 +43,7 @@ fn numbers_and_words_that_cant_be() {
         "[goal]\ncondition = \" \"\njudge = \"\"\nthreshold = nan\nmax_rounds = 0\nmax_failures = -1\nstuck_turns = 0\nverify_every = 0\ntimeout = \"0s\"\nevidence_tokens = 499\nverdict_tokens = 10\nbudget_percent = 101\nstop_hook_errors = \"maybe\"\njudge_effort = \"a bit\"\nagree = 0\n",
         expect![[r#"
             provost.toml:2:1: goal.condition: must not be empty; e.g. condition = "cargo test passes and the README describes the new flag"
-            provost.toml:3:1: goal.judge: must not be empty; e.g. judge = "openai/gpt-5-mini"
+            provost.toml:3:1: goal.judge: must not be empty; e.g. judge = "openai/gpt-6.1-terra"
             provost.toml:4:1: goal.threshold: must be from 0 to 1 (is nan); e.g. threshold = 0.9
             provost.toml:5:1: goal.max_rounds: must be at least 1 (is 0); e.g. max_rounds = 10
             provost.toml:6:1: goal.max_failures: must be at least 1 (is -1); e.g. max_failures = 3
@@ -99,22 +99,22 @@ fn shares_and_lists_that_cant_be() {
     check(
         "[goal]\njudges = []\nbudget_percent = 0\nrounds = 3\n",
         expect![[r#"
-        provost.toml:2:1: goal.judges: must not be empty; e.g. judges = ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"]
-        provost.toml:3:1: goal.budget_percent: must be at least 1 (is 0); e.g. budget_percent = 10
-        provost.toml:4:1: goal.rounds: there is no such setting; did you mean `goal.max_rounds`?
-    "#]],
+            provost.toml:2:1: goal.judges: must not be empty; e.g. judges = ["openai/gpt-6.1-terra", "anthropic/claude-haiku-5-5"]
+            provost.toml:3:1: goal.budget_percent: must be at least 1 (is 0); e.g. budget_percent = 10
+            provost.toml:4:1: goal.rounds: there is no such setting; did you mean `goal.max_rounds`?
+        "#]],
     );
     check(
-        "[goal]\njudges = \"openai/gpt-5-mini\"\n",
+        "[goal]\njudges = \"openai/gpt-6.1-terra\"\n",
         expect![[r#"
-        provost.toml:2:1: goal.judges: must be a list of texts in [brackets] (is text); e.g. judges = ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"]
-    "#]],
+            provost.toml:2:1: goal.judges: must be a list of texts in [brackets] (is text); e.g. judges = ["openai/gpt-6.1-terra", "anthropic/claude-haiku-5-5"]
+        "#]],
     );
     check(
         "[goal]\njudges = [\"a/b\", 7, \" \"]\n",
         expect![[r#"
-        provost.toml:2:1: goal.judges: each must be text in quotes (is 7); e.g. judges = ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"]
-    "#]],
+            provost.toml:2:1: goal.judges: each must be text in quotes (is 7); e.g. judges = ["openai/gpt-6.1-terra", "anthropic/claude-haiku-5-5"]
+        "#]],
     );
     check(
         "goal = \"tests pass\"\n",
@@ -127,13 +127,13 @@ fn shares_and_lists_that_cant_be() {
 #[test]
 fn what_is_wrong_together() {
     check(
-        "[agent]\nmodel = \"script:a.yaml\"\n[goal]\njudge = \"openai/gpt-5-mini\"\njudges = [\"openai/gpt-5-mini\"]\n",
+        "[agent]\nmodel = \"script:a.yaml\"\n[goal]\njudge = \"openai/gpt-6.1-terra\"\njudges = [\"openai/gpt-6.1-terra\"]\n",
         expect![[r#"
             provost.toml:5:1: goal.judges: there is goal.judge too, from provost.toml:4:1; keep one of the two
         "#]],
     );
     check(
-        "[goal]\nagree = 2\njudge = \"openai/gpt-5-mini\"\n",
+        "[goal]\nagree = 2\njudge = \"openai/gpt-6.1-terra\"\n",
         expect![[r#"
         provost.toml:2:1: goal.agree: 2 judges can't agree where there is one; lower it, or name more in goal.judges
     "#]],
@@ -151,7 +151,7 @@ fn what_is_wrong_together() {
     "#]],
     );
     check(
-        "[[agents]]\nname = \"x\"\ndescription = \"y\"\ngoal.judge = \"openai/gpt-5-mini\"\n[[agents]]\nname = \"z\"\ndescription = \"y\"\n[agents.goal]\ncondition = \"\"\nthreshold = 0.5\n",
+        "[[agents]]\nname = \"x\"\ndescription = \"y\"\ngoal.judge = \"openai/gpt-6.1-terra\"\n[[agents]]\nname = \"z\"\ndescription = \"y\"\n[agents.goal]\ncondition = \"\"\nthreshold = 0.5\n",
         expect![[r#"
             provost.toml:9:1: agents.goal.condition: must not be empty; e.g. goal.condition = "every claim names a file and a line that says so"
             provost.toml:10:1: agents.goal.threshold: there is no such setting; an agent has name, description, kind, program, args, profile, channel, size, idle_time, env, instructions, model, effort, output_tokens_max, tools, max_turns, priority, ask_timeout, isolation, stop_hooks, goal.condition, goal.judge, budget.tokens, budget.usd, budget.wall_time, permissions.allow, permissions.ask, permissions.deny, permissions.default
@@ -254,7 +254,7 @@ fn flags_stand_over_variables_and_those_over_files() {
     "#]].assert_eq(&wrong.stderr);
     let wrong = scene.provost(&["run", "x", "--judge", ""]);
     expect![[r#"
-        error: --judge: goal.judges: each must not be empty; e.g. --judge openai/gpt-5-mini
+        error: --judge: goal.judges: each must not be empty; e.g. --judge openai/gpt-6.1-terra
     "#]]
     .assert_eq(&wrong.stderr);
     let misspelt = scene.command(&["run", "x"]).env("PROVOST_GOAL_CONDITON", "y").output().unwrap();
@@ -267,7 +267,10 @@ fn flags_stand_over_variables_and_those_over_files() {
 #[test]
 fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
     let scene = scene("[goal]\njudge = \"script:yes.yaml\"\n");
-    scene.write(USER_FILE, "[goal]\ncondition = \"c\"\njudges = [\"openai/gpt-5-mini\", \"openai/gpt-5\"]\n");
+    scene.write(
+        USER_FILE,
+        "[goal]\ncondition = \"c\"\njudges = [\"openai/gpt-6.1-terra\", \"openai/gpt-5\"]\n",
+    );
     let checked = scene.provost(&["check"]);
     assert_eq!(checked.status, 0, "{checked:?}");
     let of_goal = checked.stdout.lines().filter(|line| line.starts_with("goal."));
@@ -364,9 +367,9 @@ fn a_judge_that_cant_be_asked_is_told_at_its_setting() {
         scene.stable(&ran.stderr)
     };
     expect![[r#"
-        error: provost.toml:5:1: goal.judge: the model `openai/gpt-5-mini` needs a key: set OPENAI_API_KEY
+        error: provost.toml:5:1: goal.judge: the model `openai/gpt-6.1-terra` needs a key: set OPENAI_API_KEY
     "#]]
-    .assert_eq(&unreachable("[goal]\ncondition = \"c\"\njudge = \"openai/gpt-5-mini\"\n"));
+    .assert_eq(&unreachable("[goal]\ncondition = \"c\"\njudge = \"openai/gpt-6.1-terra\"\n"));
     expect![[r#"
         error: provost.toml:4:1: goal.judges: there is no provider for the model `nobody/x`: write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm
         error: provost.toml:4:1: goal.judges: can't read the script /FOLDER/work/gone.yaml; check its path: No such file or directory (os error 2)
@@ -374,16 +377,16 @@ fn a_judge_that_cant_be_asked_is_told_at_its_setting() {
         "[goal]\njudges = [\"script:yes.yaml\", \"nobody/x\", \"script:gone.yaml\"]\n",
     ));
     expect![[r#"
-        error: provost.toml:8:1: agents.goal.judge: the model `openai/gpt-5-mini` needs a key: set OPENAI_API_KEY
+        error: provost.toml:8:1: agents.goal.judge: the model `openai/gpt-6.1-terra` needs a key: set OPENAI_API_KEY
     "#]].assert_eq(&unreachable(
-        "[[agents]]\nname = \"a\"\ndescription = \"y\"\n[agents.goal]\ncondition = \"c\"\njudge = \"openai/gpt-5-mini\"\n",
+        "[[agents]]\nname = \"a\"\ndescription = \"y\"\n[agents.goal]\ncondition = \"c\"\njudge = \"openai/gpt-6.1-terra\"\n",
     ));
-    let scene = scene("[goal]\ncondition = \"c\"\njudge = \"openai/gpt-5-mini\"\n");
+    let scene = scene("[goal]\ncondition = \"c\"\njudge = \"openai/gpt-6.1-terra\"\n");
     let checked = scene.provost(&["check"]);
     assert_eq!(checked.status, 2, "{checked:?}");
     let errors = checked.stdout.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>();
     expect![[r#"
-        error: provost.toml:5:1: goal.judge: the model `openai/gpt-5-mini` needs a key: set OPENAI_API_KEY
+        error: provost.toml:5:1: goal.judge: the model `openai/gpt-6.1-terra` needs a key: set OPENAI_API_KEY
     "#]]
     .assert_eq(&format!("{}\n", errors.join("\n")));
 }
@@ -481,8 +484,8 @@ fn check_says_who_judges_and_doubts_an_agent_that_judges_itself() {
     };
     expect![[r#"
         agent a  normal · done when a is done  y  (provost.toml:5:1)
-        note: the agent is judged by its own model, script:/FOLDER/work/agent.yaml; one of another provider doesn't confirm its own mistakes, e.g. goal.judge = "openai/gpt-5-mini"
-        note: `a` is judged by its own model, script:/FOLDER/work/agent.yaml; one of another provider doesn't confirm its own mistakes, e.g. goal.judge = "openai/gpt-5-mini"
+        note: the agent is judged by its own model, script:/FOLDER/work/agent.yaml; one of another provider doesn't confirm its own mistakes, e.g. goal.judge = "openai/gpt-6.1-terra"
+        note: `a` is judged by its own model, script:/FOLDER/work/agent.yaml; one of another provider doesn't confirm its own mistakes, e.g. goal.judge = "openai/gpt-6.1-terra"
     "#]].assert_eq(&checked(
         "[goal]\ncondition = \"c\"\n[[agents]]\nname = \"a\"\ndescription = \"y\"\ngoal.condition = \"a is done\"\n",
     ));
@@ -496,7 +499,7 @@ fn check_says_who_judges_and_doubts_an_agent_that_judges_itself() {
     let ran = scene.provost(&["run", "x", "-q"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     expect![[r#"
-        note: the agent is judged by its own model, script:/FOLDER/work/agent.yaml; one of another provider doesn't confirm its own mistakes, e.g. goal.judge = "openai/gpt-5-mini"
+        note: the agent is judged by its own model, script:/FOLDER/work/agent.yaml; one of another provider doesn't confirm its own mistakes, e.g. goal.judge = "openai/gpt-6.1-terra"
     "#]].assert_eq(&scene.stable(&ran.stderr));
 }
 

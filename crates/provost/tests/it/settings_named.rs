@@ -170,7 +170,7 @@ fn a_key_may_be_in_a_file() {
     let file = scene.path("key");
     let settings = format!("[providers.anthropic]\napi_key_file = \"{}\"\n", file.display());
     scene.write(USER_FILE, &settings);
-    let args = ["run", "x", "--model", "anthropic/claude-sonnet-4-5"];
+    let args = ["run", "x", "--model", "anthropic/claude-sonnet-5-5"];
     let refused = scene.provost(&args);
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("providers.anthropic.api_key_file: can't read"), "{refused:?}");
