@@ -222,6 +222,9 @@ pub struct SessionState {
     counters: Counters,
     circle: Circle,
     block: Option<Block>,
+    /// How often in a row, at wishes to stop, each stop hook whose silence counts gave no answer at all.
+    #[serde(default)]
+    unanswered: BTreeMap<String, u32>,
     context: Context,
     compactions: Compactions,
     /// What people said, in their own words.
@@ -284,6 +287,7 @@ impl SessionState {
             counters: Counters::default(),
             circle: Circle::default(),
             block: None,
+            unanswered: BTreeMap::new(),
             context: Context::default(),
             compactions: Compactions::default(),
             said: VecDeque::new(),

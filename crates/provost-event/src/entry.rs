@@ -237,6 +237,8 @@ pub enum ItemKind {
     CircleNotice,
     /// The stop hooks' reasons to go on.
     StopBlocked,
+    /// The stop hooks' reasons, where the agent isn't sent back with them but suspended.
+    StopSuspended,
     /// What the judges miss.
     GoalNotReached,
     /// A hook wants the model to know something.

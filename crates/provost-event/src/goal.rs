@@ -117,15 +117,24 @@ impl GoalPolicy {
     }
 }
 
-/// What the error of a stop hook means for an agent with a goal.
+/// What it means that a stop hook gives no answer: it fails with a status that is none, can't be run, or takes too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnHookError {
-    /// The agent may not stop: a check that couldn't run certifies nothing.
+    /// The agent may not stop. One that can't be run or takes too long sends the agent back once, and suspends it as blocked the
+    /// second time in a row.
     #[default]
     Block,
-    /// It stands against nothing, as for an agent without a goal.
+    /// It stands against nothing, and the outcome says that it was ignored.
     Ignore,
+}
+
+impl OnHookError {
+    /// Whether a hook that gives no answer stands in the way.
+    #[must_use]
+    pub const fn blocks(&self) -> bool {
+        matches!(self, Self::Block)
+    }
 }
 
 /// Why a goal is verified.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, PermissionPolicy, Price,
-    SpawnBudget, SubAgentPolicy,
+    ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, Json, MicroDollars, OnHookError, PermissionPolicy,
+    Price, SpawnBudget, SubAgentPolicy,
 };
 
 /// What binds a whole run.
@@ -223,6 +223,9 @@ pub struct StopHookPolicy {
     pub command: Option<String>,
     /// How long it may take, in milliseconds.
     pub timeout_ms: u64,
+    /// What it means that it gives no answer. Under a goal that always blocks.
+    #[serde(default, skip_serializing_if = "OnHookError::blocks")]
+    pub on_error: OnHookError,
 }
 
 /// Whether an agent goes on after a turn by itself.

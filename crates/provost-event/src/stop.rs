@@ -12,8 +12,35 @@ pub enum StopHookVerdict {
     Block(String),
     /// The run stops now and doesn't go on, for this reason.
     Halt(String),
-    /// The hook gave no answer, for this reason; doesn't block.
+    /// The hook ran and gave no valid answer, for this reason. What that means is the policy's
+    /// [`on_error`](crate::StopHookPolicy::on_error).
     Error(String),
+    /// The hook itself couldn't be run or was killed, for this reason: it says nothing of the agent's work.
+    Broken(String),
+    /// The hook took longer than so many milliseconds, and was ended.
+    TimedOut(u64),
+}
+
+impl StopHookVerdict {
+    /// Why the hook gave no answer; `None` if it gave one.
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Self::Allow | Self::Block(_) | Self::Halt(_) => None,
+            Self::Error(why) | Self::Broken(why) => Some(why.clone()),
+            #[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+            Self::TimedOut(ms) => Some(format!("timed out after {} s", *ms as f64 / 1_000.0)),
+        }
+    }
+
+    /// Whether the hook couldn't be asked, or not in time: it has said nothing, neither yes nor no.
+    #[must_use]
+    pub const fn is_unanswered(&self) -> bool {
+        match self {
+            Self::Broken(_) | Self::TimedOut(_) => true,
+            Self::Allow | Self::Block(_) | Self::Halt(_) | Self::Error(_) => false,
+        }
+    }
 }
 
 /// A stop hook's answer with its name and how long it took.

@@ -13,15 +13,21 @@ use crate::stop_hook::{StopHookContext, StopHookHandler};
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes kept of standard output and of standard error.
 const KEEP_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the end of each that stand in the reason of a check that failed.
+const TAIL_BYTES_MAX: usize = 4 * 1024;
+/// What a shell exits with for a command that it can't execute, and for one that isn't there.
+const NOT_EXECUTABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
 /// Time between the request to end and the end by force.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a command in the workspace, with the [`StopHookContext`] as JSON on its standard input.
 ///
 /// Exit status 0 allows; 2 blocks, with standard output (or standard error if that is empty) as the reason; 3
-/// halts, with the same as the reason. Everything else is an error verdict: another status, a signal, running
-/// longer than `timeout`, a command that can't be started. Whatever the command started has ended when the
-/// verdict is there.
+/// halts, with the same as the reason. Everything else is an error of some kind, whose meaning is the policy's
+/// [`on_error`](provost_event::StopHookPolicy::on_error): another status is [`StopHookVerdict::Error`] with the end of the output;
+/// 126, 127, a signal and a command that can't be started are [`StopHookVerdict::Broken`]; running longer than `timeout` is
+/// [`StopHookVerdict::TimedOut`]. Whatever the command started has ended when the verdict is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellStopHook {
     /// Its name.
@@ -60,17 +66,41 @@ impl ShellStopHook {
             Ending::Exited(0) => StopHookVerdict::Allow,
             Ending::Exited(2) => StopHookVerdict::Block(words(finished, "it gave no reason")),
             Ending::Exited(3) => StopHookVerdict::Halt(words(finished, "it gave no reason")),
+            Ending::Exited(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {
+                StopHookVerdict::Broken(format!("exit status {code}: {}", last_words(finished)))
+            }
             Ending::Exited(code) => {
-                let words = words(finished, "it printed nothing");
-                StopHookVerdict::Error(format!("exit status {code}, which means neither yes nor no: {words}"))
+                StopHookVerdict::Error(format!("exit status {code}: {}", last_words(finished)))
             }
-            Ending::Signalled(signal) => StopHookVerdict::Error(format!("ended by signal {signal}")),
-            Ending::TimedOut => {
-                StopHookVerdict::Error(format!("no answer within {} s", self.timeout.as_secs_f32()))
-            }
+            Ending::Signalled(signal) => StopHookVerdict::Broken(format!("killed by signal {signal}")),
+            Ending::TimedOut => timed_out(self.timeout),
             Ending::Cancelled => StopHookVerdict::Error("cancelled".to_owned()),
         }
     }
+}
+
+/// The verdict of a hook that took longer than `timeout`.
+pub(crate) fn timed_out(timeout: Duration) -> StopHookVerdict {
+    StopHookVerdict::TimedOut(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The end of what was printed on both streams, where a program says what failed.
+fn last_words(finished: &Finished) -> String {
+    let ends = [&finished.stdout, &finished.stderr].map(|stream| tail(&stream.to_text_lossy()));
+    let printed = ends.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    if printed.is_empty() { "it printed nothing".to_owned() } else { printed.join("\n") }
+}
+
+/// The last [`TAIL_BYTES_MAX`] bytes of a text, from the beginning of a line if there is one in them.
+fn tail(text: &str) -> String {
+    let text = text.trim();
+    let cut = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX));
+    let (before, end) = text.split_at(cut);
+    if before.is_empty() {
+        return end.to_owned();
+    }
+    let end = end.split_once('\n').map_or(end, |(_, lines)| lines);
+    format!("[{} bytes before this]\n{end}", text.len() - end.len())
 }
 
 fn words(finished: &Finished, otherwise: &str) -> String {
@@ -89,13 +119,13 @@ impl StopHookHandler for ShellStopHook {
     async fn evaluate(&self, context: &StopHookContext, cancel: &CancellationToken) -> StopHookVerdict {
         let spec = match self.spec(context) {
             Ok(spec) => spec,
-            Err(error) => return StopHookVerdict::Error(format!("its input can't be written: {error}")),
+            Err(error) => return StopHookVerdict::Broken(format!("its input can't be written: {error}")),
         };
         match run(spec, cancel).await {
             Ok(finished) => self.verdict(&finished),
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-                StopHookVerdict::Error(format!("{error}{}", cause.unwrap_or_default()))
+                StopHookVerdict::Broken(format!("{error}{}", cause.unwrap_or_default()))
             }
         }
     }

@@ -126,7 +126,11 @@ impl Words {
             Entry::SessionStarted(started) => self.opened(record.seq, &started.policy, &started.goal),
             Entry::UserMessage(message) => self.push(record.seq, text_of(message)),
             Entry::SystemItem(item) => match item.item {
-                ItemKind::StopBlocked | ItemKind::GoalNotReached | ItemKind::Reminder | ItemKind::Resumed => {
+                ItemKind::StopBlocked
+                | ItemKind::StopSuspended
+                | ItemKind::GoalNotReached
+                | ItemKind::Reminder
+                | ItemKind::Resumed => {
                     self.push(record.seq, item.body.clone());
                 }
                 ItemKind::Continue | ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::LastTurn => {}

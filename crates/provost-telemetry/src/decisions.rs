@@ -76,11 +76,14 @@ fn hook(report: &HookReport, sieve: &Sieve) -> Option<Told> {
 }
 
 fn stop_hook(report: &StopReport, sieve: &Sieve) -> Option<Told> {
+    let error = report.verdict.error().unwrap_or_default();
     let (name, decision, reason) = match &report.verdict {
         StopHookVerdict::Allow => return None,
         StopHookVerdict::Block(reason) => (TRIP, "block", reason),
         StopHookVerdict::Halt(reason) => (TRIP, "halt", reason),
-        StopHookVerdict::Error(reason) => (FAILED, "failed", reason),
+        StopHookVerdict::Error(_) => (FAILED, "failed", &error),
+        StopHookVerdict::Broken(_) => (FAILED, "broken", &error),
+        StopHookVerdict::TimedOut(_) => (FAILED, "timed_out", &error),
     };
     Some((name, said(("stop_hook", &report.name), (decision, reason), sieve)))
 }

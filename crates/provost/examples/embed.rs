@@ -116,7 +116,12 @@ impl HarnessCallback for Printing {
 
 /// What binds the run. It becomes the first entry of its log and doesn't change any more.
 fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
-    let hook = StopHookPolicy { name: "odd-number".to_owned(), command: None, timeout_ms: 1_000 };
+    let hook = StopHookPolicy {
+        name: "odd-number".to_owned(),
+        command: None,
+        timeout_ms: 1_000,
+        on_error: provost_event::OnHookError::Ignore,
+    };
     RunPolicy {
         judging: None,
         observers: Vec::new(),

@@ -2,8 +2,8 @@
 
 use provost_event::{
     AgentPolicy, Budget, Dimension, HookContract, HookMoment, HookPolicy, HookProgram, Limits, MicroDollars,
-    ModelPolicy, OnFailure, Outcome, Pace, PauseReason, PermissionPolicy, Price, RunId, RunPolicy, SessionId,
-    StopHookPolicy, ToolSpec,
+    ModelPolicy, OnFailure, OnHookError, Outcome, Pace, PauseReason, PermissionPolicy, Price, RunId,
+    RunPolicy, SessionId, StopHookPolicy, ToolSpec,
 };
 use serde_json::Value;
 
@@ -200,6 +200,7 @@ pub(super) fn stop_hook(command: &str) -> StopHookPolicy {
         name: STOP_HOOK.to_owned(),
         command: Some(logged(STOP_HOOK, command)),
         timeout_ms: 10_000,
+        on_error: OnHookError::Ignore,
     }
 }
 

@@ -135,6 +135,7 @@ impl SessionState {
             | ItemKind::Resumed
             | ItemKind::CircleNotice
             | ItemKind::StopBlocked
+            | ItemKind::StopSuspended
             | ItemKind::GoalNotReached
             | ItemKind::Reminder => {}
         }
@@ -328,6 +329,7 @@ impl SessionState {
         if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
             return;
         }
+        self.count_unanswered(verdicts);
         if reasons.is_empty() {
             self.block = None;
             return;
@@ -392,6 +394,7 @@ impl SessionState {
                 self.counters.stop_blocks = 0;
                 self.circle = Circle::default();
                 self.block = None;
+                self.unanswered.clear();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
             }
         }

@@ -1,13 +1,20 @@
 //! When an agent wishes to stop: the stop hooks decide, and whoever keeps saying no about nothing new ends it.
 
+use std::collections::BTreeMap;
+
 use provost_event::{
-    GoalTrigger, HookMoment, HookSubject, ItemKind, Origin, Outcome, Seq, StopHookVerdict, StopReport,
-    StopVerdicts, SystemItem, Verdict, Verification,
+    GoalTrigger, HookMoment, HookSubject, ItemKind, OnHookError, Origin, Outcome, Seq, StopHookVerdict,
+    StopReport, StopVerdicts, SystemItem, Verdict, Verification,
 };
 
 use super::{Deciding, Phase, SessionState};
 use crate::event::StopCheckResult;
 use crate::{Effect, StopCheck};
+
+/// A check that gave no answer so many times in a row suspends the agent.
+const UNANSWERED_MAX: u32 = 2;
+/// What an agent is told of a check that couldn't be run.
+const BROKEN: &str = "this check itself couldn't be run, which says nothing of your work: ";
 
 impl Deciding<'_> {
     /// The answer asks for no tool: the agent thinks that it is done.
@@ -53,10 +60,10 @@ impl Deciding<'_> {
             StopVerdicts { turn: self.state.next_turn(), reports: result.reports, evidence: result.evidence };
         let halt = verdicts.reports.iter().find_map(|report| match &report.verdict {
             StopHookVerdict::Halt(reason) => Some((report.name.clone(), reason.clone())),
-            StopHookVerdict::Allow | StopHookVerdict::Block(_) | StopHookVerdict::Error(_) => None,
+            _ => None,
         });
         let (names, reasons) = self.state.stop_reasons(&verdicts).into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
-        let verification = self.state.verification_by(&verdicts);
+        let verification = verification_by(&verdicts);
         self.commit(verdicts);
         let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
         match halt {
@@ -75,14 +82,19 @@ impl Deciding<'_> {
 
     fn blocked(&mut self, names: Vec<String>, reasons: Vec<String>) {
         let repeated = self.state.block.as_ref().is_some_and(|block| block.times >= 2);
+        let given_up = self.state.given_up_checks(&names, &reasons);
+        let suspends = repeated
+            || !given_up.is_empty()
+            || self.state.counters.stop_blocks >= self.state.limits().stop_blocks_max;
         let body = format!("You can't stop yet. What stands against it:\n\n{}", reasons.join("\n\n"));
         let origin = Origin::StopHooks(names);
-        self.commit(SystemItem { item: ItemKind::StopBlocked, body, origin });
+        let item = if suspends { ItemKind::StopSuspended } else { ItemKind::StopBlocked };
+        self.commit(SystemItem { item, body, origin });
         self.end_turn(0);
-        if repeated || self.state.counters.stop_blocks >= self.state.limits().stop_blocks_max {
-            self.rest(Outcome::Blocked { reasons });
-        } else {
-            self.next_turn();
+        match suspends {
+            true if given_up.is_empty() => self.rest(Outcome::Blocked { reasons }),
+            true => self.rest(Outcome::Blocked { reasons: given_up }),
+            false => self.next_turn(),
         }
     }
 
@@ -111,30 +123,77 @@ impl SessionState {
 
     /// What stands against a stop: the hook's name, and its reason with that name, in configured order.
     pub(super) fn stop_reasons(&self, verdicts: &StopVerdicts) -> Vec<(String, String)> {
-        let reason = |report: &StopReport| match &report.verdict {
-            StopHookVerdict::Block(reason) => Some(format!("{}: {reason}", report.name)),
-            StopHookVerdict::Error(why) if self.errors_block() => {
-                Some(format!("{}: the check could not be made, so it proves nothing: {why}", report.name))
-            }
-            StopHookVerdict::Allow | StopHookVerdict::Halt(_) | StopHookVerdict::Error(_) => None,
+        let reason = |place: usize, report: &StopReport| match &report.verdict {
+            StopHookVerdict::Allow | StopHookVerdict::Halt(_) => None,
+            StopHookVerdict::Block(reason) => Some(reason.clone()),
+            _ if self.error_law(place, report) == OnHookError::Ignore => None,
+            StopHookVerdict::Error(why) => Some(why.clone()),
+            StopHookVerdict::Broken(why) => Some(format!("{BROKEN}{why}")),
+            StopHookVerdict::TimedOut(_) => report.verdict.error(),
         };
-        verdicts.reports.iter().filter_map(|report| Some((report.name.clone(), reason(report)?))).collect()
+        let reasons = verdicts.reports.iter().enumerate().filter_map(|(place, report)| {
+            let reason = reason(place, report)?;
+            Some((report.name.clone(), format!("{}: {reason}", report.name)))
+        });
+        reasons.collect()
     }
 
-    /// What the stop hooks' answers confirm, where nothing of them stands against a stop.
-    fn verification_by(&self, verdicts: &StopVerdicts) -> Verification {
-        let is_ignored = |report: &&StopReport| matches!(report.verdict, StopHookVerdict::Error(_));
-        let ignored = verdicts.reports.iter().filter(is_ignored).map(|report| report.name.clone());
-        let checks = ignored.collect::<Vec<_>>();
-        match (checks.is_empty(), verdicts.reports.is_empty()) {
-            (false, _) => Verification::Ignored { checks },
-            (true, false) => Verification::Passed,
-            (true, true) => Verification::None,
+    /// What it means that the hook of the report at this place gave no answer. Stop hooks answer first, in the policy's order.
+    fn error_law(&self, place: usize, report: &StopReport) -> OnHookError {
+        if let Some((goal, _)) = self.bound_by() {
+            return goal.stop_hook_errors;
         }
+        let Some(policy) = &self.policy else { return OnHookError::Block };
+        match policy.stop_hooks.get(place).filter(|hook| hook.name == report.name) {
+            Some(hook) => hook.on_error,
+            // Those of other agents' contracts: what isn't an answer doesn't hold anybody back there.
+            None if policy.hooks.iter().any(|hook| hook.name == report.name) => OnHookError::Ignore,
+            None => OnHookError::Block,
+        }
+    }
+
+    /// Takes in which stop hooks gave no answer at all at a wish to stop, of those whose silence counts.
+    pub(super) fn count_unanswered(&mut self, verdicts: &StopVerdicts) {
+        let mut unanswered = BTreeMap::new();
+        for (place, report) in verdicts.reports.iter().enumerate() {
+            if report.verdict.is_unanswered() && self.error_law(place, report) == OnHookError::Block {
+                let before = self.unanswered.get(&report.name).copied().unwrap_or_default();
+                unanswered.insert(report.name.clone(), before.saturating_add(1));
+            }
+        }
+        self.unanswered = unanswered;
+    }
+
+    /// What a person is told of the checks that gave no answer twice in a row; it isn't the agent who can mend them.
+    fn given_up_checks(&self, names: &[String], reasons: &[String]) -> Vec<String> {
+        let is_given_up =
+            |name: &String| self.unanswered.get(name).is_some_and(|times| *times >= UNANSWERED_MAX);
+        let given_up = names.iter().zip(reasons).filter(|(name, _)| is_given_up(name));
+        let told = |(name, reason): (&String, &String)| {
+            let why = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
+            match why.strip_prefix(BROKEN) {
+                Some(why) => format!("the check `{name}` is broken, not the agent's work: {why}"),
+                None => format!(
+                    "the check `{name}` gave no answer twice in a row, which says nothing of the agent's work: {why}"
+                ),
+            }
+        };
+        given_up.map(told).collect()
     }
 
     /// Whether the effect that entry `seq` opened asks the stop hooks.
     pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
         self.phase == Phase::Wishing(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)
+    }
+}
+
+/// What the stop hooks' answers confirm, where nothing of them stands against a stop.
+fn verification_by(verdicts: &StopVerdicts) -> Verification {
+    let ignored = verdicts.reports.iter().filter(|report| report.verdict.error().is_some());
+    let checks = ignored.map(|report| report.name.clone()).collect::<Vec<_>>();
+    match (checks.is_empty(), verdicts.reports.is_empty()) {
+        (false, _) => Verification::Ignored { checks },
+        (true, false) => Verification::Passed,
+        (true, true) => Verification::None,
     }
 }

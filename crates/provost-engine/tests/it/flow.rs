@@ -346,7 +346,12 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
 #[test]
 fn a_steps_stop_hooks_decide_whether_it_is_done() {
     let mut steps = diamond();
-    steps[0].stop_hooks = vec![StopHookPolicy { name: "tests".to_owned(), command: None, timeout_ms: 1_000 }];
+    steps[0].stop_hooks = vec![StopHookPolicy {
+        name: "tests".to_owned(),
+        command: None,
+        timeout_ms: 1_000,
+        on_error: provost_event::OnHookError::Ignore,
+    }];
     let mut stage = Stage::start(policy(8, steps));
     stage.say("a", "done, I think");
     stage.stop_hook("a", StopHookVerdict::Block("not yet".to_owned()));
@@ -360,7 +365,12 @@ fn a_steps_stop_hooks_decide_whether_it_is_done() {
 
 #[test]
 fn a_hook_that_halts_a_step_aborts_the_run() {
-    let hook = StopHookPolicy { name: "tests".to_owned(), command: None, timeout_ms: 1_000 };
+    let hook = StopHookPolicy {
+        name: "tests".to_owned(),
+        command: None,
+        timeout_ms: 1_000,
+        on_error: provost_event::OnHookError::Ignore,
+    };
     let halted = StepPolicy { stop_hooks: vec![hook], attempts_max: 3, ..step("a", &[]) };
     let mut stage = Stage::start(policy(8, vec![halted, step("b", &[])]));
     stage.say("a", "ok");

@@ -244,7 +244,7 @@ fn a_check_that_could_not_run_certifies_nothing() {
     expect![[r#"
         You can't stop yet. What stands against it:
 
-        tests: the check could not be made, so it proves nothing: no such program"#]]
+        tests: no such program"#]]
     .assert_eq(&items(&world, ItemKind::StopBlocked)[0].body);
     // The same again about nothing new: it won't get better by itself.
     world.say("done");

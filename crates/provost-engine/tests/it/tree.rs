@@ -476,8 +476,12 @@ fn a_child_that_goes_in_circles_is_judged_by_its_parent() {
 #[test]
 fn a_blocked_child_is_judged_by_its_parent() {
     let mut policy = policy(4);
-    policy.agents[2].agent.stop_hooks =
-        vec![provost_event::StopHookPolicy { name: "tests".into(), command: None, timeout_ms: 1 }];
+    policy.agents[2].agent.stop_hooks = vec![provost_event::StopHookPolicy {
+        name: "tests".into(),
+        command: None,
+        timeout_ms: 1,
+        on_error: provost_event::OnHookError::Ignore,
+    }];
     policy.agents[2].agent.limits.stop_blocks_max = 1;
     let mut tree = Tree::start(policy);
     tree.spawn(0, &["normal"]);

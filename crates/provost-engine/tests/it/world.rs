@@ -71,7 +71,12 @@ pub(crate) fn policy() -> RunPolicy {
             workspace: "/w".into(),
             bounds: Vec::new(),
             limits: Limits { turns_max: 10, ..Limits::default() },
-            stop_hooks: vec![StopHookPolicy { name: "tests".to_owned(), command: None, timeout_ms: 1_000 }],
+            stop_hooks: vec![StopHookPolicy {
+                name: "tests".to_owned(),
+                command: None,
+                timeout_ms: 1_000,
+                on_error: provost_event::OnHookError::Ignore,
+            }],
             hooks: Vec::new(),
             permissions: PermissionPolicy::default(),
             pace: Pace::Free,

@@ -334,7 +334,12 @@ pub(crate) fn no(reason: &str) -> ApprovalAnswer {
 /// A hook that blocks once, for this reason.
 pub(crate) fn blocks_once(reason: &str) -> StopHookPolicy {
     let command = format!("test -e asked || {{ touch asked; echo '{reason}'; exit 2; }}");
-    StopHookPolicy { name: "tests".into(), command: Some(command), timeout_ms: 10_000 }
+    StopHookPolicy {
+        name: "tests".into(),
+        command: Some(command),
+        timeout_ms: 10_000,
+        on_error: provost_event::OnHookError::Ignore,
+    }
 }
 
 /// Where the program of a stage's agent keeps what it was told.

@@ -9,7 +9,8 @@ use futures::FutureExt as _;
 use futures::future::{join, join_all};
 use provost_engine::{StopCheck, StopCheckResult};
 use provost_event::{
-    HookDecision, HookMoment, HookPolicy, HookReport, OnFailure, StopHookPolicy, StopHookVerdict, StopReport,
+    HookDecision, HookMoment, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy,
+    StopHookVerdict, StopReport,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,7 @@ use super::HarnessExecutor;
 use super::hooks::question;
 use super::log_file::Informed;
 use crate::known::Opening;
+use crate::shell_hook::timed_out;
 use crate::workspace::fingerprint;
 use crate::{HookQuestionSubject, ShellStopHook, StopHookContext, StopHookHandler};
 
@@ -29,7 +31,7 @@ impl HarnessExecutor {
         let opening = match self.known.opening(self.home(), check.session).await {
             Ok(opening) => opening,
             Err(error) => {
-                let reports = vec![report("stop hooks", StopHookVerdict::Error(error.to_string()))];
+                let reports = vec![report("stop hooks", StopHookVerdict::Broken(error.to_string()))];
                 return StopCheckResult { reports, evidence: String::new() };
             }
         };
@@ -94,8 +96,13 @@ impl HarnessExecutor {
         let verdict = match self.handler(hook, timeout) {
             Some(handler) => self.hear(&*handler, context, timeout, cancel).await,
             None => {
-                StopHookVerdict::Error("the program that runs this agent doesn't have this hook".to_owned())
+                StopHookVerdict::Broken("the program that runs this agent doesn't have this hook".to_owned())
             }
+        };
+        let verdict = match verdict {
+            // A check that ran and failed stands against the stop, whatever its status.
+            StopHookVerdict::Error(why) if hook.on_error == OnHookError::Block => StopHookVerdict::Block(why),
+            verdict => verdict,
         };
         let mut report = report(&hook.name, verdict);
         report.duration_ms = self.deps.clock.now().since_ms(started);
@@ -120,7 +127,7 @@ impl HarnessExecutor {
     ) -> StopHookVerdict {
         let cancel = cancel.child_token();
         let mut asked = std::pin::pin!(AssertUnwindSafe(handler.evaluate(context, &cancel)).catch_unwind());
-        let panicked = |_| StopHookVerdict::Error("it panicked".to_owned());
+        let panicked = |_| StopHookVerdict::Broken("it panicked".to_owned());
         // A shell hook keeps its own time to the same limit and says so itself; the little more is for that.
         tokio::select! {
             verdict = &mut asked => return verdict.unwrap_or_else(panicked),
@@ -128,9 +135,7 @@ impl HarnessExecutor {
         }
         tokio::select! {
             verdict = &mut asked => verdict.unwrap_or_else(panicked),
-            () = self.deps.clock.sleep(ENDING_MAX) => {
-                StopHookVerdict::Error(format!("no answer within {} s", timeout.as_secs_f32()))
-            }
+            () = self.deps.clock.sleep(ENDING_MAX) => timed_out(timeout),
         }
     }
 }
@@ -142,10 +147,11 @@ fn stop_context(check: &StopCheck, opening: &Opening, transcript_path: Option<Pa
         session_id: check.session,
         cwd: opening.workspace.to_path_buf(),
         transcript_path,
-        final_text: check.final_text.clone(),
+        final_text: Some(check.final_text.clone()).filter(|text| !text.is_empty()),
         last_assistant_message: check.final_text.clone(),
         iterations: check.turn,
         tool_calls: check.tool_calls,
+        tool_calls_made: check.tool_calls,
         stop_reason: check.stop_reason(),
         stop_hook_active: check.blocked_before,
     }

@@ -116,7 +116,10 @@ fn hooks_object(decided: &HooksDecided) -> bool {
 
 fn stop_hooks_object(verdicts: &StopVerdicts) -> bool {
     verdicts.reports.iter().any(|report| match report.verdict {
-        StopHookVerdict::Allow | StopHookVerdict::Error(_) => false,
+        StopHookVerdict::Allow
+        | StopHookVerdict::Error(_)
+        | StopHookVerdict::Broken(_)
+        | StopHookVerdict::TimedOut(_) => false,
         StopHookVerdict::Block(_) | StopHookVerdict::Halt(_) => true,
     })
 }

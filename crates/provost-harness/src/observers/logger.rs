@@ -280,7 +280,10 @@ fn objections_of_hooks(decided: &HooksDecided) -> String {
 
 fn objections_of_stop_hooks(verdicts: &StopVerdicts) -> String {
     let objections = verdicts.reports.iter().filter_map(|report| match &report.verdict {
-        StopHookVerdict::Allow | StopHookVerdict::Error(_) => None,
+        StopHookVerdict::Allow
+        | StopHookVerdict::Error(_)
+        | StopHookVerdict::Broken(_)
+        | StopHookVerdict::TimedOut(_) => None,
         StopHookVerdict::Block(reason) => Some(format!("{} blocks: {reason}", report.name)),
         StopHookVerdict::Halt(reason) => Some(format!("{} halts: {reason}", report.name)),
     });

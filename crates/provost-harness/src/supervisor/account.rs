@@ -109,9 +109,11 @@ fn stop_hooks(sheet: &mut Sheet, reports: &[StopReport]) {
         let StopReport { name, verdict, note, .. } = report;
         let (what, words) = match verdict {
             StopHookVerdict::Allow => ("nothing stands against it", None),
-            StopHookVerdict::Block(reason) => ("it FAILED", Some(reason)),
-            StopHookVerdict::Halt(reason) => ("it FAILED, and the work shall stop", Some(reason)),
-            StopHookVerdict::Error(reason) => ("it couldn't be made, so it shows nothing", Some(reason)),
+            StopHookVerdict::Block(reason) => ("it FAILED", Some(reason.clone())),
+            StopHookVerdict::Halt(reason) => ("it FAILED, and the work shall stop", Some(reason.clone())),
+            StopHookVerdict::Error(_) | StopHookVerdict::Broken(_) | StopHookVerdict::TimedOut(_) => {
+                ("it couldn't be made, so it shows nothing", verdict.error())
+            }
         };
         let name = beginning(Label::Hook, name, NAME_BYTES);
         if !sheet.put(&format!("check {number}: {what}\n{name}")) {
@@ -119,7 +121,7 @@ fn stop_hooks(sheet: &mut Sheet, reports: &[StopReport]) {
         }
         let half = sheet.tokens_left() / 2;
         if let Some(words) = words {
-            sheet.within(half, |sheet| sheet.put_ends(Label::Says, words));
+            sheet.within(half, |sheet| sheet.put_ends(Label::Says, &words));
         }
         if let Some(note) = note
             && sheet.put("besides:\n")

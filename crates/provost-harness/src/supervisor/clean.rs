@@ -33,6 +33,8 @@ impl<'a> Clean<'a> {
             StopHookVerdict::Block(reason) => StopHookVerdict::Block(self.text(reason)),
             StopHookVerdict::Halt(reason) => StopHookVerdict::Halt(self.text(reason)),
             StopHookVerdict::Error(reason) => StopHookVerdict::Error(self.text(reason)),
+            StopHookVerdict::Broken(reason) => StopHookVerdict::Broken(self.text(reason)),
+            StopHookVerdict::TimedOut(ms) => StopHookVerdict::TimedOut(*ms),
         };
         let note = report.note.as_deref().map(|note| self.text(note));
         StopReport { name: self.text(&report.name), verdict, duration_ms: report.duration_ms, note }

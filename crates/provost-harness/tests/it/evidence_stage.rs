@@ -298,7 +298,12 @@ pub(crate) fn plan(steps: &[(&str, &str)]) -> Line {
 }
 
 pub(crate) fn stop_hook(name: &str, command: &str) -> StopHookPolicy {
-    StopHookPolicy { name: name.into(), command: Some(command.into()), timeout_ms: 10_000 }
+    StopHookPolicy {
+        name: name.into(),
+        command: Some(command.into()),
+        timeout_ms: 10_000,
+        on_error: provost_event::OnHookError::Ignore,
+    }
 }
 
 /// The part of a question from `heading` to the next empty line.

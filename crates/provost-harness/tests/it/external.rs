@@ -246,7 +246,12 @@ async fn a_stop_hook_that_blocks_has_its_reasons_told_to_the_program() {
     let stage = Stage::new([Act::Says("It is made."), Act::Says("Now it is.")]);
     let home = stage.home();
     let command = "test -e asked || { touch asked; echo 'the tests fail'; exit 2; }";
-    let hook = StopHookPolicy { name: "tests".into(), command: Some(command.into()), timeout_ms: 10_000 };
+    let hook = StopHookPolicy {
+        name: "tests".into(),
+        command: Some(command.into()),
+        timeout_ms: 10_000,
+        on_error: provost_event::OnHookError::Ignore,
+    };
     let policy = stage.policy(|agent| agent.stop_hooks.push(hook));
     let outcome = finish(stage.start(&home, policy).await).await;
     assert_eq!(outcome, Outcome::VERIFIED);

@@ -434,7 +434,12 @@ fn stop_hook(command: &str) -> impl FnOnce(&mut RunPolicy) {
     let command = Some(command.to_owned());
     |policy| {
         let name = "tests".to_owned();
-        policy.agent.stop_hooks = vec![StopHookPolicy { name, command, timeout_ms: 10_000 }];
+        policy.agent.stop_hooks = vec![StopHookPolicy {
+            name,
+            command,
+            timeout_ms: 10_000,
+            on_error: provost_event::OnHookError::Ignore,
+        }];
     }
 }
 
@@ -470,7 +475,10 @@ async fn no_judge_is_asked_before_the_stop_hooks_allow_the_stop() {
 #[tokio::test]
 async fn a_stop_hook_that_cannot_be_run_certifies_nothing() {
     let stage = Stage::new().agent([text("It is done.")]).judge([yes()]);
-    let (_, outcome) = play(stage, stop_hook("exit 77"), expect![[r#"
+    let (_, outcome) = play(
+        stage,
+        stop_hook("exit 77"),
+        expect![[r#"
         the agent answers
         verify: Claim, turn 1, generation 1
           stop hooks answer
@@ -479,10 +487,12 @@ async fn a_stop_hook_that_cannot_be_run_certifies_nothing() {
         the agent answers
         verify: Claim, turn 2, generation 3
           stop hooks answer
-          told: StopBlocked
+          told: StopSuspended
         turn 2 ends
-        paused: blocked: tests: the check could not be made, so it proves nothing: exit status 77, which means neither yes nor no: it printed nothing
-    "#]]).await;
+        paused: blocked: tests: exit status 77: it printed nothing
+    "#]],
+    )
+    .await;
     assert!(matches!(outcome, Outcome::Blocked { .. }), "{outcome:?}");
 
     let stage = Stage::new().agent([text("It is done.")]).judge([yes()]);

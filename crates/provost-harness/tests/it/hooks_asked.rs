@@ -593,7 +593,12 @@ async fn programs_answer_a_wish_to_stop_after_the_stop_hooks() {
     hooks.push(HookPolicy { may_remind: true, ..stop("remind-may") });
     hooks.push(HookPolicy { program: None, ..stop("typed") });
     hooks.push(before("elsewhere"));
-    let shell = StopHookPolicy { name: "shell".into(), command: Some("true".into()), timeout_ms: 5_000 };
+    let shell = StopHookPolicy {
+        name: "shell".into(),
+        command: Some("true".into()),
+        timeout_ms: 5_000,
+        on_error: provost_event::OnHookError::Ignore,
+    };
     let programs = Programs { unwanted: &["no-1"], ..as_named() };
     let scene = Scene { stop_hooks: vec![shell], ..Scene::new(programs, hooks) };
     let open = scene.open().await;

@@ -28,10 +28,11 @@ impl Scene {
             session_id: SessionId::root(run_id),
             cwd: self.path().to_owned(),
             transcript_path: None,
-            final_text: final_text.to_owned(),
+            final_text: Some(final_text.to_owned()).filter(|text| !text.is_empty()),
             last_assistant_message: final_text.to_owned(),
             iterations: 3,
             tool_calls: 5,
+            tool_calls_made: 5,
             stop_reason: "end_turn",
             stop_hook_active: false,
         }
@@ -64,9 +65,48 @@ async fn exit_statuses_mean_allow_block_halt_and_error() {
     assert_eq!(scene.verdict("echo why >&2; exit 2").await, StopHookVerdict::Block("why".into()));
     assert_eq!(scene.verdict("exit 2").await, StopHookVerdict::Block("it gave no reason".into()));
     assert_eq!(scene.verdict("echo no; exit 3").await, StopHookVerdict::Halt("no".into()));
-    let error = StopHookVerdict::Error("exit status 1, which means neither yes nor no: oops".into());
-    assert_eq!(scene.verdict("echo oops; exit 1").await, error);
-    assert_eq!(scene.verdict("kill -9 $$").await, StopHookVerdict::Error("ended by signal 9".into()));
+    let error = StopHookVerdict::Error("exit status 101: oops\nand why".into());
+    assert_eq!(scene.verdict("echo oops; echo and why >&2; exit 101").await, error);
+    assert_eq!(
+        scene.verdict("exit 1").await,
+        StopHookVerdict::Error("exit status 1: it printed nothing".into())
+    );
+}
+
+#[tokio::test]
+async fn a_check_that_could_not_be_run_is_told_from_one_that_fails() {
+    let scene = Scene::new();
+    assert_eq!(scene.verdict("kill -9 $$").await, StopHookVerdict::Broken("killed by signal 9".into()));
+    assert_eq!(
+        scene.verdict("echo no; exit 126").await,
+        StopHookVerdict::Broken("exit status 126: no".into())
+    );
+    let StopHookVerdict::Broken(why) = scene.verdict("no-such-program-at-all").await else { panic!() };
+    assert!(why.starts_with("exit status 127") && why.contains("no-such-program-at-all"), "{why}");
+}
+
+#[tokio::test]
+async fn of_a_long_output_the_end_is_the_reason() {
+    let scene = Scene::new();
+    let StopHookVerdict::Error(why) = scene.verdict("seq 1 100000; echo it failed; exit 101").await else {
+        panic!()
+    };
+    assert!(why.starts_with("exit status 101: [") && why.ends_with("\n99999\n100000\nit failed"), "{why}");
+    assert!(why.len() < 4_200, "{} bytes", why.len());
+}
+
+#[tokio::test]
+async fn other_harnesses_names_stand_beside_ours_and_no_text_is_null() {
+    let scene = Scene::new();
+    let hook = ShellStopHook::new("hook", "cat > context.json");
+    hook.evaluate(&scene.context(""), &CancellationToken::new()).await;
+    let text = std::fs::read_to_string(scene.path().join("context.json")).expect("it was written there");
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        (&json["final_text"], &json["last_assistant_message"]),
+        (&serde_json::Value::Null, &"".into())
+    );
+    assert_eq!((&json["tool_calls"], &json["tool_calls_made"]), (&5.into(), &5.into()));
 }
 
 #[tokio::test]
@@ -122,7 +162,7 @@ async fn one_that_hangs_is_ended_with_everything_it_started() {
     let scene = Scene::new();
     let verdict =
         scene.verdict_within("sleep 600 & trap '' TERM; sleep 600; :", Duration::from_millis(200)).await;
-    assert_eq!(verdict, StopHookVerdict::Error("no answer within 0.2 s".into()));
+    assert_eq!(verdict, StopHookVerdict::TimedOut(200));
     assert_eq!(scene.left_running(), 0);
 }
 
@@ -130,7 +170,7 @@ async fn one_that_hangs_is_ended_with_everything_it_started() {
 async fn one_that_is_not_there_is_an_error() {
     let scene = Scene::new();
     let verdict = scene.verdict("./no-such-hook").await;
-    let StopHookVerdict::Error(message) = verdict else { panic!("{verdict:?}") };
+    let StopHookVerdict::Broken(message) = verdict else { panic!("{verdict:?}") };
     assert!(message.starts_with("exit status 127") && message.contains("no-such-hook"), "{message}");
 }
 
@@ -140,7 +180,7 @@ async fn a_workspace_that_is_gone_is_an_error() {
     let mut context = scene.context("done");
     context.cwd = scene.path().join("gone");
     let verdict = ShellStopHook::new("hook", "exit 0").evaluate(&context, &CancellationToken::new()).await;
-    let StopHookVerdict::Error(message) = verdict else { panic!("{verdict:?}") };
+    let StopHookVerdict::Broken(message) = verdict else { panic!("{verdict:?}") };
     assert!(message.contains("gone"), "{message}");
 }
 

@@ -230,6 +230,10 @@ fn system_item(entry: &SystemItem) -> Saying {
         ),
         ItemKind::LastTurn => Saying::passing(Tag::Provost, "told that this is its last turn"),
         ItemKind::GoalNotReached => Saying::passing(Tag::Provost, "told what the judges miss"),
+        // The suspension that follows says the same.
+        ItemKind::StopSuspended => {
+            Saying::detail("told what the stop hooks have against it, for when it goes on")
+        }
         ItemKind::StopBlocked => {
             Saying::passing(Tag::Provost, "sent back to work with the stop hooks' reasons")
         }
@@ -349,12 +353,18 @@ fn stop_verdicts(entry: &StopVerdicts) -> Saying {
     };
     let halting = names(|verdict| matches!(verdict, StopHookVerdict::Halt(_)));
     let blocking = names(|verdict| matches!(verdict, StopHookVerdict::Block(_)));
+    let broken = names(|verdict| matches!(verdict, StopHookVerdict::Broken(_)));
+    let late = names(|verdict| matches!(verdict, StopHookVerdict::TimedOut(_)));
     let agreeing = names(|verdict| matches!(verdict, StopHookVerdict::Allow));
     let took = duration(longest);
     let saying = if !halting.is_empty() {
         Saying::kept(Tag::HooksObject, format!("stop hook ends the run: {halting} ({took})"))
     } else if !blocking.is_empty() {
         Saying::kept(Tag::HooksObject, format!("stop hooks say no: {blocking} ({took})"))
+    } else if !broken.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hooks are broken: {broken} ({took})"))
+    } else if !late.is_empty() {
+        Saying::kept(Tag::HooksObject, format!("stop hooks took too long: {late} ({took})"))
     } else if agreeing.is_empty() {
         Saying::kept(Tag::HooksAgree, format!("no stop hook gave an answer ({took})"))
     } else {
@@ -365,13 +375,17 @@ fn stop_verdicts(entry: &StopVerdicts) -> Saying {
 
 fn reason(report: &StopReport) -> Vec<String> {
     let name = &report.name;
+    let error = report.verdict.error().unwrap_or_default();
     let (why, text) = match &report.verdict {
         StopHookVerdict::Allow => {
             return report.note.iter().map(|note| format!("{name}: {}", one_line(note, WIDTH_MAX))).collect();
         }
         StopHookVerdict::Block(text) => (format!("{name}: "), text),
         StopHookVerdict::Halt(text) => (format!("{name} (halt): "), text),
-        StopHookVerdict::Error(text) => (format!("{name} gave no answer: "), text),
+        StopHookVerdict::Error(_) | StopHookVerdict::TimedOut(_) => {
+            (format!("{name} gave no answer: "), &error)
+        }
+        StopHookVerdict::Broken(_) => (format!("{name} couldn't be run: "), &error),
     };
     let all = text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
     let count = all.len();

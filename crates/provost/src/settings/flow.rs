@@ -277,7 +277,7 @@ impl Step {
 impl StepHook {
     fn policy(&self, settings: &Settings, problems: &mut Vec<Problem>) -> Option<StopHookPolicy> {
         let (name, source) = match self {
-            Self::Inline(hook) => return Some(hook.policy()),
+            Self::Inline(hook) => return Some(hook.policy(settings)),
             Self::Named(name, source) => (name, source),
         };
         let known = settings.stop_hooks.iter().find(|hook| hook.name == *name);
@@ -291,7 +291,7 @@ impl StepHook {
                 remedy: format!("{remedy}; a command is written {{ command = \"…\" }}"),
             });
         }
-        known.map(StopHook::policy)
+        known.map(|hook| hook.policy(settings))
     }
 }
 

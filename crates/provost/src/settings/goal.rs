@@ -2,7 +2,7 @@
 
 mod checks;
 
-use provost_event::{Confidence, Effort, OnHookError};
+use provost_event::{Confidence, Effort};
 
 use super::Settings;
 use super::declare::{Kind, Otherwise, Setting};
@@ -53,8 +53,6 @@ pub(crate) struct GoalSettings {
     pub(crate) judge_effort: Option<Effort>,
     /// Hundredths of the run's budget that judges may take.
     pub(crate) budget_percent: u8,
-    /// What a stop hook's error means.
-    pub(crate) stop_hook_errors: OnHookError,
 }
 
 impl GoalSettings {
@@ -91,7 +89,6 @@ impl Default for GoalSettings {
             verdict_tokens: None,
             judge_effort: None,
             budget_percent: 0,
-            stop_hook_errors: OnHookError::default(),
         }
     }
 }
@@ -215,20 +212,6 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
         words: "Hundredths of the run's limits of tokens and money that all judges together may take. What a last verdict \
                 takes is kept back from it, so that a run that a budget ends is still verified.",
         ..goal("budget_percent")
-    },
-    Setting {
-        kind: Kind::Choice {
-            of: &["block", "ignore"],
-            put: |s, word| {
-                s.goal.stop_hook_errors =
-                    if word == "ignore" { OnHookError::Ignore } else { OnHookError::Block };
-            },
-        },
-        otherwise: Otherwise::Is(r#""block""#),
-        example: r#""ignore""#,
-        words: "What it means for an agent with a goal that a stop hook can't be asked or takes too long: it may not stop, \
-                since a check that didn't run confirms nothing; or nothing.",
-        ..goal("stop_hook_errors")
     },
 ];
 

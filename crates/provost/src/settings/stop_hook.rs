@@ -1,6 +1,6 @@
 //! `[[stop_hooks]]`: commands that must agree before an agent may stop.
 
-use provost_event::StopHookPolicy;
+use provost_event::{OnHookError, StopHookPolicy};
 
 use super::Settings;
 use super::declare::{Kind, Otherwise, Setting};
@@ -9,8 +9,9 @@ use super::item::{Item, Objection};
 
 /// What the list of stop hooks is for.
 pub(super) const STOP_HOOKS_WORDS: &str = "Commands that must agree before an agent may stop, asked side by side. \
-    Exit status 0 lets it stop; 2 sends it back to work, with what the command printed as the reason; 3 ends the \
-    run. They run in the workspace with what they need to know as JSON on standard input. The hooks of all files \
+    Exit status 0 lets it stop; 3 ends the run; every other status sends it back to work, with what the command \
+    printed as the reason. A check that can't be run (126, 127, killed by a signal) or takes too long sends it back once \
+    and suspends the run as blocked the second time. They run in the workspace with what they need to know as JSON on standard input. The hooks of all files \
     count.";
 
 /// An hour; a hook is waited for.
@@ -25,6 +26,10 @@ pub(crate) struct StopHook {
     pub(crate) command: String,
     /// How long it may take.
     pub(crate) timeout_secs: u64,
+    /// Whether that was given, and isn't the default.
+    pub(crate) is_timeout_given: bool,
+    /// What it means that it gives no answer.
+    pub(crate) on_error: OnHookError,
     /// Where it begins.
     pub(crate) source: Source,
     /// Where its timeout was given.
@@ -32,12 +37,15 @@ pub(crate) struct StopHook {
 }
 
 impl StopHook {
-    /// The hook as a run's policy has it.
-    pub(crate) fn policy(&self) -> StopHookPolicy {
+    /// The hook as a run's policy has it. A run that may take less time than the default timeout shortens that.
+    pub(crate) fn policy(&self, settings: &Settings) -> StopHookPolicy {
+        let given_ms = self.timeout_secs.saturating_mul(1_000);
+        let limit_ms = settings.budget.wall_time_ms.filter(|_| !self.is_timeout_given);
         StopHookPolicy {
             name: self.name.clone(),
             command: Some(self.command.clone()),
-            timeout_ms: self.timeout_secs.saturating_mul(1_000),
+            timeout_ms: limit_ms.map_or(given_ms, |limit_ms| given_ms.min(limit_ms)),
+            on_error: self.on_error,
         }
     }
 }
@@ -53,6 +61,8 @@ impl Item for StopHook {
             name: String::new(),
             command: String::new(),
             timeout_secs: 0,
+            is_timeout_given: false,
+            on_error: OnHookError::Block,
             timeout_source: source.clone(),
             source,
         };
@@ -65,6 +75,7 @@ impl Item for StopHook {
     fn note(&mut self, field: &'static str, source: Source) {
         if field == "timeout_secs" {
             self.timeout_source = source;
+            self.is_timeout_given = true;
         }
     }
 
@@ -89,15 +100,30 @@ pub(super) const STOP_HOOK: &[Setting<StopHook>] = &[
     Setting {
         kind: Kind::Text(|hook, command| hook.command = command),
         otherwise: Otherwise::Required,
-        example: r#""cargo clippy -- -D warnings || exit 2""#,
+        example: r#""cargo clippy -- -D warnings""#,
         words: "The command, for `sh -c`.",
         ..Setting::declared("", "command")
     },
     Setting {
         kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
-        otherwise: Otherwise::Is("30"),
+        otherwise: Otherwise::Is("600"),
         example: "60",
-        words: "Seconds it may take; a hook that takes longer is reported and doesn't hold the agent back.",
+        words: "Seconds it may take; a hook that takes longer is ended. Where `budget.wall_time` is shorter than the default, so is \
+                this.",
         ..Setting::declared("", "timeout_secs")
+    },
+    Setting {
+        kind: Kind::Choice {
+            of: &["block", "ignore"],
+            put: |hook, word| {
+                hook.on_error = if word == "ignore" { OnHookError::Ignore } else { OnHookError::Block };
+            },
+        },
+        otherwise: Otherwise::Is(r#""block""#),
+        example: r#""ignore""#,
+        words: "What it means that it fails with a status that is no answer, can't be run, or takes too long. `block`: the \
+                agent may not stop. `ignore`: it holds nobody back but with status 2 or 3, and the outcome says that \
+                it was ignored. Under a goal nothing is ignored.",
+        ..Setting::declared("", "on_error")
     },
 ];

@@ -13,7 +13,7 @@ use super::Variables;
 use super::team::{Team, bare_policy};
 use crate::exit::Refusal;
 use crate::profiles::Profiles;
-use crate::settings::{Agent, External, Problem, Problems, Settings, Settled, Source, StopHook};
+use crate::settings::{Agent, External, Problem, Problems, Settings, Settled, Source};
 
 /// What such an agent's model is called: it only names the program.
 const MODEL: &str = "external/";
@@ -117,7 +117,7 @@ pub(crate) fn external_policy(settled: &Settled, team: &Team, workspace: &Path, 
         allow_unpriced: settings.allow_unpriced,
         agent: AgentPolicy {
             limits: Limits { turns_max, ..settings.limits },
-            stop_hooks: settings.stop_hooks.iter().map(StopHook::policy).collect(),
+            stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
             permissions: permissions(settings.permissions.policy(), is_set("permissions.default")),
             goal: team.goal.clone(),
             ..program_policy(settings, workspace, external)
@@ -157,7 +157,7 @@ pub(super) fn sub_agent(
         name: agent.name.clone(),
         agent: AgentPolicy {
             limits: Limits { turns_max: turns_max.unwrap_or(EXCHANGES_MAX), ..settings.limits },
-            stop_hooks: stop_hooks.map(StopHook::policy).collect(),
+            stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
             permissions: permissions(agent.permissions(settings.permissions.policy()), own_default),
             ..program_policy(settings, workspace, policy)
         },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use provost_event::{GoalPolicy, ModelPolicy};
+use provost_event::{GoalPolicy, ModelPolicy, OnHookError};
 
 use super::choose::Wanted;
 use super::team::{wanted_of, wanted_of_root};
@@ -166,6 +166,6 @@ fn goal_policy(settings: &Settings, condition: String, judges: Vec<ModelPolicy>)
         timeout_ms: goal.timeout_ms.min(settings.budget.wall_time_ms.unwrap_or(u64::MAX)),
         evidence_tokens_max: goal.evidence_tokens_max,
         budget_percent: goal.budget_percent,
-        stop_hook_errors: goal.stop_hook_errors,
+        stop_hook_errors: OnHookError::Block,
     }
 }

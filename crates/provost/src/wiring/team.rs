@@ -18,7 +18,7 @@ use super::external;
 use super::goals::wanted_goals;
 use super::{Variables, model_name, providers, tools};
 use crate::exit::Refusal;
-use crate::settings::{Agent, Problem, Problems, Settings, Settled, StopHook};
+use crate::settings::{Agent, Problem, Problems, Settings, Settled};
 use crate::window::{Keys, Room};
 
 /// The agents of a new run, and the models that they think with.
@@ -354,7 +354,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
             system_prompt: prompt_of(agent, settings, folder),
             tools: tools_of(agent, settings),
             limits,
-            stop_hooks: stop_hooks.map(StopHook::policy).collect(),
+            stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
             permissions: agent.permissions(settings.permissions.policy()),
             ..bare_policy(settings, folder)
         },
@@ -403,7 +403,7 @@ pub(crate) fn policy(settings: &Settings, team: &Team, workspace: &Path, worktre
             model: team.model.clone(),
             system_prompt: system_prompt(workspace, &settings.instructions),
             tools: tools_of_root(settings),
-            stop_hooks: settings.stop_hooks.iter().map(StopHook::policy).collect(),
+            stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
             goal: team.goal.clone(),
             ..bare_policy(settings, workspace)
         },

@@ -180,7 +180,6 @@ fn check_says_what_counts_and_where_it_came_from() {
         goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
         goal.judge_effort             not set: as its provider has it
         goal.budget_percent           20  (default)
-        goal.stop_hook_errors         block  (default)
         limits.model_attempts         4  (default)
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)

@@ -163,8 +163,11 @@ fn the_same_block_about_nothing_new_ends_as_blocked() {
 }
 
 #[test]
-fn a_stop_hook_that_fails_is_told_and_blocks_nothing() {
-    let scene = scene(ONE, "[[stop_hooks]]\nname = \"broken\"\ncommand = \"/no/such/program\"\n");
+fn a_stop_hook_that_is_broken_and_may_be_ignored_is_told_and_blocks_nothing() {
+    let scene = scene(
+        ONE,
+        "[[stop_hooks]]\nname = \"broken\"\ncommand = \"/no/such/program\"\non_error = \"ignore\"\n",
+    );
     let ran = scene.provost(&["run", "x"]);
     check(&ran, 0);
     assert!(ran.stderr.contains("broken"), "{ran:?}");

@@ -21,6 +21,8 @@ mod awake;
 #[cfg(target_os = "linux")]
 mod awake_embedded;
 #[cfg(test)]
+mod checks;
+#[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod control;

@@ -40,7 +40,7 @@ fn judges(goal: &Value) -> Vec<String> {
 #[test]
 fn numbers_and_words_that_cant_be() {
     check(
-        "[goal]\ncondition = \" \"\njudge = \"\"\nthreshold = nan\nmax_rounds = 0\nmax_failures = -1\nstuck_turns = 0\nverify_every = 0\ntimeout = \"0s\"\nevidence_tokens = 499\nverdict_tokens = 10\nbudget_percent = 101\nstop_hook_errors = \"maybe\"\njudge_effort = \"a bit\"\nagree = 0\n",
+        "[goal]\ncondition = \" \"\njudge = \"\"\nthreshold = nan\nmax_rounds = 0\nmax_failures = -1\nstuck_turns = 0\nverify_every = 0\ntimeout = \"0s\"\nevidence_tokens = 499\nverdict_tokens = 10\nbudget_percent = 101\njudge_effort = \"a bit\"\nagree = 0\n",
         expect![[r#"
             provost.toml:2:1: goal.condition: must not be empty; e.g. condition = "cargo test passes and the README describes the new flag"
             provost.toml:3:1: goal.judge: must not be empty; e.g. judge = "openai/gpt-6.1-terra"
@@ -53,9 +53,8 @@ fn numbers_and_words_that_cant_be() {
             provost.toml:10:1: goal.evidence_tokens: must be at least 500 (is 499); e.g. evidence_tokens = 20_000
             provost.toml:11:1: goal.verdict_tokens: must be at least 256 (is 10); e.g. verdict_tokens = 4096
             provost.toml:12:1: goal.budget_percent: must be at most 100 (is 101); e.g. budget_percent = 10
-            provost.toml:13:1: goal.stop_hook_errors: must be one of block, ignore (is `maybe`); e.g. stop_hook_errors = "ignore"
-            provost.toml:14:1: goal.judge_effort: must be one of minimal, low, medium, high (is `a bit`); e.g. judge_effort = "low"
-            provost.toml:15:1: goal.agree: must be at least 1 (is 0); e.g. agree = 2
+            provost.toml:13:1: goal.judge_effort: must be one of minimal, low, medium, high (is `a bit`); e.g. judge_effort = "low"
+            provost.toml:14:1: goal.agree: must be at least 1 (is 0); e.g. agree = 2
         "#]],
     );
 }
@@ -188,7 +187,7 @@ fn a_condition_alone_is_judged_by_the_agents_own_model_with_the_defaults() {
 #[test]
 fn everything_that_is_set_reaches_the_policy() {
     let policy = policy_of(
-        "[goal]\ncondition = \"c\"\njudges = [\"script:yes.yaml\", \"script:no.yaml\", \"script:yes.yaml\"]\nagree = 3\nthreshold = 1\nmax_rounds = 1\nmax_failures = 4\nstuck_turns = 6\nverify_every = 7\ntimeout = \"90s\"\nevidence_tokens = 900\nverdict_tokens = 300\nbudget_percent = 5\nstop_hook_errors = \"ignore\"\njudge_effort = \"low\"\n",
+        "[goal]\ncondition = \"c\"\njudges = [\"script:yes.yaml\", \"script:no.yaml\", \"script:yes.yaml\"]\nagree = 3\nthreshold = 1\nmax_rounds = 1\nmax_failures = 4\nstuck_turns = 6\nverify_every = 7\ntimeout = \"90s\"\nevidence_tokens = 900\nverdict_tokens = 300\nbudget_percent = 5\njudge_effort = \"low\"\n",
         &[],
     );
     let goal = &policy["agent"]["goal"];
@@ -203,8 +202,8 @@ fn everything_that_is_set_reaches_the_policy() {
         values.map(|name| goal[name].clone()),
         [json!(3), json!(1.0), json!(1), json!(4), json!(6), json!(7), json!(90_000)]
     );
-    let values = ["evidence_tokens_max", "budget_percent", "stop_hook_errors"];
-    assert_eq!(values.map(|name| goal[name].clone()), [json!(900), json!(5), json!("ignore")]);
+    let values = ["evidence_tokens_max", "budget_percent"];
+    assert_eq!(values.map(|name| goal[name].clone()), [json!(900), json!(5)]);
     let judging = &policy["judging"];
     assert_eq!((judges(judging), &judging["agree"]), (judges(goal), &json!(3)));
 }
@@ -290,7 +289,6 @@ fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
         goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
         goal.judge_effort             not set: as its provider has it
         goal.budget_percent           20  (default)
-        goal.stop_hook_errors         block  (default)
     "#]]
     .assert_eq(&scene.stable(&of_goal));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{Entry, HookDecision, Seq, SessionId, StopHookVerdict};
+use provost_event::{Entry, HookDecision, Seq, SessionId};
 
 use super::super::evidence::Evidence;
 use super::super::scenario::STOP_HOOK;
@@ -39,7 +39,7 @@ fn check_one(seen: &Evidence, session: SessionId, heard: &mut BTreeMap<String, u
                 for report in &verdicts.reports {
                     let moment = if report.name == STOP_HOOK { STOP_HOOK } else { "stop" };
                     *heard.entry(moment.to_owned()).or_default() += 1;
-                    if let StopHookVerdict::Error(why) = &report.verdict {
+                    if let Some(why) = report.verdict.error() {
                         found.wrong(format!("stop hook {} gave no answer: {why}", report.name));
                     }
                 }

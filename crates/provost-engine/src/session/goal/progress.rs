@@ -55,6 +55,8 @@ impl Progress {
             StopHookVerdict::Block(reason) => [report.name.as_str(), "block", reason],
             StopHookVerdict::Halt(reason) => [report.name.as_str(), "halt", reason],
             StopHookVerdict::Error(reason) => [report.name.as_str(), "error", reason],
+            StopHookVerdict::Broken(reason) => [report.name.as_str(), "broken", reason],
+            StopHookVerdict::TimedOut(_) => [report.name.as_str(), "timed out", ""],
         });
         let said = fingerprint(said.flat_map(steady));
         self.moved |= self.stop_hooks.is_some_and(|before| before != said);

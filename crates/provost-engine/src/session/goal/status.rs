@@ -108,12 +108,6 @@ impl SessionState {
         self.goal_track.as_ref()?.check.as_ref().filter(|check| !check.is_stale)
     }
 
-    /// Whether the stop hooks' errors stand against a stop.
-    pub(in crate::session) fn errors_block(&self) -> bool {
-        self.bound_by()
-            .is_some_and(|(policy, _)| policy.stop_hook_errors == provost_event::OnHookError::Block)
-    }
-
     pub(in crate::session) fn check_standing(&self) -> Standing {
         match (self.goal_policy(), self.live_check()) {
             (Some(policy), Some(check)) => check.standing(policy),

@@ -189,7 +189,7 @@ impl AgentSums {
             denied: verdicts.blocked,
             paused: 0,
             aborted: verdicts.halted,
-            failed: verdicts.errors,
+            failed: verdicts.unanswered(),
             reminders: 0,
             not_meant: self.stop_hooks.answered().saturating_sub(verdicts.asked()),
             decided_before: 0,

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use provost_event::{
     AgentPolicy, AssistantMessage, Block, CompactionKind, Dimension, Entry, ErrorClass, GoalTrigger,
     HookMoment, ItemKind, Limits, ModelCalled, Outcome, PauseReason, Purpose, ResumeCause, Resumed,
-    RetryCause, StopHookVerdict, StopReason, StopReport, StopVerdicts, ToolFinished, ToolStatus,
+    RetryCause, StopReason, ToolFinished, ToolStatus,
 };
 
 use super::calls::Calls;
@@ -89,7 +89,6 @@ impl CounterSums {
                 self.now.is_looked_at = started.trigger != GoalTrigger::Claim;
             }
             Entry::GoalVerdict(_) => self.now.is_looked_at = false,
-            Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::StopRequested(_) => self.now.is_stopping = true,
             Entry::Paused(paused) => self.rests(&paused.outcome),
             Entry::Ended(ended) => self.rests(&ended.outcome),
@@ -149,12 +148,8 @@ impl CounterSums {
                 self.continuations.reaches(self.now.continuations);
             }
             ItemKind::CircleNotice => self.circle_notice.decided += 1,
-            ItemKind::AnswerAgain
-            | ItemKind::Resumed
-            | ItemKind::StopBlocked
-            | ItemKind::GoalNotReached
-            | ItemKind::Reminder
-            | ItemKind::LastTurn => {}
+            ItemKind::StopBlocked | ItemKind::StopSuspended => self.stop_blocked(),
+            ItemKind::AnswerAgain | ItemKind::Resumed | ItemKind::GoalNotReached | ItemKind::Reminder | ItemKind::LastTurn => {}
         }
     }
 
@@ -187,13 +182,11 @@ impl CounterSums {
         }
     }
 
-    fn stop_checked(&mut self, verdicts: &StopVerdicts) {
-        let blocks = |report: &StopReport| matches!(report.verdict, StopHookVerdict::Block(_));
-        if verdicts.reports.iter().any(blocks) && !self.now.is_looked_at {
-            self.now.stop_blocks += 1;
-            self.stop_blocks.asked();
-            self.stop_blocks.reaches(self.now.stop_blocks);
-        }
+    /// A wish to stop was refused by stop hooks.
+    fn stop_blocked(&mut self) {
+        self.now.stop_blocks += 1;
+        self.stop_blocks.asked();
+        self.stop_blocks.reaches(self.now.stop_blocks);
     }
 
     fn rests(&mut self, outcome: &Outcome) {

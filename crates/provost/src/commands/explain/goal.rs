@@ -3,7 +3,7 @@
 use provost_engine::{Actor, GoalStatus};
 use provost_event::{
     Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, GoalVerdict, JudgeAnswer, OnHookError, Outcome,
-    PauseReason, Record, SessionId, StopHookVerdict, StopVerdicts,
+    PauseReason, Record, SessionId, StopVerdicts,
 };
 use serde::Serialize;
 
@@ -178,8 +178,7 @@ impl GoalSums {
     }
 
     fn stop_hooks_said(&mut self, verdicts: &StopVerdicts) {
-        let failed = |verdict: &StopHookVerdict| matches!(verdict, StopHookVerdict::Error(_));
-        let errors = verdicts.reports.iter().filter(|report| failed(&report.verdict)).count();
+        let errors = verdicts.reports.iter().filter(|report| report.verdict.error().is_some()).count();
         self.hook_errors += errors as u64;
     }
 

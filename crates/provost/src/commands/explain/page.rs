@@ -141,6 +141,8 @@ fn stop_hooks(title: &str, hooks: &[StopHook<'_>]) -> Block {
             ("blocked", verdicts.blocked),
             ("halted", verdicts.halted),
             ("gave no answer", verdicts.errors),
+            ("broken", verdicts.broken),
+            ("timed out", verdicts.timed_out),
         ]);
         let mut cells = vec![name(hook.name), amount(hook.consulted)];
         cells.extend(took(verdicts.times, hook.consulted));

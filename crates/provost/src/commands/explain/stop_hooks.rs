@@ -11,14 +11,23 @@ pub(super) struct Verdicts {
     pub(super) allowed: u64,
     pub(super) blocked: u64,
     pub(super) halted: u64,
+    /// Ran, and gave no valid answer.
     pub(super) errors: u64,
+    /// Couldn't be run.
+    pub(super) broken: u64,
+    pub(super) timed_out: u64,
     #[serde(flatten)]
     pub(super) times: Times,
 }
 
 impl Verdicts {
     pub(super) const fn asked(&self) -> u64 {
-        self.allowed + self.blocked + self.halted + self.errors
+        self.allowed + self.blocked + self.halted + self.unanswered()
+    }
+
+    /// Gave no answer, for whatever reason.
+    pub(super) const fn unanswered(&self) -> u64 {
+        self.errors + self.broken + self.timed_out
     }
 
     fn add(&mut self, report: &StopReport) {
@@ -27,6 +36,8 @@ impl Verdicts {
             StopHookVerdict::Block(_) => self.blocked += 1,
             StopHookVerdict::Halt(_) => self.halted += 1,
             StopHookVerdict::Error(_) => self.errors += 1,
+            StopHookVerdict::Broken(_) => self.broken += 1,
+            StopHookVerdict::TimedOut(_) => self.timed_out += 1,
         }
         self.times.add_ms(report.duration_ms);
     }

@@ -254,7 +254,15 @@ fn hooks(state: &RunState, facts: &Facts) -> String {
             Some((StopHookVerdict::Halt(why), ms)) => {
                 format!("ends the run ({}): {}", duration(ms), one_line(why, REASON_WIDTH))
             }
-            Some((StopHookVerdict::Error(why), _)) => format!("no answer: {}", one_line(why, REASON_WIDTH)),
+            Some((verdict @ StopHookVerdict::Broken(_), _)) => {
+                format!(
+                    "broken, can't be run: {}",
+                    one_line(&verdict.error().unwrap_or_default(), REASON_WIDTH)
+                )
+            }
+            Some((verdict @ (StopHookVerdict::Error(_) | StopHookVerdict::TimedOut(_)), _)) => {
+                format!("no answer: {}", one_line(&verdict.error().unwrap_or_default(), REASON_WIDTH))
+            }
         };
         let _ = writeln!(out, "  {name}: {answer}");
     }

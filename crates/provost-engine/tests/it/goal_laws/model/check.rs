@@ -85,7 +85,9 @@ impl GoalLaws {
         let errors_block = self.goal().stop_hook_errors == OnHookError::Block;
         let objects = |verdict: &StopHookVerdict| match verdict {
             StopHookVerdict::Allow => false,
-            StopHookVerdict::Error(_) => errors_block,
+            StopHookVerdict::Error(_) | StopHookVerdict::Broken(_) | StopHookVerdict::TimedOut(_) => {
+                errors_block
+            }
             StopHookVerdict::Block(_) | StopHookVerdict::Halt(_) => true,
         };
         if verdicts.reports.iter().any(|report| objects(&report.verdict)) {

@@ -1,0 +1,138 @@
+//! Checks that fail, are broken, take too long or are ignored, as a user meets them.
+
+use serde_json::Value;
+
+use crate::support::{Done, Scene, json};
+
+/// An agent that says so often that it is done.
+fn says_done(times: usize) -> Scene {
+    Scene::scripted(&format!("answers: [{}]", vec!["{ text: done }"; times].join(", ")))
+}
+
+fn checked(times: usize, command: &str, more: &str) -> Scene {
+    let hook = format!("[[stop_hooks]]\nname = \"tests\"\ncommand = \"{command}\"\n{more}");
+    says_done(times).with_settings(&hook).trusted()
+}
+
+fn run(scene: &Scene, flags: &[&str]) -> Done {
+    scene.provost(&[&["run", "do it"], flags].concat())
+}
+
+#[track_caller]
+fn says(done: &Done, status: i32, words: &[&str]) {
+    assert_eq!(done.status, status, "{done:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "`{word}` isn't in {}", done.stderr);
+    }
+}
+
+fn outcome(scene: &Scene) -> Value {
+    json(scene.provost(&["ps", "--json", "-n", "1"]).stdout.trim())["outcome"].clone()
+}
+
+#[test]
+fn a_check_that_fails_like_cargo_test_sends_the_agent_back_with_what_it_printed() {
+    let scene = checked(3, "echo 'test result: FAILED'; test -e again && exit 0; touch again; exit 101", "");
+    let done = run(&scene, &[]);
+    says(
+        &done,
+        0,
+        &["stop hooks say no: tests", "exit status 101: test result: FAILED", "sent back to work"],
+    );
+    says(&done, 0, &["completed, verified · 2 turns"]);
+    assert_eq!(outcome(&scene)["verification"], "passed");
+}
+
+#[test]
+fn a_check_that_keeps_failing_never_completes() {
+    let done = run(&checked(3, "echo 'test result: FAILED'; exit 101", ""), &[]);
+    says(&done, 4, &["blocked: tests: exit status 101: test result: FAILED"]);
+    assert_eq!(done.stderr.matches("sent back to work").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn a_check_that_is_not_there_is_said_to_be_broken_and_suspends_the_second_time() {
+    let scene = checked(3, "no-such-checker --all", "");
+    let done = run(&scene, &[]);
+    says(&done, 4, &["stop hooks are broken: tests", "the check `tests` is broken, not the agent's work"]);
+    says(&done, 4, &["exit status 127", "no-such-checker"]);
+    assert_eq!(done.stderr.matches("sent back to work").count(), 1, "{}", done.stderr);
+    let explained = scene.provost(&["explain", "last"]).stdout;
+    assert!(explained.contains("broken 2"), "{explained}");
+    let shown = scene.provost(&["show", "last"]).stdout;
+    assert!(shown.contains("tests: broken, can't be run"), "{shown}");
+}
+
+#[test]
+fn a_check_that_is_killed_counts_as_broken() {
+    says(
+        &run(&checked(3, "kill -9 $$", ""), &[]),
+        4,
+        &["is broken, not the agent's work: killed by signal 9"],
+    );
+}
+
+#[test]
+fn a_check_that_takes_too_long_sends_back_once_and_then_suspends() {
+    let done = run(&checked(3, "sleep 600", "timeout_secs = 1\n"), &[]);
+    says(&done, 4, &["stop hooks took too long: tests", "timed out after 1 s", "blocked: the check `tests`"]);
+    assert_eq!(done.stderr.matches("sent back to work").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn a_check_that_is_mended_in_between_is_asked_again() {
+    let scene = checked(3, "test -e again && exit 0; touch again; exit 127", "");
+    says(&run(&scene, &[]), 0, &["completed, verified"]);
+}
+
+#[test]
+fn what_is_ignored_is_said_everywhere() {
+    let scene = checked(1, "exit 101", "on_error = \"ignore\"\n");
+    says(&run(&scene, &[]), 0, &["completed, not verified: tests gave no answer"]);
+    let outcome = outcome(&scene);
+    assert_eq!((&outcome["verification"], &outcome["ignored"][0]), (&"ignored".into(), &"tests".into()));
+    assert!(scene.provost(&["ps"]).stdout.contains("completed, not verified"));
+    assert!(
+        scene.provost(&["show", "last"]).stdout.contains("completed, not verified: tests gave no answer")
+    );
+    assert_eq!(json(&scene.provost(&["show", "last", "--json"]).stdout)["verification"], "ignored");
+}
+
+#[test]
+fn required_verification_is_in_the_exit_status() {
+    let none = run(&says_done(1), &["--require-verified"]);
+    says(&none, 1, &["completed, not verified", "--require-verified"]);
+    let ignored = run(&checked(1, "exit 1", "on_error = \"ignore\"\n"), &["--require-verified"]);
+    says(&ignored, 1, &["not verified: tests gave no answer"]);
+    says(&run(&checked(1, "exit 0", ""), &["--require-verified"]), 0, &["completed, verified"]);
+    let claim = Scene::scripted("answers: [{ text: 'VERDICT: PASS' }]");
+    says(&run(&claim, &["--require-verified"]), 1, &["completed (verdict PASS), not verified"]);
+}
+
+#[test]
+fn the_last_line_for_programs_has_the_verification() {
+    let lines = run(&says_done(1), &["--json"]).stdout;
+    let ended = lines.lines().map(json).rfind(|line| line["type"] == "ended").expect("it ended");
+    assert_eq!(ended["outcome"]["verification"], "none");
+}
+
+#[test]
+fn under_a_goal_nothing_is_ignored() {
+    let goal = "[goal]\ncondition = \"it is there\"\njudge = \"script:judge.yaml\"\n";
+    let scene = says_done(2)
+        .with_settings(goal)
+        .with_settings("[[stop_hooks]]\nname = \"tests\"\ncommand = \"exit 1\"\non_error = \"ignore\"\n");
+    scene.write(
+        "work/judge.yaml",
+        "answers: [{ text: '{\"achieved\": true, \"reasoning\": \"it is\", \"confidence\": 1}' }]",
+    );
+    says(&run(&scene.trusted(), &[]), 4, &["blocked: tests: exit status 1"]);
+}
+
+#[test]
+fn a_short_run_shortens_a_default_timeout_and_refuses_a_given_one() {
+    let hook = "[budget]\nwall_time = \"5s\"\n[[stop_hooks]]\nname = \"tests\"\ncommand = \"true\"\n";
+    says(&run(&says_done(1).with_settings(hook).trusted(), &[]), 0, &["completed, verified"]);
+    let given = says_done(1).with_settings(&format!("{hook}timeout_secs = 60\n"));
+    says(&run(&given, &[]), 2, &["may take longer (60 s) than the whole run"]);
+}
