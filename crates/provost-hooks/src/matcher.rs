@@ -19,6 +19,22 @@ pub fn check_matcher(moment: HookMoment, matcher: &str) -> Result<(), String> {
     Matcher::parse(moment, matcher).map(|_| ())
 }
 
+/// Returns what of a matcher means none of `names`: the names that it lists and that aren't among them, or the whole of an
+/// expression that finds none. One that rules something out, and one that can't be read, counts as meaning something.
+#[must_use]
+pub fn matches_nothing(moment: HookMoment, matcher: &str, names: &[&str]) -> Vec<String> {
+    match Matcher::parse(moment, matcher) {
+        Ok(Matcher::Exactly(wanted)) => {
+            wanted.into_iter().filter(|one| !one.is_empty() && !names.contains(&one.as_str())).collect()
+        }
+        Ok(found @ Matcher::Finds { negates: false, .. }) => {
+            let is_found = names.iter().any(|name| found.hits(&[name]).unwrap_or(true));
+            if is_found { Vec::new() } else { vec![matcher.to_owned()] }
+        }
+        Ok(Matcher::All | Matcher::Finds { .. }) | Err(_) => Vec::new(),
+    }
+}
+
 /// Whether hooks of `moment` are chosen by what they are about; elsewhere a matcher says nothing.
 pub(crate) const fn has_matchers(moment: HookMoment) -> bool {
     use HookMoment as M;

@@ -106,6 +106,12 @@ impl Pattern {
         self.speaks_of(&call) && (self.touch(&call) > Touch::No || call.unclear().is_some())
     }
 
+    /// Whether it is about calls of this tool, whatever their arguments.
+    #[must_use]
+    pub fn names(&self, tool: &str) -> bool {
+        self.speaks_of_tool(tool)
+    }
+
     /// Whether it is about the call's tool.
     pub(super) fn speaks_of(&self, call: &Call<'_>) -> bool {
         self.speaks_of_tool(call.tool)

@@ -186,6 +186,7 @@ impl Found {
         }
         self.problems.extend(unaffordable(&mut choosing, settled, agents, folder));
         self.notes.extend(doubts(settled, agents, folder));
+        self.notes.extend(settled.settings.not_known_yet());
     }
 
     /// What isn't trusted yet is no fault of the settings either.

@@ -113,6 +113,7 @@ impl Ready {
         let Self { settled, folder, variables, place, folders, shown } = self;
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
+        tell(&settled.settings.not_known_yet().into_iter().collect::<Vec<_>>());
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let home = place.open()?;
         tell(&before_it_begins(&home, &folder, (&settled.settings, shown), &policy).await?);

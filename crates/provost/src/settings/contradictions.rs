@@ -7,7 +7,7 @@ use super::hook::Hook;
 use super::item::Item;
 use super::named::{self, MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
-use super::{Agent, Loading, Settings, agent, goal, imported};
+use super::{Agent, Loading, Settings, agent, goal, imported, known_tools};
 
 /// Notes all contradictions.
 pub(super) fn check(loading: &mut Loading) {
@@ -21,6 +21,7 @@ pub(super) fn check(loading: &mut Loading) {
         impossible_models(loading),
         keys_for_hooks(loading),
         agent::check(loading),
+        known_tools::check(loading),
     ];
     loading.problems.extend(found.into_iter().flatten());
 }
@@ -47,7 +48,7 @@ fn circles(loading: &Loading) -> Vec<Problem> {
 fn slow_hooks(loading: &Loading) -> Vec<Problem> {
     let Some(limit_ms) = loading.settings.budget.wall_time_ms else { return Vec::new() };
     let Settings { stop_hooks, hooks, .. } = &loading.settings;
-    let stop_hooks = stop_hooks.iter().map(|hook| {
+    let stop_hooks = stop_hooks.iter().filter(|hook| hook.is_timeout_given).map(|hook| {
         (StopHook::LIST, hook.name.clone(), hook.timeout_secs.saturating_mul(1_000), &hook.timeout_source)
     });
     let hooks =

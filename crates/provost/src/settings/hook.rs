@@ -149,6 +149,12 @@ impl Hook {
 }
 
 /// Whether hooks of `moment` are asked about one tool call.
+/// Whether what a matcher is held against is a tool's name.
+pub(super) const fn is_about_a_tool(moment: HookMoment) -> bool {
+    use HookMoment as M;
+    is_about_a_call(moment) && !matches!(moment, M::Spawn | M::ChildEnd)
+}
+
 const fn is_about_a_call(moment: HookMoment) -> bool {
     use HookMoment as M;
     matches!(

@@ -14,6 +14,7 @@ mod goal;
 mod hook;
 mod imported;
 mod item;
+mod known_tools;
 mod layers;
 mod named;
 mod nearest;

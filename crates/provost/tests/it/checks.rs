@@ -1,4 +1,6 @@
-//! Checks that fail, are broken, take too long or are ignored, as a user meets them.
+//! Checks that fail, are broken, take too long or are ignored, and rules that can't match, as a user meets them.
+
+use std::fs;
 
 use serde_json::Value;
 
@@ -135,4 +137,55 @@ fn a_short_run_shortens_a_default_timeout_and_refuses_a_given_one() {
     says(&run(&says_done(1).with_settings(hook).trusted(), &[]), 0, &["completed, verified"]);
     let given = says_done(1).with_settings(&format!("{hook}timeout_secs = 60\n"));
     says(&run(&given, &[]), 2, &["may take longer (60 s) than the whole run"]);
+}
+
+// ---- rules that can't match -----------------------------------------------------------------------------------------
+
+const REMOVES: &str = "answers: [{ tools: [{ shell: { command: rm precious } }] }, { text: gone }]";
+
+#[test]
+fn a_typo_in_a_deny_rule_lets_nothing_begin() {
+    for wrong in ["shel(rm *)", "Shell(rm *)", "SHELL(rm *)"] {
+        let scene = Scene::scripted(REMOVES).with_settings(&format!("[permissions]\ndeny = [\"{wrong}\"]\n"));
+        scene.write("work/precious", "all there is");
+        let done = run(&scene, &[]);
+        let tool = wrong.split('(').next().unwrap();
+        let words = format!("provost.toml:4:9: permissions.deny: there is no tool `{tool}`");
+        says(&done, 2, &[&words, "did you mean `shell`?"]);
+        assert!(fs::exists(scene.path("work/precious")).unwrap(), "{wrong} let it be removed");
+        let check = scene.provost(&["check"]);
+        assert!(check.status == 2 && check.stdout.contains(&words), "{check:?}");
+    }
+}
+
+#[test]
+fn every_list_of_tools_is_looked_at() {
+    let rules = "[permissions]\nallow = [\"read_fil\"]\nask = [\"Search\", \"Bash(git *)\", \"write_*\", \"consent\"]\n\
+                 [[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"shell|edit_fle\"\ncommand = \"true\"\n\
+                 [[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"^Shell.*\"\ncommand = \"true\"\n\
+                 [[hooks]]\nevent = \"pre_tool_call\"\nif = \"shel(x)\"\ncommand = \"true\"\n\
+                 [[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"Bash|Write|^edit\"\ncommand = \"true\"\n\
+                 [[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"NotebookEdit\"\ncontract = \"claude\"\ncommand = \"true\"\n\
+                 [[agents]]\nname = \"helper\"\ndescription = \"helps\"\ntools = [\"serch\"]\n";
+    let done = says_done(1).with_settings(rules).provost(&["check"]);
+    assert_eq!(done.status, 2, "{done:?}");
+    let told = |words: &str| assert!(done.stdout.contains(words), "`{words}` isn't in {}", done.stdout);
+    told(
+        "permissions.allow: there is no tool `read_fil`, so that this never matches; did you mean `read_file`?",
+    );
+    told("permissions.ask: there is no tool `Search`, so that this never matches; did you mean `search`?");
+    told("hooks.matcher: there is no tool `edit_fle`, so that this never matches; did you mean `edit_file`?");
+    told("hooks.matcher: there is no tool `^Shell.*`");
+    told("hooks.if: there is no tool `shel`");
+    told("agents.tools: there is no tool `serch`; did you mean `search`?");
+    assert_eq!(done.stdout.matches("there is no tool").count(), 6, "{}", done.stdout);
+}
+
+#[test]
+fn rules_for_tools_of_mcp_servers_are_said_to_be_not_known_yet() {
+    let scene = says_done(1).with_settings("[permissions]\ndeny = [\"mcp__files__delete\"]\n");
+    let words = "permissions name tools of MCP servers, which aren't known yet";
+    says(&run(&scene, &[]), 0, &[words, "`mcp__files__delete`"]);
+    let check = scene.provost(&["check"]);
+    assert!(check.status == 0 && check.stdout.contains(words), "{check:?}");
 }

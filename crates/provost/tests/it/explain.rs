@@ -323,7 +323,12 @@ fn rich_policy() -> RunPolicy {
     let agent = &mut policy.agent;
     let stop_hook = |name: &str| {
         let command = Some("true".to_owned());
-        StopHookPolicy { name: name.to_owned(), command, timeout_ms: 1_000 }
+        StopHookPolicy {
+            name: name.to_owned(),
+            command,
+            timeout_ms: 1_000,
+            on_error: provost_event::OnHookError::Ignore,
+        }
     };
     agent.stop_hooks = ["tests", "lint"].map(stop_hook).to_vec();
     agent.hooks = vec![
@@ -437,7 +442,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            circle pause        5        1          2        0
            tool failures       8        2          2        0
         -  interruptions       3        0          0        0  it was never interrupted
-           stop blocks         8        1          1        0
+        -  stop blocks         8        0          0        0  no stop hook said no
 
         stop hooks
            STOP HOOK  CONSULTED   TIME  LONGEST
@@ -473,7 +478,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            trace.file          2    49     2  calls failed 2
         ?  trace.otlp          0     0     0  not reported: the process was killed, or worked on another machine
 
-        - 11 of 28 were never consulted: 4 limits, 3 hooks, 4 permissions
+        - 12 of 28 were never consulted: 5 limits, 3 hooks, 4 permissions
         ! 3 of them can't be reached
         ? of 1 observer nothing is reported
     "#]].assert_eq(&text(&scene));
@@ -492,7 +497,7 @@ fn json_has_the_exact_numbers() {
         r#"{"consulted":4,"decided":0,"most":4,"name":"turns","say":"consulted","set_to":40,"unit":"times"}"#
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
-    expect![[r#"{"allowed":1,"blocked":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
+    expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
     expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","moment":"pre_tool_call","name":"no-force-push","not_meant":0,"paused":0,"reminders":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
     expect![[r#"{"allowed":0,"asked":0,"consulted":3,"decided":1,"denied":1,"kind":"deny","pattern":"shell(rm *)","say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
     expect![[r#"[{"by":"ann at a terminal","decided":0,"pattern":"shell(git push)","scope":"run"}]"#]]
@@ -744,7 +749,12 @@ fn hooks_with_claude_codes_contract_are_asked_together() {
 fn a_hook_at_the_wish_to_stop_stands_among_hooks_even_if_a_stop_hook_has_its_name() {
     let mut policy = plain();
     let command = Some("true".to_owned());
-    policy.agent.stop_hooks = vec![StopHookPolicy { name: "tests".to_owned(), command, timeout_ms: 1_000 }];
+    policy.agent.stop_hooks = vec![StopHookPolicy {
+        name: "tests".to_owned(),
+        command,
+        timeout_ms: 1_000,
+        on_error: provost_event::OnHookError::Ignore,
+    }];
     policy.agent.hooks = vec![hook("tests", HookMoment::Stop)];
     let mut log = Log::new(policy);
     log.wishes_to_stop(1);
@@ -877,6 +887,7 @@ command = "! grep -q force || { echo 'not by force'; exit 2; }"
 name = "typo"
 event = "pre_tool_call"
 matcher = "shel"
+contract = "claude"
 command = "exit 2"
 
 [permissions]

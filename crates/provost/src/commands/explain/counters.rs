@@ -149,7 +149,11 @@ impl CounterSums {
             }
             ItemKind::CircleNotice => self.circle_notice.decided += 1,
             ItemKind::StopBlocked | ItemKind::StopSuspended => self.stop_blocked(),
-            ItemKind::AnswerAgain | ItemKind::Resumed | ItemKind::GoalNotReached | ItemKind::Reminder | ItemKind::LastTurn => {}
+            ItemKind::AnswerAgain
+            | ItemKind::Resumed
+            | ItemKind::GoalNotReached
+            | ItemKind::Reminder
+            | ItemKind::LastTurn => {}
         }
     }
 
