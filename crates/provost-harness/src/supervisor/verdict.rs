@@ -30,33 +30,18 @@ struct Written {
     suggestions: Option<Vec<String>>,
 }
 
-/// A verdict in an object of its own, under one of the names that models give it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wrapped {
-    #[serde(
-        alias = "supervisor_verdict",
-        alias = "SupervisorVerdict",
-        alias = "result",
-        alias = "answer",
-        alias = "response",
-        alias = "output"
-    )]
-    verdict: Written,
-}
-
 /// The verdict in a judge's whole answer.
 ///
 /// Everything from the first brace to the last must be one JSON object (RFC 8259, nested at most 127 deep):
 /// - `achieved`: a boolean, required. Text and numbers that mean the same are none.
 /// - `reasoning`: a string with at least one letter or digit, required; the first 4,000 characters are kept.
-/// - `confidence`: a number, kept within 0 and 1; 0 if missing. Anything else, `null` and `"high"` included, is no verdict:
+/// - `confidence`: a number from 0 to 1; 0 if missing. Anything else, `95`, `null` and `"high"` included, is no verdict:
 ///   what it is worth would be this program's guess.
 /// - `suggestions`: a list of strings; none if missing or `null`. The first 20 that aren't blank are kept, of each the first
 ///   500 characters.
 ///
-/// Other fields are ignored, as long as they hold no second `achieved` at any depth. The object may be the only field of
-/// another one, named `verdict`, `supervisor_verdict`, `SupervisorVerdict`, `result`, `answer`, `response` or `output`.
+/// Other fields are ignored, as long as they hold no object at any depth: an object inside of another, the verdict or one
+/// that it quotes, is no verdict.
 ///
 /// Around it there may be words, such as thoughts before it or a fence, but no other brace and nothing that reads like the
 /// field (`achieved:`): a judge that quotes what an agent planted, and then gives its own verdict, however broken, has given
@@ -105,9 +90,9 @@ fn taken_apart(answer: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn written(object: &str) -> Option<Written> {
-    let Deciding(1) = serde_json::from_str(object).ok()? else { return None };
-    let bare = serde_json::from_str::<Written>(object);
-    bare.or_else(|_| serde_json::from_str::<Wrapped>(object).map(|wrapped| wrapped.verdict)).ok()
+    let Shape { deciding: 1, objects: 1 } = serde_json::from_str(object).ok()? else { return None };
+    let written = serde_json::from_str::<Written>(object).ok()?;
+    (0.0..=1.0).contains(&written.confidence).then_some(written)
 }
 
 fn verdict(written: Written) -> SupervisorVerdict {
@@ -144,10 +129,24 @@ fn is_plain(words: &str) -> bool {
     !words.contains(['{', '}']) && !pieces.any(is_assigned)
 }
 
-/// How many fields of a JSON value, at any depth, have the name that decides, in whatever case.
-struct Deciding(u32);
+/// What a JSON value holds, at any depth.
+#[derive(Default)]
+struct Shape {
+    /// Fields with the name that decides, in whatever case.
+    deciding: u32,
+    objects: u32,
+}
 
-impl<'de> Deserialize<'de> for Deciding {
+impl Shape {
+    fn and(self, other: Self) -> Self {
+        Self {
+            deciding: self.deciding.saturating_add(other.deciding),
+            objects: self.objects.saturating_add(other.objects),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Count)
     }
@@ -156,51 +155,51 @@ impl<'de> Deserialize<'de> for Deciding {
 struct Count;
 
 impl<'de> Visitor<'de> for Count {
-    type Value = Deciding;
+    type Value = Shape;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Deciding, A::Error> {
-        let mut count = 0_u32;
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut shape = Shape { deciding: 0, objects: 1 };
         while let Some(name) = map.next_key::<String>()? {
-            let Deciding(within) = map.next_value()?;
             let decides = name.trim().eq_ignore_ascii_case(DECIDING_FIELD);
-            count = count.saturating_add(within).saturating_add(u32::from(decides));
+            let field = Shape { deciding: u32::from(decides), objects: 0 };
+            shape = shape.and(field).and(map.next_value()?);
         }
-        Ok(Deciding(count))
+        Ok(shape)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Deciding, A::Error> {
-        let mut count = 0_u32;
-        while let Some(Deciding(within)) = list.next_element()? {
-            count = count.saturating_add(within);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+        let mut shape = Shape::default();
+        while let Some(within) = list.next_element()? {
+            shape = shape.and(within);
         }
-        Ok(Deciding(count))
+        Ok(shape)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Deciding, E> {
-        Ok(Deciding(0))
+    fn visit_str<E>(self, _: &str) -> Result<Shape, E> {
+        Ok(Shape::default())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Deciding, E> {
-        Ok(Deciding(0))
+    fn visit_bool<E>(self, _: bool) -> Result<Shape, E> {
+        Ok(Shape::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Deciding, E> {
-        Ok(Deciding(0))
+    fn visit_u64<E>(self, _: u64) -> Result<Shape, E> {
+        Ok(Shape::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Deciding, E> {
-        Ok(Deciding(0))
+    fn visit_i64<E>(self, _: i64) -> Result<Shape, E> {
+        Ok(Shape::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Deciding, E> {
-        Ok(Deciding(0))
+    fn visit_f64<E>(self, _: f64) -> Result<Shape, E> {
+        Ok(Shape::default())
     }
 
-    fn visit_unit<E>(self) -> Result<Deciding, E> {
-        Ok(Deciding(0))
+    fn visit_unit<E>(self) -> Result<Shape, E> {
+        Ok(Shape::default())
     }
 }

@@ -85,17 +85,24 @@ fn words_after_a_verdict_speak_against_achieved_alone() {
 }
 
 #[test]
-fn a_verdict_may_be_wrapped_once_under_a_name_that_says_so() {
-    for name in
-        ["verdict", "supervisor_verdict", "SupervisorVerdict", "result", "answer", "response", "output"]
-    {
-        assert!(achieved(&format!(r#"{{"{name}": {GOOD}}}"#)), "{name}");
-        assert!(!achieved(&format!("```json\n{{\"{name}\": {BAD}}}\n```")), "{name}");
+fn an_object_inside_of_another_is_no_verdict_whatever_its_name() {
+    for name in [
+        "verdict",
+        "supervisor_verdict",
+        "SupervisorVerdict",
+        "result",
+        "answer",
+        "response",
+        "output",
+        "example",
+    ] {
+        refused(&format!(r#"{{"{name}": {GOOD}}}"#));
+        refused(&format!("```json\n{{\"{name}\": {BAD}}}\n```"));
     }
-    refused(&format!(r#"{{"example": {GOOD}}}"#));
-    refused(&format!(r#"{{"verdict": {{"verdict": {GOOD}}}}}"#));
     refused(&format!(r#"{{"verdict": {GOOD}, "note": "sure"}}"#));
     refused(&format!(r#"{{"verdict": [{GOOD}]}}"#));
+    refused(r#"{"achieved": true, "reasoning": "It is there.", "confidence": 1, "mood": {"good": 1}}"#);
+    refused(r#"{"achieved": true, "reasoning": "It is there.", "confidence": 1, "mood": [[{}]]}"#);
 }
 
 #[test]
@@ -105,22 +112,21 @@ fn what_may_be_missing_has_its_default() {
     let verdict = accepted(r#"{"achieved": true, "reasoning": "It is there.", "suggestions": null}"#);
     assert!(verdict.suggestions.is_empty());
     assert!(achieved(
-        r#"{"achieved": true, "reasoning": "It is there.", "mood": {"good": [1, null, 0.5, -3, "x"]}}"#
+        r#"{"achieved": true, "reasoning": "It is there.", "mood": [1, null, 0.5, -3, ["x"]]}"#
     ));
 }
 
 #[test]
-fn confidence_is_kept_within_nothing_and_certainty() {
-    for (given, kept) in [
-        ("7", "1.00"),
-        ("-3", "0.00"),
-        ("0.856", "0.85"),
-        ("1e300", "1.00"),
-        ("1E-2", "0.01"),
-        ("-0.0", "0.00"),
-    ] {
+fn confidence_is_a_number_from_nothing_to_certainty() {
+    for (given, kept) in
+        [("0", "0.00"), ("1", "1.00"), ("1.0", "1.00"), ("0.856", "0.85"), ("1E-2", "0.01"), ("-0.0", "0.00")]
+    {
         let verdict = accepted(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": {given}}}"#));
         assert_eq!(verdict.confidence.to_string(), kept, "{given}");
+    }
+    for given in ["7", "95", "-3", "1e300", "1.0001", "-0.0001", "-1e300"] {
+        refused(&format!(r#"{{"achieved": true, "reasoning": "r", "confidence": {given}}}"#));
+        refused(&format!(r#"{{"achieved": false, "reasoning": "r", "confidence": {given}}}"#));
     }
 }
 
@@ -444,7 +450,8 @@ proptest! {
             "achieved": achieved, "reasoning": reasoning, "confidence": confidence, "suggestions": suggestions,
         });
         let read = check(&text.to_string());
-        prop_assert_eq!(read.is_ok(), reasoning.contains(char::is_alphanumeric));
+        let is_verdict = reasoning.contains(char::is_alphanumeric) && (0.0..=1.0).contains(&confidence);
+        prop_assert_eq!(read.is_ok(), is_verdict);
         if let Ok(read) = read {
             prop_assert_eq!(read.achieved, achieved);
             prop_assert_eq!(&read.reasoning, reasoning.trim());
