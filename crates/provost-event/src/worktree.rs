@@ -25,6 +25,10 @@ pub struct WorktreeMade {
     /// Files with changes in the folder that it was made from which weren't committed there, and so aren't in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncommitted: u32,
+    /// Files that are there as they are stored, though a filter would make something else out of them (large files,
+    /// encrypted ones): filters are programs that the repository or the user names, and Provost's git starts none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unfiltered: u32,
 }
 
 /// The intent of looking at what an agent has done to its worktree, before it comes to a rest or an end.

@@ -22,7 +22,6 @@ mod tool;
 mod worktree;
 
 pub(crate) use log_file::LogFile;
-pub(crate) use worktree::{Git, GitError};
 
 /// Performs effects. A home calls it at least once for each; the id is the idempotency key.
 #[async_trait]

@@ -11,6 +11,7 @@ mod executor;
 mod external;
 mod face;
 mod final_text;
+mod git;
 mod home;
 mod hook_program;
 pub mod hooks;

@@ -59,16 +59,25 @@ impl Deciding<'_> {
 
     fn tell_of_worktree(&mut self) {
         let Some((tree, made)) = self.state.made_worktree() else { return };
-        if made.uncommitted == 0 {
-            return;
+        let mut said = Vec::new();
+        if made.uncommitted > 0 {
+            said.push(format!(
+                "Your worktree was made from the last commit in {}. Changes there that aren't committed aren't in it; \
+                 files that have some: {}.",
+                tree.worktree.from.display(),
+                made.uncommitted,
+            ));
         }
-        let body = format!(
-            "Your worktree was made from the last commit in {}. Changes there that aren't committed aren't in it; \
-             files that have some: {}.",
-            tree.worktree.from.display(),
-            made.uncommitted,
-        );
-        self.say(ItemKind::Reminder, body);
+        if made.unfiltered > 0 {
+            said.push(format!(
+                "Files of your worktree that are pointers to large files, or else as git stores them, because no filter of \
+                 git was run: {}. Don't take what is in them for their content.",
+                made.unfiltered,
+            ));
+        }
+        if !said.is_empty() {
+            self.say(ItemKind::Reminder, said.join("\n"));
+        }
     }
 
     /// Has somebody look at what was done to the worktree before the session comes to `outcome`, if that is to be

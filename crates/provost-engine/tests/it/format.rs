@@ -181,7 +181,8 @@ fn tree_run() -> Tree {
         found.expect("agent 3 works").0.1
     };
     let seq = open(&tree, |effect| matches!(effect, Effect::MakeWorktree(_)));
-    let made = WorktreeMade { repository: "/w/.git".into(), commit: "c0ffee".into(), uncommitted: 0 };
+    let made =
+        WorktreeMade { repository: "/w/.git".into(), commit: "c0ffee".into(), uncommitted: 0, unfiltered: 0 };
     tree.event(3, SessionEvent::WorktreeReady { seq, result: WorktreeResult::Made(made) });
     tree.pause(Some(1));
     tree.fail(1, ErrorClass::Aborted);

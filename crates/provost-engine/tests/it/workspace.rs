@@ -23,6 +23,7 @@ fn made(uncommitted: u32) -> WorktreeResult {
         repository: "/w/.git".into(),
         commit: "c0ffee".to_owned(),
         uncommitted,
+        unfiltered: 0,
     })
 }
 

@@ -2,12 +2,9 @@
 //! them. Performed twice, each comes to the same.
 
 mod check;
-mod git;
 mod list;
 mod make;
 mod sweep;
-
-pub(crate) use git::{Git, GitError};
 
 use provost_engine::{WorktreeCheck, WorktreeOrder, WorktreeResult};
 use provost_event::WorktreeLeft;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{ChangedFiles, Since};
-use crate::executor::{Git, GitError};
+use crate::git::{Git, GitError};
 
 /// How long git may take over one question.
 const ASKING_MAX: Duration = Duration::from_secs(20);
@@ -46,8 +46,7 @@ pub(super) async fn changed(
     written: &[String],
     cancel: &CancellationToken,
 ) -> ChangedFiles {
-    let git = Git::within(workspace, cancel);
-    let (since, changes) = match compare(&git, &began).await {
+    let (since, changes) = match compare(workspace, &began, cancel).await {
         Ok(Some((since, changes))) if !changes.is_empty() || written.is_empty() => (since, changes),
         Err(error) if written.is_empty() => {
             tracing::debug!(%error, "git can't tell what was changed");
@@ -72,13 +71,19 @@ struct Change {
 }
 
 /// What differs, and from what; `None` where there is no repository.
-async fn compare(git: &Git<'_>, began: &Began) -> Result<Option<(Since, Vec<Change>)>, GitError> {
-    if git.find(["rev-parse", "--is-inside-work-tree"]).await?.as_deref() != Some("true") {
-        return Ok(None);
-    }
+async fn compare(
+    workspace: &Path,
+    began: &Began,
+    cancel: &CancellationToken,
+) -> Result<Option<(Since, Vec<Change>)>, GitError> {
+    let git = match Git::within(workspace, cancel).await {
+        Ok(git) => git,
+        Err(GitError::Refused(_) | GitError::NoFolder(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
     let (since, commit) = match &began.commit {
         Some(commit) => (Since::WorktreeMade, commit.clone()),
-        None => (Since::AgentBegan, commit_before(git, began.at).await?),
+        None => (Since::AgentBegan, commit_before(&git, began.at).await?),
     };
     let numbers = [
         "diff",

@@ -24,6 +24,9 @@ mod evidence_stage;
 mod external;
 #[cfg(test)]
 mod fault_matrix;
+#[cfg(test)]
+mod git_deaf;
+#[cfg(test)]
 mod goals;
 #[cfg(test)]
 mod goals_agents;

@@ -257,17 +257,27 @@ async fn until(what: impl Fn() -> bool) {
     timeout(DEADLINE, look).await.expect("it happens");
 }
 
-/// Files are checked out only once `go` is there; `began` is there when that is waited for.
-fn slow_checkout(place: &Place) -> (PathBuf, PathBuf) {
-    let (began, go) = (place.folder.path().join("began"), place.folder.path().join("go"));
-    let waits =
-        format!("touch '{}'; while [ ! -e '{}' ]; do sleep 0.01; done; cat", began.display(), go.display());
-    let project = place.project();
-    std::fs::write(project.join(".gitattributes"), "a.txt filter=slow\n").expect("written");
-    git(&project, &["add", "-A"]);
-    git(&project, &["commit", "-qm", "slow"]);
-    git(&project, &["config", "filter.slow.smudge", &waits]);
-    (began, go)
+/// A checkout that waits for a file's content: a pipe that nobody writes to is in its place.
+struct Slow {
+    began: PathBuf,
+    object: PathBuf,
+    kept: PathBuf,
+}
+
+impl Slow {
+    fn checkout(place: &Place) -> Self {
+        let project = place.project();
+        let id = git(&project, &["rev-parse", "HEAD:a.txt"]);
+        let object = project.join(".git/objects").join(&id[..2]).join(&id[2..]);
+        let kept = place.folder.path().join("kept");
+        std::fs::rename(&object, &kept).expect("moved");
+        assert!(Command::new("mkfifo").arg(&object).status().expect("it runs").success());
+        Self { began: place.tree(1).join(".git"), object, kept }
+    }
+
+    fn go(self) {
+        std::fs::rename(self.kept, self.object).expect("moved");
+    }
 }
 
 async fn refused(place: &Place) -> String {
@@ -439,18 +449,10 @@ async fn where_the_folder_cant_be_made_it_says_so() {
 async fn of_a_checkout_that_fails_nothing_is_left() {
     let place = Place::new(Cast::default().asks_for(0, 1));
     let project = place.project();
-    std::fs::write(project.join(".gitattributes"), "a.txt filter=bad\n").expect("written");
-    git(&project, &["add", "-A"]);
-    git(&project, &["commit", "-qm", "bad"]);
-    // In git's words for a disk that is full.
-    git(&project, &["config", "filter.bad.smudge", "echo error: unable to write file a.txt >&2; false"]);
-    git(&project, &["config", "filter.bad.clean", "cat"]);
-    git(&project, &["config", "filter.bad.required", "true"]);
+    let id = git(&project, &["rev-parse", "HEAD:a.txt"]);
+    std::fs::remove_file(project.join(".git/objects").join(&id[..2]).join(&id[2..])).expect("removed");
     let said = refused(&place).await;
-    assert!(
-        said.contains("see whether there is room on that disk") && said.contains("unable to write"),
-        "{said}"
-    );
+    assert!(said.contains("it can't be made at") && said.contains(&id), "{said}");
     assert_eq!(place.branches(), "main");
     assert_eq!(git(&project, &["worktree", "list"]).lines().count(), 1);
 }
@@ -480,7 +482,13 @@ fn without_git_it_says_so() {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let said = runtime.block_on(async { refused(&Place::bare(Cast::default().asks_for(0, 1))).await });
+    let place = Place::bare(Cast::default().asks_for(0, 1));
+    // What git needs of a folder to take it for a repository.
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir_all(place.project().join(".git").join(folder)).expect("made");
+    }
+    std::fs::write(place.project().join(".git/HEAD"), "ref: refs/heads/main\n").expect("written");
+    let said = runtime.block_on(refused(&place));
     assert!(said.contains("the program `git` isn't there: install it"), "{said}");
 }
 
@@ -489,9 +497,9 @@ fn without_git_it_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_in_the_middle_it_stops_and_nothing_is_left() {
     let place = Place::new(Cast::default().asks_for(0, 1));
-    let (began, _) = slow_checkout(&place);
+    let slow = Slow::checkout(&place);
     let mut stage = place.start().await;
-    until(|| began.exists()).await;
+    until(|| slow.began.exists()).await;
     stage.run.cancel("ann").await.expect("posted");
     let outcome = stage.goes().await;
     assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome}");
@@ -503,11 +511,11 @@ async fn cancelled_in_the_middle_it_stops_and_nothing_is_left() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_dies_in_the_middle_is_followed_by_one_that_makes_it_whole() {
     let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt").writes(1, "b.txt", "two\n"));
-    let (began, go) = slow_checkout(&place);
+    let slow = Slow::checkout(&place);
     let stage = place.start().await;
-    until(|| began.exists()).await;
+    until(|| slow.began.exists()).await;
     drop(stage);
-    std::fs::write(&go, "").expect("written");
+    slow.go();
     let (harness, home) = place.harness();
     let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), home };
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
@@ -589,4 +597,53 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     assert!(!one.exists(), "nothing was done in it");
     assert!(two.exists(), "somebody may want that");
     assert_eq!(place.branches(), format!("main\nprovost/{RUN}-2"));
+}
+
+// ---- what a repository names ----------------------------------------------------------------------------------------
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worktree_is_made_looked_at_and_removed_without_starting_what_the_repository_names() {
+    let place = Place::new(Cast::default().asks_for(0, 2).writes(2, "b.txt", "two\n"));
+    let project = place.project();
+    let canary = crate::git_deaf::Canary::new(place.folder.path());
+    canary.set_everywhere(&project);
+    std::fs::write(project.join("a.txt"), "changed\n").expect("written");
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert!(matches!(stage.left(2).await, Some(WorktreeLeft::Changed { uncommitted: 1, .. })));
+    assert!(!place.tree(1).exists(), "nothing was done in it");
+    canary.was_silent();
+    // It would have sung: the same from git as it is.
+    std::fs::remove_file(place.tree(2).join("a.txt")).expect("removed");
+    git(&place.tree(2), &["reset", "--hard", "-q"]);
+    canary.has_sung(&["filter.all.smudge", "core.fsmonitor", "post-index-change"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_a_filter_would_make_are_as_they_are_stored_and_the_agent_is_told() {
+    let place = Place::new(Cast::default().asks_for(0, 1).sh(1, "cat large.bin; ls -A"));
+    let project = place.project();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n";
+    std::fs::write(project.join("large.bin"), pointer).expect("written");
+    std::fs::write(project.join("plain.txt"), "plain\n").expect("written");
+    std::fs::write(
+        project.join(".gitattributes"),
+        "*.bin filter=lfs diff=lfs merge=lfs -text\nplain.txt -filter\n",
+    )
+    .expect("written");
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "large"]);
+    git(&project, &["config", "filter.lfs.smudge", "echo filtered"]);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert!(stage.results(1).await[0].1.contains("version https://git-lfs"), "{:?}", stage.results(1).await);
+    let entries = stage.entries(1).await;
+    let made = entries.iter().find_map(|entry| match entry {
+        Entry::WorktreeMade(made) => Some(made.unfiltered),
+        _ => None,
+    });
+    assert_eq!(made, Some(1));
+    let told =
+        entries.iter().any(|entry| format!("{entry:?}").contains("because no filter of git was run: 1."));
+    assert!(told, "{entries:#?}");
 }

@@ -13,7 +13,11 @@ pub(super) fn made(entry: &WorktreeMade) -> Saying {
         0 => String::new(),
         files => format!("; not in it: uncommitted changes to files of whoever asked for it ({files})"),
     };
-    Saying::detail(format!("works in a git worktree of its own, from commit {commit}{missing}"))
+    let unfiltered = match entry.unfiltered {
+        0 => String::new(),
+        files => format!("; as git stores them, without their filters (large files): {files}"),
+    };
+    Saying::detail(format!("works in a git worktree of its own, from commit {commit}{missing}{unfiltered}"))
 }
 
 pub(super) fn asked() -> Saying {

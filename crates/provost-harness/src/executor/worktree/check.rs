@@ -1,14 +1,12 @@
 //! Looking at what was done in a worktree.
 
-use std::path::Path;
-
 use provost_engine::{Untouched, WorktreeCheck};
 use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;
 
-use super::git::{Git, GitError};
 use super::list;
 use super::make::{changed_files, clear, drop_branch};
+use crate::git::{Git, GitError};
 
 /// What was done in a worktree; one that is to go when nothing was is removed. What can't be told stays.
 pub(super) async fn check(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
@@ -18,10 +16,10 @@ pub(super) async fn check(check: &WorktreeCheck, cancel: &CancellationToken) -> 
 }
 
 async fn look(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<WorktreeLeft, GitError> {
-    let git = Git::at(&check.path, cancel);
-    let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
-    if Path::new(&repository) != check.repository {
-        return Err(GitError::Refused(format!("it belongs to another repository, {repository}")));
+    let git = Git::at(&check.path, cancel).await?;
+    if git.repository() != check.repository {
+        let other = git.repository().display();
+        return Err(GitError::Refused(format!("it belongs to another repository, {other}")));
     }
     let head = git.ask(["rev-parse", "--verify", "HEAD^{commit}"]).await?;
     let uncommitted = changed_files(&git).await?;
@@ -45,7 +43,7 @@ async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Re
         drop_branch(&check.repository, &check.branch, &check.commit, cancel).await;
         return Ok(WorktreeLeft::Removed);
     };
-    let git = Git::of(&check.repository, cancel);
+    let git = Git::of(&check.repository, cancel).await?;
     let (commits, summary) = differs(&git, &check.commit, &tip).await?;
     Ok(WorktreeLeft::Changed { branch: Some(check.branch.clone()), commits, summary, uncommitted: 0 })
 }
@@ -53,7 +51,7 @@ async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Re
 /// Where the branch is that was made with the worktree, if it is still there.
 async fn tip(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Option<String>, GitError> {
     let branch = format!("refs/heads/{}", check.branch);
-    Git::of(&check.repository, cancel).find(["rev-parse", "--verify", "--quiet", &branch]).await
+    Git::of(&check.repository, cancel).await?.find(["rev-parse", "--verify", "--quiet", &branch]).await
 }
 
 /// Commits since `before`, and in what `after` differs from it.
@@ -66,8 +64,11 @@ async fn differs(git: &Git<'_>, before: &str, after: &str) -> Result<(u32, Strin
 
 /// git itself looks once more, and leaves alone what isn't as it was made.
 async fn remove(check: &WorktreeCheck, cancel: &CancellationToken) -> WorktreeLeft {
-    let git = Git::of(&check.repository, cancel);
-    if let Err(error) = list::take_out(&git, &check.path).await {
+    let removed = match Git::of(&check.repository, cancel).await {
+        Ok(git) => list::take_out(&git, &check.path).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = removed {
         tracing::warn!(%error, path = %check.path.display(), "a worktree that nothing was done to stays");
         return WorktreeLeft::Untouched;
     }

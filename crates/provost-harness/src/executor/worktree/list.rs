@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-use super::git::{ASKING_MAX, CHECKOUT_MAX, Git, GitError};
+use crate::git::{ASKING_MAX, CHECKOUT_MAX, Git, GitError};
 
 /// Enters the worktree `path` of a branch that begins at `commit`, without its files. It is locked until
 /// [`unlock`] says that they are there.
@@ -17,8 +17,24 @@ pub(super) async fn enter(git: &Git<'_>, path: &Path, branch: &str, commit: &str
     let [worktree, add, empty, lock, reset, branch] = arguments;
     let commit = OsStr::new(commit);
     let _turn = turn(path, git.cancel()).await?;
+    let worktrees = git.repository().join("worktrees");
+    let made = tokio::task::spawn_blocking(|| std::fs::create_dir_all(worktrees)).await;
+    made.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::StandIn)?;
     let arguments = [worktree, add, empty, lock, reset, branch, path.as_os_str(), commit];
-    git.run(CHECKOUT_MAX, arguments).await.map(drop)
+    git.run(CHECKOUT_MAX, arguments).await?;
+    let (path, repository) = (path.to_path_buf(), git.repository().to_path_buf());
+    let named = tokio::task::spawn_blocking(move || name_repository(&path, &repository)).await;
+    named.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::StandIn)
+}
+
+/// Has a worktree name the repository that it belongs to: git has written down the stand-in that it was given for it.
+fn name_repository(path: &Path, repository: &Path) -> io::Result<()> {
+    let link = path.join(".git");
+    let text = std::fs::read_to_string(&link)?;
+    let id = Path::new(text.trim_end()).file_name().ok_or(io::ErrorKind::InvalidData)?;
+    let own = repository.join("worktrees").join(id);
+    let own = own.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
+    std::fs::write(link, format!("gitdir: {own}\n"))
 }
 
 /// Says of a worktree that all of it is there.

@@ -9,8 +9,8 @@ use provost_event::WorktreeMade;
 use provost_process::SpawnError;
 use tokio_util::sync::CancellationToken;
 
-use super::git::{CHECKOUT_MAX, Git, GitError};
 use super::list;
+use crate::git::{CHECKOUT_MAX, Git, GitError};
 
 /// What helps in any case.
 const OTHERWISE: &str = "or have the agent work in the shared folder (isolation `shared`)";
@@ -37,18 +37,23 @@ pub(super) async fn make(order: &WorktreeOrder, cancel: &CancellationToken) -> R
                 drop_branch(&source.repository, &order.branch, &source.commit, &unhurried).await;
                 return Err(why);
             }
-            source.commit
+            source.commit.clone()
         }
     };
-    Ok(WorktreeMade { repository: source.repository, commit, uncommitted: source.uncommitted })
+    let unfiltered = match Git::at(&order.path, cancel).await {
+        Ok(git) => git.unfiltered().await.unwrap_or_default(),
+        Err(_) => 0,
+    };
+    let Source { repository, uncommitted, .. } = source;
+    Ok(WorktreeMade { repository, commit, uncommitted, unfiltered })
 }
 
 /// The repository and the commit, where all is as it must be.
 async fn source(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<Source, String> {
     let from = order.from.display();
-    let git = Git::within(&order.from, cancel);
-    let top = git.ask(["rev-parse", "--show-toplevel"]).await.map_err(|error| no_work_tree(order, error))?;
-    let (top, real) = (real(Path::new(&top)), real(&order.from));
+    let git = Git::within(&order.from, cancel).await.map_err(|error| no_work_tree(order, error))?;
+    let real = real(&order.from);
+    let top = git.top().unwrap_or(&real);
     if top != real {
         return Err(format!(
             "{from} is a folder inside of the git work tree {}, and a worktree is a copy of the whole: start Provost \
@@ -56,21 +61,19 @@ async fn source(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<Sou
             top.display(),
         ));
     }
-    if !order.path.is_absolute() || order.path.starts_with(&order.from) || order.path.starts_with(&top) {
+    if !order.path.is_absolute() || order.path.starts_with(&order.from) || order.path.starts_with(top) {
         return Err(format!(
             "{} would lie inside of the git work tree {from}: have worktrees made in a folder outside of it",
             order.path.display(),
         ));
     }
-    let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await;
-    let repository = repository.map(PathBuf::from).map_err(|error| no_work_tree(order, error))?;
     let commit = git.find(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
     match commit.map_err(|error| no_work_tree(order, error))? {
         Some(commit) => {
             let uncommitted = changed_files(&git).await;
             let uncommitted = uncommitted
                 .map_err(|error| format!("what isn't committed in {from} can't be told: {error}"))?;
-            Ok(Source { repository, commit, uncommitted })
+            Ok(Source { repository: git.repository().to_path_buf(), commit, uncommitted })
         }
         None => Err(format!(
             "the git repository in {from} has no commit yet, and a worktree begins with one: commit something first, \
@@ -85,16 +88,18 @@ fn no_work_tree(order: &WorktreeOrder, error: GitError) -> String {
         GitError::Start(SpawnError::ProgramNotFound { .. }) => {
             format!("the program `git` isn't there: install it, {OTHERWISE}")
         }
-        GitError::Start(SpawnError::FolderNotFound { .. }) => {
+        GitError::NoFolder(_) | GitError::Start(SpawnError::FolderNotFound { .. }) => {
             format!("the folder {from}, which it is to be made from, isn't there")
         }
         GitError::Refused(said) => format!(
             "{from} is no git work tree that a worktree can be made from ({said}): make it one with `git init` and a \
              first commit, {OTHERWISE}"
         ),
-        error @ (GitError::Start(_) | GitError::TimedOut(_) | GitError::Lock(_) | GitError::Cancelled) => {
-            error.to_string()
-        }
+        error @ (GitError::Start(_)
+        | GitError::StandIn(_)
+        | GitError::TimedOut(_)
+        | GitError::Lock(_)
+        | GitError::Cancelled) => error.to_string(),
     }
 }
 
@@ -103,14 +108,12 @@ async fn found(order: &WorktreeOrder, source: &Source, cancel: &CancellationToke
     if !order.path.join(".git").is_file() {
         return None;
     }
-    let git = Git::at(&order.path, cancel);
-    let repository = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await.ok()?;
-    let own = git.ask(["rev-parse", "--path-format=absolute", "--git-dir"]).await.ok()?;
+    let git = Git::at(&order.path, cancel).await.ok()?;
     let branch = git.ask(["symbolic-ref", "--quiet", "HEAD"]).await.ok()?;
     // One is locked until its files are all there.
-    let is_whole = real(Path::new(&repository)) == real(&source.repository)
+    let is_whole = git.repository() == source.repository
         && branch == format!("refs/heads/{}", order.branch)
-        && !Path::new(&own).join("locked").exists();
+        && !git.own_data().join("locked").exists();
     if !is_whole {
         return None;
     }
@@ -119,7 +122,7 @@ async fn found(order: &WorktreeOrder, source: &Source, cancel: &CancellationToke
 
 async fn add(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken) -> Result<(), String> {
     clear(&order.path, &source.repository, cancel).await;
-    let git = Git::within(&order.from, cancel);
+    let git = Git::within(&order.from, cancel).await.map_err(|error| error.to_string())?;
     let branch = format!("refs/heads/{}", order.branch);
     let tip = git.find(["rev-parse", "--verify", "--quiet", &branch]).await.map_err(|e| e.to_string())?;
     if let Some(tip) = tip {
@@ -141,7 +144,7 @@ async fn add(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken)
 async fn fill(order: &WorktreeOrder, source: &Source, git: &Git<'_>) -> Result<(), GitError> {
     list::enter(git, &order.path, &order.branch, &source.commit).await?;
     let checkout = ["reset", "--hard", "--quiet", "--no-recurse-submodules"].map(OsStr::new);
-    Git::at(&order.path, git.cancel()).run(CHECKOUT_MAX, checkout).await?;
+    Git::at(&order.path, git.cancel()).await?.run(CHECKOUT_MAX, checkout).await?;
     list::unlock(git, &order.path).await
 }
 
@@ -174,13 +177,15 @@ pub(super) async fn clear(path: &Path, repository: &Path, cancel: &CancellationT
         tracing::warn!(%error, path = %path.display(), "a half-made worktree can't be removed");
     }
     // It mostly knows of none.
-    let _ = list::throw_out(&Git::of(repository, cancel), path).await;
+    if let Ok(git) = Git::of(repository, cancel).await {
+        let _ = list::throw_out(&git, path).await;
+    }
 }
 
 /// Deletes a branch, if it is still at `commit`.
 pub(super) async fn drop_branch(repository: &Path, branch: &str, commit: &str, cancel: &CancellationToken) {
     let branch = format!("refs/heads/{branch}");
-    let git = Git::of(repository, cancel);
+    let Ok(git) = Git::of(repository, cancel).await else { return };
     if let Ok(Some(_)) = git.find(["rev-parse", "--verify", "--quiet", &branch]).await
         && let Err(error) = git.ask(["update-ref", "-d", &branch, commit]).await
     {
@@ -188,11 +193,14 @@ pub(super) async fn drop_branch(repository: &Path, branch: &str, commit: &str, c
     }
 }
 
-/// Files with changes that aren't committed, and files that git doesn't know and isn't told to ignore.
+/// Files with changes that aren't committed, and files that git doesn't know and isn't told to ignore. A repository that is
+/// checked out within counts as one: what was done in it can't be told without its own settings.
 pub(super) async fn changed_files(git: &Git<'_>) -> Result<u32, GitError> {
-    let arguments = ["status", "--porcelain", "--no-renames", "--untracked-files=all"];
+    let arguments =
+        ["status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
     let status = git.run(CHECKOUT_MAX, arguments.map(OsStr::new)).await?;
-    Ok(u32::try_from(status.lines().count()).unwrap_or(u32::MAX))
+    let files = u32::try_from(status.lines().count()).unwrap_or(u32::MAX);
+    Ok(files.saturating_add(git.repositories_within().await?))
 }
 
 fn real(path: &Path) -> PathBuf {

@@ -8,8 +8,8 @@ use provost_event::{Entry, Record, RunId, Seq, SessionId, SessionStarted, Worktr
 use tokio_util::sync::CancellationToken;
 
 use super::check::check;
-use super::git::Git;
 use super::make::clear;
+use crate::git::Git;
 use crate::{Home, HomeError};
 
 /// Worktrees looked at in one sweep.
@@ -97,10 +97,8 @@ async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &Cancellati
         }
         // The agent never began.
         None => {
-            let git = Git::within(&worktree.from, cancel);
-            if let Ok(repository) = git.ask(["rev-parse", "--path-format=absolute", "--git-common-dir"]).await
-            {
-                clear(path, Path::new(&repository), cancel).await;
+            if let Ok(git) = Git::within(&worktree.from, cancel).await {
+                clear(path, git.repository(), cancel).await;
             }
         }
     }

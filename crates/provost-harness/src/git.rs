@@ -1,0 +1,295 @@
+//! Asking the `git` program. All of Provost's own git goes through here, and it is deaf: nothing that a repository, its
+//! files or the user's settings of git name is ever started, whether or not the project is trusted.
+//!
+//! Git starts programs for settings (`filter.*`, `diff.*`, `core.fsmonitor`, `core.sshCommand`, … and those of versions to
+//! come). So it isn't shown the repository's settings at all: it works with a [stand-in](stand_in) for the folder that
+//! holds them. Attributes that name a filter then name none; files are compared and checked out as they are stored.
+
+mod found;
+mod settings;
+mod stand_in;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use provost_process::{ChildSpec, Ending, SpawnError, Streams, allowed_env, run};
+use tokio_util::sync::CancellationToken;
+
+use found::Found;
+use stand_in::StandIn;
+
+/// How long a question about a repository may take.
+pub(crate) const ASKING_MAX: Duration = Duration::from_secs(30);
+/// How long it may take to write or read all files of a work tree.
+pub(crate) const CHECKOUT_MAX: Duration = Duration::from_secs(300);
+/// Bytes kept of what it says.
+const KEEP_BYTES_MAX: usize = 256 * 1024;
+/// Time between the request to end and the end by force; it takes back what is half done in it.
+const GRACE: Duration = Duration::from_secs(5);
+/// Characters of its words that are passed on.
+const WORDS_CHARS_MAX: usize = 1_000;
+
+/// Bytes kept where the whole list of a repository's files is asked for.
+const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The stand-in has none of these settings. Said once more, they also hold against those that are built into a git.
+const SETTINGS: [&str; 12] = [
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.alternateRefsCommand=true",
+    "credential.helper=",
+    "diff.external=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+];
+
+/// What git reads of the system's and the user's settings: nothing. What it may start: nothing. What it may fetch from
+/// elsewhere because an object is missing: nothing.
+const ENVIRONMENT: [(&str, &str); 15] = [
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_SSH_COMMAND", "false"),
+    ("GIT_ASKPASS", "false"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_SEQUENCE_EDITOR", "false"),
+    ("GIT_PAGER", "cat"),
+];
+
+/// Why git didn't do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GitError {
+    #[error("git can't be started: {0}")]
+    Start(#[from] SpawnError),
+    #[error("git says: {0}")]
+    Refused(String),
+    #[error("git took longer than {} s", .0.as_secs())]
+    TimedOut(Duration),
+    #[error("the folder {} isn't there", .0.display())]
+    NoFolder(PathBuf),
+    #[error("a folder in which git sees no settings can't be made: {0}")]
+    StandIn(#[source] std::io::Error),
+    #[error("the folder of worktrees can't be locked: {0}")]
+    Lock(#[source] std::io::Error),
+    #[error("it was told to stop")]
+    Cancelled,
+}
+
+/// The git program in a folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Git<'a> {
+    folder: PathBuf,
+    found: Found,
+    stand_in: Arc<StandIn>,
+    cancel: &'a CancellationToken,
+}
+
+impl<'a> Git<'a> {
+    /// In `folder`, wherever above it the repository is.
+    ///
+    /// # Errors
+    /// [`GitError::Refused`] where there is none.
+    pub(crate) async fn within(folder: &Path, cancel: &'a CancellationToken) -> Result<Self, GitError> {
+        Self::open(folder, cancel, found::above).await
+    }
+
+    /// In the work tree `folder`, and in none that it may lie in.
+    ///
+    /// # Errors
+    /// [`GitError::Refused`] where it is none.
+    pub(crate) async fn at(folder: &Path, cancel: &'a CancellationToken) -> Result<Self, GitError> {
+        Self::open(folder, cancel, found::at).await
+    }
+
+    /// On the data of a repository, in no work tree.
+    ///
+    /// # Errors
+    /// [`GitError::Refused`] where it is none.
+    pub(crate) async fn of(repository: &Path, cancel: &'a CancellationToken) -> Result<Self, GitError> {
+        Self::open(repository, cancel, found::data).await
+    }
+
+    async fn open(
+        folder: &Path,
+        cancel: &'a CancellationToken,
+        find: fn(&Path) -> Result<Found, String>,
+    ) -> Result<Self, GitError> {
+        let (place, user) = (folder.to_path_buf(), settings::user_files(&allowed_env(&[])));
+        let opening = move || {
+            if !place.is_dir() {
+                return Err(GitError::NoFolder(place));
+            }
+            let found = find(&place).map_err(GitError::Refused)?;
+            let stand_in = StandIn::of(&found.common, &user)?;
+            Ok((found, Arc::new(stand_in)))
+        };
+        let opened = tokio::task::spawn_blocking(opening).await;
+        let (found, stand_in) =
+            opened.unwrap_or_else(|error| Err(GitError::StandIn(std::io::Error::other(error))))?;
+        Ok(Self { folder: folder.to_path_buf(), found, stand_in, cancel })
+    }
+
+    /// What stops it.
+    pub(crate) const fn cancel(&self) -> &'a CancellationToken {
+        self.cancel
+    }
+
+    /// The top folder of the work tree, without symlinks; none where it works on a repository's data only.
+    pub(crate) fn top(&self) -> Option<&Path> {
+        self.found.top.as_deref()
+    }
+
+    /// The folder of the repository that all its work trees share.
+    pub(crate) fn repository(&self) -> &Path {
+        &self.found.common
+    }
+
+    /// The folder that holds what is only this work tree's.
+    pub(crate) fn own_data(&self) -> &Path {
+        &self.found.own
+    }
+
+    /// How many files there are of other repositories that are checked out in the work tree (submodules). Git would look
+    /// into them by their own settings.
+    pub(crate) async fn repositories_within(&self) -> Result<u32, GitError> {
+        let Some(top) = self.top() else { return Ok(0) };
+        let arguments = ["ls-files", "--stage", "-z", "--full-name"].map(OsStr::new);
+        let listed = self.kept(CHECKOUT_MAX, &arguments, LIST_BYTES_MAX).await?;
+        let links = listed.split('\0').filter_map(|line| line.strip_prefix("160000 "));
+        let paths = links.filter_map(|line| line.split_once('\t').map(|(_, path)| top.join(path)));
+        let checked_out = paths.filter(|path| path.join(".git").exists());
+        Ok(u32::try_from(checked_out.count()).unwrap_or(u32::MAX))
+    }
+
+    /// How many files of the work tree a filter would make out of what is stored (large files, encrypted ones): they are
+    /// there as they are stored.
+    pub(crate) async fn unfiltered(&self) -> Result<u32, GitError> {
+        let arguments = ["ls-files", "-z", "--", ".", ":(exclude,attr:!filter)", ":(exclude,attr:-filter)"];
+        let listed = self.kept(CHECKOUT_MAX, &arguments.map(OsStr::new), LIST_BYTES_MAX).await?;
+        let count = listed.split('\0').filter(|path| !path.is_empty()).count();
+        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
+    /// What it prints, without the newline at the end.
+    pub(crate) async fn ask<const N: usize>(&self, arguments: [&str; N]) -> Result<String, GitError> {
+        self.run(ASKING_MAX, arguments.map(OsStr::new)).await
+    }
+
+    /// What it prints, or `None` where it answers that there is nothing like that.
+    pub(crate) async fn find<const N: usize>(
+        &self,
+        arguments: [&str; N],
+    ) -> Result<Option<String>, GitError> {
+        match self.ask(arguments).await {
+            Ok(found) => Ok(Some(found)),
+            Err(GitError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has it do something within `time`; what it prints.
+    pub(crate) async fn run<const N: usize>(
+        &self,
+        time: Duration,
+        arguments: [&OsStr; N],
+    ) -> Result<String, GitError> {
+        self.kept(time, &arguments, KEEP_BYTES_MAX).await
+    }
+
+    /// The same, with so many bytes kept of what it prints.
+    async fn kept(
+        &self,
+        time: Duration,
+        arguments: &[&OsStr],
+        keep_bytes_max: usize,
+    ) -> Result<String, GitError> {
+        let mut spec = self.spec(time, arguments);
+        spec.keep_bytes_max = keep_bytes_max;
+        let finished = run(spec, self.cancel).await?;
+        let said = finished.stderr.to_text_lossy();
+        match finished.ending {
+            Ending::Exited(0) => Ok(finished.stdout.to_text_lossy().trim_end_matches('\n').to_owned()),
+            Ending::Exited(status) if said.trim().is_empty() => {
+                Err(GitError::Refused(format!("nothing, with exit status {status}")))
+            }
+            Ending::Exited(_) => Err(GitError::Refused(words(&said))),
+            Ending::Signalled(signal) => Err(GitError::Refused(format!("ended by signal {signal}"))),
+            Ending::TimedOut => Err(GitError::TimedOut(time)),
+            Ending::Cancelled => Err(GitError::Cancelled),
+        }
+    }
+
+    fn spec(&self, time: Duration, arguments: &[&OsStr]) -> ChildSpec {
+        let mut args = vec![OsString::from("--no-pager")];
+        for setting in SETTINGS {
+            args.extend([OsString::from("-c"), setting.into()]);
+        }
+        args.extend(arguments.iter().map(OsString::from));
+        ChildSpec {
+            program: "git".into(),
+            args,
+            cwd: self.folder.clone(),
+            env: self.env(),
+            stdin: Vec::new(),
+            streams: Streams::Apart,
+            keep_bytes_max: KEEP_BYTES_MAX,
+            timeout: Some(time),
+            grace: GRACE,
+        }
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let mut env = allowed_env(&[]);
+        env.retain(|(name, _)| name != "LC_ALL");
+        for (name, value) in &mut env {
+            if name == "PATH" {
+                *value = absolute_only(value);
+            }
+        }
+        env.extend(ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
+        env.push(("GIT_DIR".into(), self.found.own.clone().into()));
+        env.push(("GIT_COMMON_DIR".into(), self.stand_in.path().into()));
+        if let Some(top) = &self.found.top {
+            env.push(("GIT_WORK_TREE".into(), top.into()));
+        }
+        env
+    }
+}
+
+/// A search path without folders that depend on where one is: a workspace may hold a `git` of its own.
+fn absolute_only(path: &OsStr) -> OsString {
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
+/// The end of what it said, where it says what went wrong.
+fn words(said: &str) -> String {
+    let said = said.trim();
+    let skipped = said.chars().count().saturating_sub(WORDS_CHARS_MAX);
+    said.chars().skip(skipped).collect()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::absolute_only;
+
+    #[test]
+    fn folders_that_depend_on_where_one_is_are_no_place_to_look_for_git() {
+        let path = absolute_only(":/usr/bin:.:bin:/bin::./node_modules/.bin".as_ref());
+        assert_eq!(path, "/usr/bin:/bin");
+    }
+}

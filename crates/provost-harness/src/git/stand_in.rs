@@ -1,0 +1,69 @@
+//! A folder that git takes for the one which a repository's work trees share. Objects, branches and lists in it are those of
+//! the repository, by links; its settings, attributes and hooks are not: the settings are [a few plain
+//! ones](super::settings), and the others aren't there. (The `git-new-workdir` of git's own contributions links in the same
+//! way.)
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{GitError, settings};
+
+/// What is the repository's own. Branches that are made or deleted are made and deleted there.
+const LINKED: [&str; 7] = ["HEAD", "objects", "refs", "packed-refs", "reftable", "logs", "shallow"];
+/// Linked to before it is there: git makes it with the first worktree.
+const WORKTREES: &str = "worktrees";
+
+/// Removed when it is dropped; what it links to stays.
+#[derive(Debug)]
+pub(super) struct StandIn {
+    folder: TempDir,
+}
+
+impl StandIn {
+    /// One for the repository whose shared folder `common` is. Blocking.
+    pub(super) fn of(common: &Path, user: &[PathBuf]) -> Result<Self, GitError> {
+        let own = settings::of_repository(common).map_err(GitError::Refused)?;
+        let text = settings::of_user(user) + &own;
+        Self::make(common, &text).map_err(GitError::StandIn)
+    }
+
+    fn make(common: &Path, settings: &str) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("provost-git-").tempdir()?;
+        for name in LINKED {
+            link_if_there(&common.join(name), &folder.path().join(name))?;
+        }
+        make_link(&common.join(WORKTREES), &folder.path().join(WORKTREES), true)?;
+        fs::create_dir(folder.path().join("info"))?;
+        link_if_there(&common.join("info/exclude"), &folder.path().join("info/exclude"))?;
+        fs::write(folder.path().join("config"), settings)?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn link_if_there(target: &Path, link: &Path) -> io::Result<()> {
+    match fs::metadata(target) {
+        Ok(target_is) => make_link(target, link, target_is.is_dir()),
+        Err(_) => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn make_link(target: &Path, link: &Path, _is_folder: bool) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, link)
+}
+
+#[cfg(not(unix))]
+fn make_link(target: &Path, link: &Path, is_folder: bool) -> io::Result<()> {
+    if is_folder {
+        std::os::windows::fs::symlink_dir(target, link)
+    } else {
+        std::os::windows::fs::symlink_file(target, link)
+    }
+}
