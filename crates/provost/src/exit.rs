@@ -9,7 +9,7 @@ use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{HarnessError, HomeError};
 
 use crate::output::{self, tell_raw};
-use crate::render::safe;
+use crate::render::{hanging, safe};
 use crate::settings::Problems;
 
 /// An exit status with its meaning.
@@ -137,13 +137,14 @@ fn is_loss(error: &anyhow::Error) -> bool {
 
 fn message(error: &anyhow::Error) -> String {
     let mut text = match error.downcast_ref::<Problems>() {
-        Some(Problems(problems)) => {
-            problems.iter().map(|problem| format!("error: {}\n", safe(&problem.to_string()))).collect()
-        }
-        None => format!("error: {}\n", safe(&chain(error))),
+        Some(Problems(problems)) => problems
+            .iter()
+            .map(|problem| format!("error: {}\n", hanging(&safe(&problem.to_string()), "  ")))
+            .collect(),
+        None => format!("error: {}\n", hanging(&safe(&chain(error)), "  ")),
     };
     if let Some(hint) = hint(error) {
-        text.push_str(&format!("hint: {}\n", safe(&hint)));
+        text.push_str(&format!("hint: {}\n", hanging(&safe(&hint), "  ")));
     }
     text
 }

@@ -42,6 +42,7 @@ use crate::cli::{Cli, Command, FlowCommand};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
+use crate::render::visible_json;
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{Place, variables};
 
@@ -141,7 +142,8 @@ fn current_dir() -> anyhow::Result<std::path::PathBuf> {
 
 /// Prints to standard output.
 fn print(text: &str) -> anyhow::Result<()> {
-    output::write(text.as_bytes()).context("can't write to standard output")
+    // JSON isn't made safe before, and of text that was nothing is escaped here.
+    output::write(visible_json(text).as_bytes()).context("can't write to standard output")
 }
 
 /// The name of a path for people.

@@ -2,15 +2,15 @@
 
 use provost_event::{ActorKey, Record};
 
-use super::View;
+use super::{View, visible_json};
 use crate::output;
 
 pub(super) struct Json;
 
 impl View for Json {
     fn record(&self, record: &Record) {
-        if let Ok(mut line) = record.to_line() {
-            line.push('\n');
+        if let Ok(line) = record.to_line() {
+            let line = format!("{}\n", visible_json(&line));
             // The run is what matters, and its log has it all.
             if output::write(line.as_bytes()).is_err() {
                 let run = match record.actor {

@@ -63,12 +63,13 @@ impl View for Plain {
 
     fn prompt(&self, words: &str, prompt: &str) {
         let lines = [words, prompt].into_iter().filter(|line| !line.is_empty());
-        let lines = lines.map(|line| format!("approval: {}\n", safe(line))).collect::<String>();
+        let lines =
+            lines.map(|line| format!("approval: {}\n", hanging(&safe(line), "  "))).collect::<String>();
         let _ = std::io::stderr().write_all(lines.as_bytes());
     }
 
     fn note(&self, words: &str) {
-        let _ = writeln!(std::io::stderr(), "provost: {}", safe(words));
+        let _ = writeln!(std::io::stderr(), "provost: {}", hanging(&safe(words), "  "));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Makes text of strangers safe to print on a terminal.
 
 /// `text` without escape sequences, control characters and marks that change the direction of writing; line ends and
-/// tabs stay.
+/// tabs stay. What takes no room is spelled out (`\u{200b}`): a model reads it, so people see it. Joiners and selectors of
+/// forms stay behind what isn't ASCII: many languages and pictures are written with them.
 pub(crate) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -18,6 +19,8 @@ pub(crate) fn safe(text: &str) -> String {
             '\u{9b}' => skip_control_sequence(&mut chars),
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
             _ if c.is_control() || turns_direction(c) => {}
+            _ if joins(c) && out.chars().next_back().is_some_and(|before| !before.is_ascii()) => out.push(c),
+            _ if joins(c) || takes_no_room(c) => out.extend(c.escape_unicode()),
             _ => out.push(c),
         }
     }
@@ -70,9 +73,48 @@ const fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
 
+/// What isn't seen, with which something can be said to a model and not to people. The separators of lines and paragraphs
+/// are among it: some programs end a line there, and others don't.
+const fn takes_no_room(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
+            | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Joiners, and selectors of a form of the character before.
+const fn joins(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// JSON in which what a terminal would obey or not show is escaped: the same value, and fit to be looked at. Such characters
+/// are in the texts of JSON only, and controls below U+0080 are escaped in every JSON.
+pub(crate) fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
+    let is_hidden = |c: char| {
+        (c.is_control() && !c.is_ascii_control()) || c == '\u{7f}' || turns_direction(c) || takes_no_room(c)
+    };
+    if !json.contains(is_hidden) {
+        return json.into();
+    }
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) {
+            let units =
+                c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+            out.push_str(&units);
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::safe;
+    use super::{safe, visible_json};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
@@ -107,6 +149,34 @@ mod tests {
         check("a\u{8}b\u{7}c\u{0}d\u{7f}e\u{85}f", "abcdef");
         check("user\u{202e}gpj.exe\u{2066}", "usergpj.exe");
         check("50%\rdone\r\n", "50%\ndone\n");
+    }
+
+    #[test]
+    fn what_takes_no_room_is_spelled_out() {
+        check("a\u{200b}b\u{feff}c\u{2060}d", "a\\u{200b}b\\u{feff}c\\u{2060}d");
+        check("one\u{2028}two\u{2029}", "one\\u{2028}two\\u{2029}");
+        check("hi\u{e0041}\u{e007f}", "hi\\u{e0041}\\u{e007f}");
+        check("ls\u{200d}\u{fe0f}", "ls\\u{200d}\\u{fe0f}");
+        check("\u{200d}", "\\u{200d}");
+        // As they are written.
+        check("می\u{200c}خواهم 👩\u{200d}🚀 ❤\u{fe0f}", "می\u{200c}خواهم 👩\u{200d}🚀 ❤\u{fe0f}");
+        let once = safe("a\u{200b}\u{e0041}");
+        assert_eq!(safe(&once), once);
+    }
+
+    #[test]
+    fn json_says_the_same_and_shows_all_of_it() {
+        let text = "a\u{9b}2J\u{85}\u{7f}\u{202e}b\u{2028}\u{200b}\u{e0041} \u{1b}[2J ç 漢 🙂 \\u{9b}";
+        let json = serde_json::json!({ text: [text] }).to_string();
+        let shown = visible_json(&json);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            serde_json::from_str::<serde_json::Value>(&json).unwrap()
+        );
+        let harmless = |c: char| !c.is_control() && safe(c.encode_utf8(&mut [0; 4])) == c.to_string();
+        assert!(shown.chars().all(harmless), "{shown}");
+        assert!(shown.contains("\\udb40\\udc41") && shown.contains("漢 🙂"), "{shown}");
+        assert!(matches!(visible_json("{\"a\":\"ç\\n\"}"), std::borrow::Cow::Borrowed(_)));
     }
 
     #[test]

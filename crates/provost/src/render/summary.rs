@@ -7,7 +7,7 @@ use super::arguments;
 use super::context::outcome_in_words;
 use super::goal::goal_at_end;
 use super::question::visible;
-use super::words::{duration, plural, tokens};
+use super::words::{duration, hanging, plural, tokens};
 use crate::goals::AgentGoal;
 use crate::questions::Question;
 
@@ -22,7 +22,7 @@ pub(crate) fn summary(
 ) -> String {
     let ledger = state.ledger();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
-    let mut parts = vec![outcome_in_words(outcome), plural(ledger.turns().into(), "turn")];
+    let mut parts = vec![hanging(&outcome_in_words(outcome), "  "), plural(ledger.turns().into(), "turn")];
     parts.push(format!("{} tokens", tokens(ledger.tokens)));
     parts.push(if priced { ledger.cost.to_string() } else { "price unknown".to_owned() });
     parts.push(duration(state.active_ms()));
