@@ -16,6 +16,8 @@
 
 #![expect(unsafe_code, reason = "what happens between fork and exec has no safe interface")]
 
+#[cfg(target_os = "linux")]
+mod namespace;
 mod sys;
 mod watch;
 
@@ -42,6 +44,15 @@ impl Order {
             Self::Terminate => b'T',
             Self::HangUp => b'H',
             Self::Kill => b'K',
+        }
+    }
+
+    /// The signals with which all are asked to end, one after the other.
+    const fn asking(self) -> &'static [libc::c_int] {
+        match self {
+            Self::Terminate => &[libc::SIGTERM],
+            Self::HangUp => &[libc::SIGHUP, libc::SIGTERM, libc::SIGCONT],
+            Self::Kill => &[libc::SIGKILL],
         }
     }
 
@@ -73,6 +84,11 @@ pub(crate) fn signal_message(signal: libc::c_int, group: libc::pid_t) -> Option<
     Some([*byte, a, b, c, d])
 }
 
+/// Whether a signal that is sent to any group goes to the child's own too: it ends or continues.
+const fn is_for_all(signal: libc::c_int) -> bool {
+    matches!(signal, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL | libc::SIGCONT)
+}
+
 fn signal_of(byte: u8) -> Option<libc::c_int> {
     SIGNALS.iter().find(|(known, _)| *known == byte).map(|(_, signal)| *signal)
 }
@@ -88,18 +104,43 @@ pub(crate) enum StandardInput {
 
 /// Puts a guard, which holds `control`, between this process and the program `command` starts.
 pub(crate) fn install(command: &mut Command, control: UnixStream, input: StandardInput) {
+    let is_apart = namespaces_are_there();
     // SAFETY: `split` and all it calls use only async-signal-safe system calls and memory of their own stack.
-    unsafe { command.pre_exec(move || split(&control, input)) };
+    unsafe { command.pre_exec(move || split(&control, input, is_apart)) };
+}
+
+/// Has this process adopt orphans; whether the system can do that.
+pub(crate) fn adopt_orphans() -> bool {
+    sys::ADOPTS_ORPHANS && sys::adopt_orphans().is_ok()
+}
+
+/// Whether children get a process namespace of their own, in which they can't reach their guard: this process has the rights to
+/// make one (on Linux those of root). Tried once, by making one.
+pub fn namespaces_are_there() -> bool {
+    static ARE_THERE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *ARE_THERE.get_or_init(|| {
+        let mut command = Command::new("/");
+        // SAFETY: as in `install`. It never comes to executing anything.
+        unsafe { command.pre_exec(|| Err(sys::try_process_namespace())) };
+        command.spawn().is_err_and(|error| error.raw_os_error() == Some(sys::POSSIBLE))
+    })
 }
 
 /// Forks; returns in the child only, which is then to exec. The guard never returns.
-fn split(control: &UnixStream, input: StandardInput) -> io::Result<()> {
+fn split(control: &UnixStream, input: StandardInput, is_apart: bool) -> io::Result<()> {
     // Blocked until the child is ready: a handler of Provost's must not run in a copy of it. Blocked for ever in
     // the guard: what ends the children by a signal must not end their guard before.
     sys::block_signals();
     sys::reset_handlers();
     sys::new_session()?;
     sys::adopt_orphans()?;
+    // Nobody of the same user can trace it, or take its descriptors. A program that is executed is as any other.
+    sys::be_untraceable();
+    #[cfg(target_os = "linux")]
+    if is_apart {
+        return namespace::split(control, input);
+    }
+    let _ = is_apart;
     let guard = sys::own_pid();
     // SAFETY: this is the only thread, see `install`.
     match unsafe { sys::fork() }? {

@@ -26,7 +26,9 @@
 //! | `pty/shared.rs`, `pty/output.rs`, `pty/events.rs`, `pty/view.rs`, `pty/watcher.rs` | what goes between that thread and the handles |
 //! | `pty/typing.rs`, `pty/live.rs`, `pty/ending.rs` | what is typed; what watchers are shown; how far the ending is |
 //! | `pty/device.rs`, `pty/unix.rs`, `pty/windows.rs` | the platforms |
-//! | `pty/kernel.rs`, `pty/leftover.rs` | what the kernel says of the processes there; what a killed Provost has left |
+//! | `pty/kernel.rs` | what the kernel says of the processes there |
+//! | `registry.rs` | the guards of this process, and what one that was killed has left to it |
+//! | `leftover.rs` | what a guard that doesn't answer, or a killed Provost, has left |
 //!
 //! Invariants:
 //! - A child has the environment of its spec, three descriptors, default signal handlers, no controlling terminal but
@@ -40,8 +42,14 @@
 //! - The guard allocates nothing, takes no lock and holds no descriptor but the control channel and its signals.
 //! - The guard ends when nothing is left below it, so the end of the control channel means "all gone".
 //!
-//! What it can't do: a child with the rights to kill its guard with `kill -9` can set free what it forked (it is
-//! killed itself). Off Linux nobody adopts orphans: a descendant that leaves the process group is out of reach.
+//! - On Linux with the rights to make a process namespace (root's) the child is in one, out of which it can't reach its guard: it
+//!   is pid 2 of its own `/proc`. From outside it and all it starts descend from the guard as ever, and from inside from
+//!   process 1, a fork of this program too: whoever goes up by parents finds this program in both.
+//! - That all is ended is said only after it was seen ([`Finished::is_all_ended`]).
+//!
+//! What it can't do: elsewhere a child of the same user can stop or kill its guard. A guard that doesn't answer is killed, with
+//! all below it; what one that was killed leaves is ended where this process [adopts orphans](adopt_orphans). When
+//! Provost is killed while a guard is stopped, [`end_leftovers`] ends what is left, at the next start. Off Linux nobody adopts orphans: a descendant that leaves the process group is out of reach.
 //! While a child runs, its guard keeps the pages alive that the caller rewrites meanwhile.
 
 mod ancestry;
@@ -51,10 +59,13 @@ mod env;
 mod error;
 #[cfg(unix)]
 mod guard;
+mod leftover;
 mod piped;
 #[cfg(not(unix))]
 mod portable;
 mod pty;
+#[cfg(unix)]
+mod registry;
 #[cfg(unix)]
 mod run;
 mod secrecy;
@@ -67,14 +78,19 @@ pub use ancestry::{Descent, descent, mark_descendants};
 pub use capture::Captured;
 pub use env::allowed_env;
 pub use error::SpawnError;
+#[cfg(unix)]
+pub use guard::namespaces_are_there as guards_are_out_of_reach;
+pub use leftover::end_leftovers;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
-pub use portable::run;
+pub use portable::{adopt_orphans, keep_ledger, run};
 pub use pty::{
     Changes, EVENTS_MAX, EventWish, Events, OUTPUT_BYTES_MAX, OutputWish, Painted, PtyCommand, PtyError,
     PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView, WATCHER_BYTES_MAX,
-    Watcher, end_leftovers,
+    Watcher,
 };
+#[cfg(unix)]
+pub use registry::{adopt_orphans, keep_ledger};
 #[cfg(unix)]
 pub use run::run;
 pub use secrecy::hide_variables;

@@ -31,6 +31,9 @@ const QUEUE_MAX: usize = 16;
 /// How long lines are read after the child's end, for the case that something it started holds its output open.
 const DRAIN_MAX: Duration = Duration::from_millis(200);
 
+/// How long a guard may take to kill everything; one that was stopped takes longer.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
 /// How long killed processes may take to vanish.
 const VANISH_MAX: Duration = Duration::from_secs(5);
 
@@ -240,6 +243,9 @@ async fn end(keeper: &mut Keeper, ending: PipedEnding, cancel: &CancellationToke
     };
     if !is_gone {
         keeper.kill().await;
+        if timeout(ANSWER_MAX, keeper.gone()).await.is_err() {
+            keeper.force().await;
+        }
         if timeout(VANISH_MAX, keeper.gone()).await.is_err() {
             tracing::warn!("a killed process is still there; its guard stays with it");
             return keeper.exit().unwrap_or(Exit::Signal(9));

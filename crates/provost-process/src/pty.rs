@@ -15,9 +15,8 @@ mod device;
 mod ending;
 mod events;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing there tells of the processes at a console"))]
-mod kernel;
+pub(crate) mod kernel;
 #[cfg_attr(windows, allow(dead_code, reason = "nothing there tells of the processes at a console"))]
-mod leftover;
 mod live;
 mod options;
 mod output;
@@ -49,7 +48,6 @@ use windows::supervise;
 use crate::SpawnError;
 
 pub use events::{EVENTS_MAX, Events};
-pub use leftover::end_leftovers;
 pub use options::{
     EventWish, OutputWish, PtyCommand, PtyError, PtyOptions, PtySignal, QuitPlan, QuitStep, Recorder,
 };

@@ -5,16 +5,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::process::Child;
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::drain::{drain, feed};
-use crate::start::{Control, Order, Started, start};
+use crate::registry::Registered;
+use crate::start::{Control, Order, SIGKILL, Started, start};
 use crate::{ChildSpec, Ending, Finished, SpawnError};
+use crate::{leftover, registry};
 
 /// How long a program may take to begin; only a hung file system takes that long.
 const START_MAX: Duration = Duration::from_secs(10);
+
+/// How long a guard may take to kill everything: one that was stopped takes longer, and is then done without.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// How long killed processes may take to vanish; only a process stuck in the kernel, or one of another user,
 /// takes that long. Its guard goes on killing it.
@@ -30,7 +36,7 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 /// this returns, and all they wrote before is read. Cancelling or the timeout ends child and descendants the same
 /// way; cancelling during a grace period ends it at once. On top of timeout and grace a call takes at most 10 s
 /// to start (a hung file system) and 8 s to end: 5 s for killed processes to vanish, 2 s for pipes to close, 1 s to
-/// reap. A process the system won't let go is then logged and left to its guard.
+/// reap. [`Finished::is_all_ended`] says whether that was seen: a process that the system won't let go is left to its guard.
 ///
 /// ```
 /// # use std::{path::PathBuf, time::Duration};
@@ -74,19 +80,19 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
         start_apart(&spec).await.map_err(|source| SpawnError::new(&spec, source))?;
 
     let ended = CancellationToken::new();
-    let (ending, (), stdout, stderr) = tokio::join!(
+    let ((ending, is_all_ended), (), stdout, stderr) = tokio::join!(
         async {
             let _ended = ended.clone().drop_guard();
-            watch(control, stop_asked(cancel, deadline), spec.grace, cancel).await
+            watch(control, &mut guard, stop_asked(cancel, deadline), Stop { grace: spec.grace, cancel }).await
         },
         feed(stdin, &spec.stdin, &ended),
         drain(Some(stdout), spec.keep_bytes_max, &ended),
         drain(stderr, spec.keep_bytes_max, &ended),
     );
-    // The guard has closed its control channel, so this is immediate. If it is stuck, or this future is dropped,
-    // tokio's orphan queue reaps it.
-    let _ = timeout(REAP_MAX, guard.wait()).await;
-    Ok(Finished { ending, stdout, stderr, duration: began.elapsed() })
+    if !is_all_ended {
+        guard.keep_entry();
+    }
+    Ok(Finished { ending, is_all_ended, stdout, stderr, duration: began.elapsed() })
 }
 
 /// Starts the child on a thread that may block: forking a large process takes a while, and the call returns only
@@ -116,30 +122,66 @@ async fn stop_asked(cancel: &CancellationToken, deadline: Option<Sleep>) -> Endi
     }
 }
 
-/// Waits for the child or for the wish to stop it, then ends all that is left.
+/// How to end what is to be stopped.
+struct Stop<'a> {
+    grace: Duration,
+    cancel: &'a CancellationToken,
+}
+
+/// Waits for the child or for the wish to stop it, then ends all that is left; whether nothing was seen to be left.
 async fn watch(
     mut control: Control,
+    guard: &mut Registered<Child>,
     stop: impl Future<Output = Ending>,
-    grace: Duration,
-    cancel: &CancellationToken,
-) -> Ending {
+    how: Stop<'_>,
+) -> (Ending, bool) {
     let ending = tokio::select! {
         biased;
         exit = control.exit() => exit,
-        ending = stop => ending,
+        ending = stop => Some(ending),
     };
-    let hurry = async {
-        match ending {
-            Ending::Cancelled => pending().await,
-            Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut => cancel.cancelled().await,
+    let pid = guard.pid();
+    let is_swept = match ending {
+        None => false,
+        Some(ending) => {
+            let hurry = async {
+                match ending {
+                    Ending::Cancelled => pending().await,
+                    Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut => {
+                        how.cancel.cancelled().await
+                    }
+                }
+            };
+            end_all(&mut control, pid, how.grace, hurry).await == Swept::All
         }
     };
-    end_all(&mut control, grace, hurry).await;
-    ending
+    // The guard has closed its control channel, so this is immediate. If it is stuck, or this future is dropped,
+    // tokio's orphan queue reaps it.
+    let status = timeout(REAP_MAX, guard.wait()).await;
+    let has_seen_all_end = matches!(status, Ok(Ok(status)) if status.success());
+    let is_all_ended = has_seen_all_end || is_swept || apart(move || registry::end_adopted(pid)).await;
+    if !is_all_ended {
+        tracing::warn!("the guard of a child was killed, or can't kill; what the child forked may be left");
+    }
+    (ending.unwrap_or(Ending::Signalled(SIGKILL)), is_all_ended)
+}
+
+/// Whether it took somebody else than the guard to end all.
+#[derive(Debug, PartialEq, Eq)]
+enum Swept {
+    /// The guard has ended, or is still at it.
+    Nothing,
+    /// It didn't answer, and nothing is left.
+    All,
 }
 
 /// Asks everything below the guard to end and kills what is left after `grace`, or as soon as `hurry` is done.
-async fn end_all(control: &mut Control, grace: Duration, hurry: impl Future<Output = ()>) {
+async fn end_all(
+    control: &mut Control,
+    guard: u32,
+    grace: Duration,
+    hurry: impl Future<Output = ()>,
+) -> Swept {
     control.order(Order::Terminate).await;
     let gone_in_time = tokio::select! {
         biased;
@@ -148,10 +190,19 @@ async fn end_all(control: &mut Control, grace: Duration, hurry: impl Future<Outp
         () = sleep(grace) => false,
     };
     if gone_in_time {
-        return;
+        return Swept::Nothing;
     }
     control.order(Order::Kill).await;
-    if timeout(VANISH_MAX, control.gone()).await.is_err() {
-        tracing::warn!("a killed process is still there; its guard stays with it");
+    if timeout(ANSWER_MAX, control.gone()).await.is_ok() {
+        return Swept::Nothing;
     }
+    // It was stopped or is traced, or something is stuck.
+    let is_swept = apart(move || leftover::end_guard(guard)).await;
+    let is_gone = timeout(VANISH_MAX, control.gone()).await.is_ok();
+    if is_gone && is_swept { Swept::All } else { Swept::Nothing }
+}
+
+/// On a thread that may block.
+async fn apart(act: impl FnOnce() -> bool + Send + 'static) -> bool {
+    tokio::task::spawn_blocking(act).await.unwrap_or_default()
 }

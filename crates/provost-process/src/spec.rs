@@ -62,6 +62,9 @@ pub enum Streams {
 pub struct Finished {
     /// How it ended.
     pub ending: Ending,
+    /// Whether it was seen that nothing it started is left. It is `false` when the system doesn't let a process go, when its
+    /// guard was killed while nobody adopts orphans ([`adopt_orphans`](crate::adopt_orphans)), and where there are no guards.
+    pub is_all_ended: bool,
     /// What was written to standard output, by the child and by everything it started.
     pub stdout: Captured,
     /// The same of standard error; empty when the streams were merged.
@@ -75,6 +78,7 @@ impl Finished {
     pub(crate) fn cancelled_before_start() -> Self {
         Self {
             ending: Ending::Cancelled,
+            is_all_ended: true,
             stdout: Captured::default(),
             stderr: Captured::default(),
             duration: Duration::ZERO,

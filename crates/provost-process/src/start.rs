@@ -10,15 +10,16 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::process::{Child, Command};
 
+use crate::registry::{self, Registered};
 use crate::{ChildSpec, Ending, Streams, guard};
 
 pub(crate) use crate::guard::Order;
 
-const SIGKILL: i32 = 9;
+pub(crate) const SIGKILL: i32 = 9;
 
 /// A started child as seen from here: its guard and its pipes. Dropping it ends the child.
 pub(crate) struct Started {
-    pub(crate) guard: Child,
+    pub(crate) guard: Registered<Child>,
     pub(crate) control: Control,
     pub(crate) stdin: Option<Sender>,
     pub(crate) stdout: Receiver,
@@ -35,7 +36,7 @@ pub(crate) fn start(spec: &ChildSpec) -> io::Result<Started> {
     ours.set_nonblocking(true)?;
     let control = Control(UnixStream::from_std(ours)?);
     guard::install(command.as_std_mut(), guards, guard::StandardInput::Stream);
-    let guard = command.spawn()?;
+    let guard = registry::spawn(|| command.spawn(), |guard| guard.id().unwrap_or_default())?;
     // `command` goes out of scope here and closes our copies of the child's and the guard's ends.
     Ok(Started { guard, control, stdin, stdout, stderr })
 }
@@ -73,22 +74,22 @@ fn set_output(command: &mut Command, streams: Streams) -> io::Result<(Receiver, 
 pub(crate) struct Control(UnixStream);
 
 impl Control {
-    /// Waits for the child's exit. Not to be called again after it was dropped halfway.
-    pub(crate) async fn exit(&mut self) -> Ending {
+    /// Waits for the child's exit; `None` when its guard was killed before. Not to be called again after it was dropped
+    /// halfway.
+    pub(crate) async fn exit(&mut self) -> Option<Ending> {
         let (mut number, mut status) = ([0; 4], [0; 4]);
         let told = async {
             self.0.read_exact(&mut number).await?;
             self.0.read_exact(&mut status).await
         };
         if told.await.is_err() {
-            tracing::warn!("the guard of a child was killed; what the child forked may be left");
-            return Ending::Signalled(SIGKILL);
+            return None;
         }
         let status = ExitStatus::from_raw(i32::from_ne_bytes(status));
-        match (status.code(), status.signal()) {
+        Some(match (status.code(), status.signal()) {
             (Some(code), _) => Ending::Exited(code),
             (None, signal) => Ending::Signalled(signal.unwrap_or(SIGKILL)),
-        }
+        })
     }
 
     /// Gives an order; none is needed any more if the guard is gone.

@@ -36,6 +36,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
 /// How long what is asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// What is said when not all was seen to end.
+const MAYBE_LEFT: &str = "some of what the command started could not be ended and may still run";
+
 const DESCRIPTION: &str = "Runs a command in bash (or sh) and answers with its output, standard error included. The \
 working directory is kept from call to call, as long as it lies in the workspace; variables and functions are not. \
 There is no input and no terminal. Whatever the command leaves running, also in the background, is ended with the \
@@ -181,14 +184,21 @@ fn ending(finished: &Finished, timeout: Duration) -> (ToolStatus, String) {
         }
         // The call's own limit cancels at the same moment.
         Ending::Cancelled if finished.duration < timeout => {
-            line.push_str("cancelled: the command and everything it started was ended");
+            let _ = write!(line, "cancelled: {}", ended(finished));
             ToolStatus::Cancelled
         }
         Ending::TimedOut | Ending::Cancelled => {
             let secs = timeout.as_secs_f64();
-            let _ = write!(line, "timed out after {secs} s: the command and everything it started was ended");
+            let _ = write!(line, "timed out after {secs} s: {}", ended(finished));
             ToolStatus::TimedOut
         }
     };
+    if !finished.is_all_ended && matches!(finished.ending, Ending::Exited(_) | Ending::Signalled(_)) {
+        let _ = write!(line, "{}[{MAYBE_LEFT}]", if line.is_empty() { "" } else { "\n" });
+    }
     (status, line)
+}
+
+fn ended(finished: &Finished) -> &'static str {
+    if finished.is_all_ended { "the command and everything it started was ended" } else { MAYBE_LEFT }
 }

@@ -57,6 +57,8 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     wiring::hide_secrets();
+    // What a guard leaves that is killed by what it guards comes to this process, which ends it.
+    provost_process::adopt_orphans();
     match cli::Cli::try_parse() {
         Ok(cli) => exit::report(commands::run(cli)),
         Err(answer) => exit::usage(&answer),

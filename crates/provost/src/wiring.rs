@@ -47,6 +47,8 @@ const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
 const LONG_TEXTS: &str = "hook-texts";
 const WORKTREES: &str = "worktrees";
+/// The folder where the guards of running programs are written down.
+const GUARDS: &str = "guards";
 const TERMINALS: &str = "terminals";
 
 /// What the process was started with, read before its secrets are hidden.
@@ -130,8 +132,20 @@ impl Place {
         self.folder.join(OBSERVERS)
     }
 
+    /// Ends what a killed Provost has left below guards that were stopped, and has those of this process written down.
+    fn end_leftovers(&self) {
+        let guards = self.folder.join(GUARDS);
+        match provost_process::end_leftovers(&guards) {
+            Ok(0) => {}
+            Ok(count) => eprintln!("note: processes that a killed Provost had left were ended: {count}"),
+            Err(error) => eprintln!("warning: what a killed Provost may have left isn't known: {error}"),
+        }
+        provost_process::keep_ledger(guards);
+    }
+
     /// A harness over `home` with the built-in tools, these models, and programs as hooks.
     pub(crate) fn harness(&self, home: Arc<LocalHome>, models: Models, around: Around) -> AgentHarness {
+        self.end_leftovers();
         let programs = ProgramHooks::new(ProgramHooksOptions {
             clock: Arc::new(SystemClock),
             spill: Some(self.folder.join(LONG_TEXTS)),

@@ -125,12 +125,16 @@ pub(super) fn reset_handlers() {
     }
 }
 
-/// Closes all descriptors but one.
-pub(super) fn close_all_but(kept: c_int) {
-    if close_range(0, kept.saturating_sub(1), 0) && close_range(kept.saturating_add(1), c_int::MAX, 0) {
+/// Closes all descriptors but these, which may be the same.
+pub(super) fn close_all_but([one, other]: [c_int; 2]) {
+    let (low, high) = (one.min(other), one.max(other));
+    if close_range(0, low.saturating_sub(1), 0)
+        && close_range(low.saturating_add(1), high.saturating_sub(1), 0)
+        && close_range(high.saturating_add(1), c_int::MAX, 0)
+    {
         return;
     }
-    for fd in (0..descriptors_max()).filter(|fd| *fd != kept) {
+    for fd in (0..descriptors_max()).filter(|fd| *fd != low && *fd != high) {
         // SAFETY: nothing in this process uses another descriptor any more.
         unsafe { libc::close(fd) };
     }
@@ -153,7 +157,7 @@ pub(super) fn close_on_exec() {
 fn close_range(first: c_int, last: c_int, flags: libc::c_uint) -> bool {
     // By number: the function is missing from older C libraries.
     // SAFETY: no memory is involved; the callers say why they may.
-    first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
+    first > last || last < 0 || unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -188,19 +192,20 @@ pub(super) fn child_signals() -> c_int {
     }
 }
 
-/// Waits until `control` can be read, a child has ended, or the time is over (negative: never); true for the
-/// first. Negative descriptors are passed over.
-pub(super) fn wait_readable(control: c_int, child_signals: c_int, timeout_ms: c_int) -> bool {
+/// Waits until one of `listened` can be read, a child has ended, or the time is over (negative: never); which of the first
+/// can. Negative descriptors are passed over.
+pub(super) fn wait_readable(listened: [c_int; 2], child_signals: c_int, timeout_ms: c_int) -> [bool; 2] {
     let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut entries = [entry(control), entry(child_signals)];
+    let [one, other] = listened;
+    let mut entries = [entry(one), entry(other), entry(child_signals)];
     let mut told = [0_u8; 512];
-    // SAFETY: both pointers come with the length of what they point to; the second descriptor doesn't block.
+    // SAFETY: both pointers come with the length of what they point to; the last descriptor doesn't block.
     unsafe {
-        libc::poll(entries.as_mut_ptr(), 2, timeout_ms);
+        libc::poll(entries.as_mut_ptr(), 3, timeout_ms);
         libc::read(child_signals, told.as_mut_ptr().cast(), told.len());
     }
-    let [control, _] = entries;
-    control.revents != 0
+    let [one, other, _] = entries;
+    [one.revents != 0, other.revents != 0]
 }
 
 /// Takes in one ended child.
@@ -233,10 +238,46 @@ pub(super) fn group_of(pid: pid_t) -> Option<pid_t> {
 }
 
 /// Calls `visit` for each child of this process; false where the system doesn't list them.
-pub(super) fn each_child(mut visit: impl FnMut(pid_t)) -> bool {
+pub(super) fn each_child(visit: impl FnMut(pid_t)) -> bool {
+    // The only thread of this process forked them all.
+    each_child_in(c"/proc/thread-self/children", visit)
+}
+
+/// Calls `visit` for each child of another process that has one thread.
+#[cfg(target_os = "linux")]
+pub(super) fn each_child_of(pid: pid_t, visit: impl FnMut(pid_t)) -> bool {
+    let mut path = [0_u8; 64];
+    let mut at = 0;
+    let mut append = |bytes: &[u8]| {
+        for byte in bytes {
+            if let Some(place) = path.get_mut(at) {
+                *place = *byte;
+                at = at.saturating_add(1);
+            }
+        }
+    };
+    let mut digits = [0_u8; 10];
+    let mut rest = pid.unsigned_abs();
+    let mut first = digits.len();
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789".get(usize::try_from(rest % 10).unwrap_or_default()).copied().unwrap_or(b'0');
+        rest /= 10;
+        first = first.saturating_sub(1);
+        if rest == 0 {
+            break;
+        }
+    }
+    let number = digits.get(first..).unwrap_or_default();
+    for part in [b"/proc/".as_slice(), number, b"/task/", number, b"/children"] {
+        append(part);
+    }
+    std::ffi::CStr::from_bytes_until_nul(&path).is_ok_and(|path| each_child_in(path, visit))
+}
+
+fn each_child_in(path: &std::ffi::CStr, mut visit: impl FnMut(pid_t)) -> bool {
     let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-    // SAFETY: the path ends with a zero. The only thread of this process forked them all.
-    let list = unsafe { libc::open(c"/proc/thread-self/children".as_ptr(), flags) };
+    // SAFETY: the path ends with a zero.
+    let list = unsafe { libc::open(path.as_ptr(), flags) };
     if list < 0 {
         return false;
     }
@@ -261,4 +302,99 @@ pub(super) fn each_child(mut visit: impl FnMut(pid_t)) -> bool {
     // SAFETY: `list` was opened above and isn't used any more.
     unsafe { libc::close(list) };
     true
+}
+
+/// Keeps other processes of the same user from tracing this one and from taking its descriptors.
+pub(super) fn be_untraceable() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: no memory is involved.
+    unsafe {
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0)
+    };
+}
+
+/// The number of a process namespace's first process, in there.
+#[cfg(target_os = "linux")]
+pub(super) const FIRST_PROCESS: pid_t = 1;
+
+/// The answer of [`try_process_namespace`] where one can be made.
+pub(super) const POSSIBLE: c_int = libc::ECANCELED;
+
+/// Has the next process that this one forks be the first of a process namespace.
+#[cfg(target_os = "linux")]
+pub(super) fn enter_process_namespace() -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWPID) }).map(drop)
+}
+
+/// Mounts the `/proc` of this process's namespace over the one that is there, for this process and those it forks. Other mounts
+/// stay as they are, shared with those outside where they were.
+#[cfg(target_os = "linux")]
+pub(super) fn mount_own_proc() -> io::Result<()> {
+    let (proc, none) = (c"proc".as_ptr(), ptr::null());
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    // SAFETY: all texts end with a zero.
+    unsafe {
+        checked(libc::unshare(libc::CLONE_NEWNS))?;
+        // What is mounted over it isn't to be seen outside.
+        checked(libc::mount(none, c"/proc".as_ptr(), none, libc::MS_PRIVATE, ptr::null()))?;
+        checked(libc::mount(proc, c"/proc".as_ptr(), proc, flags, ptr::null()))?;
+    }
+    Ok(())
+}
+
+/// Makes a process namespace, and ends it; returns [`POSSIBLE`], or why there is none. To be called in a fork only.
+pub(super) fn try_process_namespace() -> io::Error {
+    #[cfg(target_os = "linux")]
+    {
+        if let Err(error) = enter_process_namespace() {
+            return error;
+        }
+        // SAFETY: it is called in a fork, whose only thread this is.
+        let first = match unsafe { fork() } {
+            Ok(None) => {
+                let status = c_int::from(mount_own_proc().is_err());
+                // SAFETY: no memory is involved.
+                unsafe { libc::_exit(status) }
+            }
+            Ok(Some(first)) => first,
+            Err(error) => return error,
+        };
+        let is_made = wait_for(first) == Some(0);
+        io::Error::from_raw_os_error(if is_made { POSSIBLE } else { libc::EPERM })
+    }
+    #[cfg(not(target_os = "linux"))]
+    io::Error::from_raw_os_error(libc::ENOSYS)
+}
+
+/// Waits for the end of a child; its raw wait status.
+#[cfg(target_os = "linux")]
+pub(super) fn wait_for(child: pid_t) -> Option<c_int> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call. All signals are blocked, so it isn't interrupted.
+    (unsafe { libc::waitpid(child, &raw mut status, 0) } == child).then_some(status)
+}
+
+/// Whether a child has ended; takes it in.
+#[cfg(target_os = "linux")]
+pub(super) fn has_ended(child: pid_t) -> bool {
+    // SAFETY: a null pointer says that the status isn't wanted.
+    unsafe { libc::waitpid(child, ptr::null_mut(), libc::WNOHANG) != 0 }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) fn kill_one(child: pid_t, signal: c_int) {
+    if child > 1 {
+        // SAFETY: no memory is involved.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+/// Signals all processes of the namespace whose first process this is, but not itself.
+#[cfg(target_os = "linux")]
+pub(super) fn kill_all(signal: c_int) {
+    if own_pid() == FIRST_PROCESS {
+        // SAFETY: no memory is involved.
+        unsafe { libc::kill(-1, signal) };
+    }
 }

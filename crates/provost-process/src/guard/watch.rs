@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use libc::{c_int, pid_t};
 
-use super::{Order, sys};
+use super::{Order, is_for_all, sys};
 
 /// Milliseconds between two rounds of asking or killing, or of looking where no signal tells of a child's end.
 const ROUND_MS: c_int = 10;
@@ -28,7 +28,7 @@ struct Watch<'a> {
 /// Guards `child` until it and everything descended from it is gone.
 pub(super) fn watch(control: &UnixStream, child: pid_t) -> ! {
     // Before anything else: `spawn` waits for the end of a pipe this process holds a copy of.
-    sys::close_all_but(control.as_raw_fd());
+    sys::close_all_but([control.as_raw_fd(); 2]);
     sys::take_own_name();
     sys::leave_folder();
     let asked = Asked { groups: [0; ASKED_MAX], count: 0 };
@@ -38,11 +38,43 @@ pub(super) fn watch(control: &UnixStream, child: pid_t) -> ! {
     let _ = watch.control.write_all(&child.to_ne_bytes());
     while watch.reap() {
         watch.carry_out();
-        if sys::wait_readable(watch.listening(), watch.child_signals, watch.patience_ms()) {
+        let [orders, _] =
+            sys::wait_readable([watch.listening(), -1], watch.child_signals, watch.patience_ms());
+        if orders {
             watch.obey();
         }
     }
     sys::exit()
+}
+
+/// What came on the control channel.
+pub(super) enum Heard {
+    Nothing,
+    /// A signal for a group.
+    Signal(c_int, pid_t),
+    Order(Order),
+}
+
+/// Reads what is there. The end of the channel, and what can't be read, means "kill all".
+pub(super) fn heard(mut control: &UnixStream) -> Heard {
+    let mut byte = [0];
+    match control.read(&mut byte) {
+        Ok(0) => Heard::Order(Order::Kill),
+        Ok(_) => match super::signal_of(u8::from_ne_bytes(byte)) {
+            Some(signal) => {
+                let mut group = [0; 4];
+                match control.read_exact(&mut group) {
+                    Ok(()) => Heard::Signal(signal, pid_t::from_ne_bytes(group)),
+                    Err(_) => Heard::Order(Order::Kill),
+                }
+            }
+            None => Heard::Order(Order::from_byte(u8::from_ne_bytes(byte))),
+        },
+        Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {
+            Heard::Nothing
+        }
+        Err(_) => Heard::Order(Order::Kill),
+    }
 }
 
 impl Watch<'_> {
@@ -72,35 +104,22 @@ impl Watch<'_> {
     }
 
     fn obey(&mut self) {
-        let mut byte = [0];
-        let order = match self.control.read(&mut byte) {
-            Ok(0) => Order::Kill,
-            Ok(_) => match super::signal_of(u8::from_ne_bytes(byte)) {
-                Some(signal) => return self.signal(signal),
-                None => Order::from_byte(u8::from_ne_bytes(byte)),
-            },
-            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => return,
-            Err(_) => Order::Kill,
-        };
-        self.ordered = self.ordered.max(Some(order));
+        match heard(self.control) {
+            Heard::Nothing => {}
+            Heard::Signal(signal, group) => self.signal(signal, group),
+            Heard::Order(order) => self.ordered = self.ordered.max(Some(order)),
+        }
     }
 
-    /// Signals the group whose number follows, and the child's own with what ends or continues it.
-    fn signal(&mut self, signal: c_int) {
-        let mut group = [0; 4];
-        if self.control.read_exact(&mut group).is_err() {
-            self.ordered = Some(Order::Kill);
-            return;
-        }
+    /// Signals this group, and the child's own with what ends or continues it.
+    fn signal(&mut self, signal: c_int, group: pid_t) {
         if self.is_reaped {
             return;
         }
-        let group = pid_t::from_ne_bytes(group);
         if group != self.child && group != sys::own_pid() {
             sys::kill_group(group, signal);
         }
-        let is_for_all = matches!(signal, libc::SIGTERM | libc::SIGHUP | libc::SIGKILL | libc::SIGCONT);
-        if is_for_all || group == self.child {
+        if is_for_all(signal) || group == self.child {
             sys::kill_group(self.child, signal);
         }
     }
@@ -108,8 +127,7 @@ impl Watch<'_> {
     fn carry_out(&mut self) {
         match self.ordered {
             None => {}
-            Some(Order::Terminate) => self.ask(&[libc::SIGTERM]),
-            Some(Order::HangUp) => self.ask(&[libc::SIGHUP, libc::SIGTERM, libc::SIGCONT]),
+            Some(order @ (Order::Terminate | Order::HangUp)) => self.ask(order.asking()),
             Some(Order::Kill) => each_group(self.child, |group| sys::kill_group(group, libc::SIGKILL)),
         }
     }

@@ -18,6 +18,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::PipedCommand;
 use crate::guard::{self, Order};
+use crate::leftover;
+use crate::registry::{self, Registered};
 
 const SIGKILL: i32 = 9;
 
@@ -44,7 +46,7 @@ pub(super) struct Keeper {
     orders: OwnedWriteHalf,
     _listener: AbortOnDropHandle<()>,
     /// Reaped by tokio, also when this is dropped.
-    _guard: Child,
+    guard: Registered<Child>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,12 +68,12 @@ pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
     };
     let pid = u32::from_ne_bytes(number);
     let (stage_told, stage) = watch::channel(Stage::default());
-    let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, stage_told)));
-    let keeper = Keeper { pid, stage, orders, _listener: listener, _guard: guard };
+    let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, guard.pid(), stage_told)));
+    let keeper = Keeper { pid, stage, orders, _listener: listener, guard };
     Ok(Started { keeper, stdin, stdout, stderr })
 }
 
-type Spawned = (Child, UnixStream, Sender, Receiver, Receiver);
+type Spawned = (Registered<Child>, UnixStream, Sender, Receiver, Receiver);
 
 fn spawn(command: &PipedCommand) -> io::Result<Spawned> {
     let mut child = Command::new(&command.program);
@@ -89,24 +91,26 @@ fn spawn(command: &PipedCommand) -> io::Result<Spawned> {
     ours.set_nonblocking(true)?;
     let control = UnixStream::from_std(ours)?;
     guard::install(child.as_std_mut(), guards, guard::StandardInput::Stream);
-    let guard = child.spawn()?;
+    let guard = registry::spawn(|| child.spawn(), |guard| guard.id().unwrap_or_default())?;
     // `child` goes out of scope here and closes our copies of the child's and the guard's ends.
     Ok((guard, control, stdin, stdout, stderr))
 }
 
 /// Hears of the child's end, and of the end of all below the guard.
-async fn listen(mut words: OwnedReadHalf, stage: watch::Sender<Stage>) {
+async fn listen(mut words: OwnedReadHalf, guard: u32, stage: watch::Sender<Stage>) {
     let mut status = [0; 4];
     let exit = match words.read_exact(&mut status).await {
         Ok(_) => exit_of(ExitStatus::from_raw(i32::from_ne_bytes(status))),
         Err(_) => {
-            tracing::warn!("the guard of a child was killed; what the child forked may be left");
+            tracing::warn!("the guard of a child was killed");
             Exit::Signal(SIGKILL)
         }
     };
     stage.send_modify(|stage| stage.exit = Some(exit));
     let mut rest = [0; 4];
     while words.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+    // It has ended, or was killed.
+    let _ = tokio::task::spawn_blocking(move || registry::end_adopted(guard)).await;
     stage.send_modify(|stage| stage.is_gone = true);
 }
 
@@ -150,6 +154,12 @@ impl Keeper {
 
     pub(super) async fn kill(&mut self) {
         self.order(Order::Kill).await;
+    }
+
+    /// Kills what is left, and the guard, which doesn't answer.
+    pub(super) async fn force(&mut self) -> bool {
+        let guard = self.guard.pid();
+        tokio::task::spawn_blocking(move || leftover::end_guard(guard)).await.unwrap_or_default()
     }
 
     async fn order(&mut self, order: Order) {

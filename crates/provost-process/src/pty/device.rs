@@ -46,4 +46,7 @@ pub(super) trait Device {
     fn signal(&mut self, signal: PtySignal) -> Option<io::Result<()>>;
 
     fn order(&mut self, order: Order);
+
+    /// Kills what is left and whoever should have done so, who doesn't answer. Blocks for up to two seconds.
+    fn force(&mut self) {}
 }

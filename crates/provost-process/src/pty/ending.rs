@@ -12,6 +12,9 @@ const END_OF_INPUT_WAIT: Duration = Duration::from_millis(300);
 /// long. Its guard goes on killing it.
 const VANISH_MAX: Duration = Duration::from_secs(5);
 
+/// How long the guard may take to kill everything; one that was stopped takes longer.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(super) enum Ending {
     /// Nobody has asked.
@@ -21,7 +24,7 @@ pub(super) enum Ending {
     /// It was asked, and is killed then. Without a wish the program has ended by itself, and what it left is asked.
     Asked { kill_at: Duration, is_wished: bool },
     /// It was killed, and is given up then.
-    Killed { give_up_at: Duration },
+    Killed { force_at: Option<Duration>, give_up_at: Duration },
     /// Nothing is left, or it won't go.
     Over,
 }
@@ -34,6 +37,8 @@ pub(super) enum Next {
     EndInput,
     HangUp,
     Kill,
+    /// Whoever was to kill it doesn't answer.
+    Force,
     GiveUp,
 }
 
@@ -44,7 +49,7 @@ impl Ending {
             Self::NotAsked | Self::Over => None,
             Self::Quitting { until, .. } => Some(*until),
             Self::Asked { kill_at, .. } => Some(*kill_at),
-            Self::Killed { give_up_at } => Some(*give_up_at),
+            Self::Killed { force_at, give_up_at } => Some(force_at.unwrap_or(*give_up_at)),
         }
     }
 
@@ -103,10 +108,15 @@ impl Ending {
                 Some(self.hang_up(now, grace))
             }
             Self::Asked { .. } => {
-                *self = Self::Killed { give_up_at: now.saturating_add(VANISH_MAX) };
+                let force_at = Some(now.saturating_add(ANSWER_MAX));
+                *self = Self::Killed { force_at, give_up_at: now.saturating_add(VANISH_MAX) };
                 Some(Next::Kill)
             }
-            Self::Killed { give_up_at } if now >= *give_up_at => {
+            Self::Killed { force_at: force_at @ Some(_), .. } if force_at.is_some_and(|at| now >= at) => {
+                *force_at = None;
+                Some(Next::Force)
+            }
+            Self::Killed { force_at: None, give_up_at } if now >= *give_up_at => {
                 *self = Self::Over;
                 Some(Next::GiveUp)
             }

@@ -29,11 +29,11 @@ pub(super) struct Looked {
 
 /// A process, told apart from others that get the same number later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) session: u32,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) session: u32,
     /// In ticks since the system's start.
-    pub(super) started: u64,
+    pub(crate) started: u64,
 }
 
 impl Looker {
@@ -169,9 +169,9 @@ fn sleep_by_place(place: &str) -> Option<Sleep> {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) struct Stat {
-    pub(super) process: Process,
-    pub(super) parent: u32,
+pub(crate) struct Stat {
+    pub(crate) process: Process,
+    pub(crate) parent: u32,
     name: String,
     group: u32,
     state: u8,
@@ -180,14 +180,14 @@ pub(super) struct Stat {
 #[cfg(target_os = "linux")]
 impl Stat {
     /// Whether it hasn't ended; one that nobody has waited for yet has.
-    pub(super) fn lives(&self) -> bool {
+    pub(crate) fn lives(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
 }
 
 /// The fields of a `stat` file; the program's name in parentheses may hold anything, parentheses too.
 #[cfg(target_os = "linux")]
-pub(super) fn stat(path: &str) -> Option<Stat> {
+pub(crate) fn stat(path: &str) -> Option<Stat> {
     let text = std::fs::read(path).ok()?;
     let text = String::from_utf8_lossy(&text);
     let (before, after) = text.rsplit_once(')')?;

@@ -19,12 +19,13 @@ use rustix::termios::{tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize};
 
 use super::device::{Device, LineModes, Order};
 use super::kernel::Looker;
-use super::leftover::Ledger;
 use super::options::{PtyCommand, PtySignal};
 use super::shared::Shared;
 use super::terminal::Terminal;
 use super::{PtySupervisor, Start};
 use crate::guard::{self, StandardInput, signal_message};
+use crate::leftover::{self, Ledger};
+use crate::registry::{self, Registered};
 
 /// What is still to be read after the program's end is bounded, for the case that somebody goes on writing.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
@@ -32,6 +33,11 @@ const DRAIN_MAX: Duration = Duration::from_millis(200);
 
 /// A terminal that can't be read (somebody has hung it up) is tried again so often.
 const UNREADABLE_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a guard may take to kill all and end, once its channel is closed.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+/// Time between two looks whether it has.
+const BURY_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a guard that runs may take to tell the child's number.
 const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
@@ -93,7 +99,7 @@ pub(super) struct Running {
     slave: OwnedFd,
     /// The channel to the guard; closing it kills everything.
     control: Option<UnixStream>,
-    guard: Child,
+    guard: Registered<Child>,
     pid: u32,
     /// What has come of the status.
     status: Vec<u8>,
@@ -109,10 +115,10 @@ impl Running {
         child.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave.try_clone()?);
         let (control, guards) = UnixStream::pair()?;
         guard::install(&mut child, guards, StandardInput::Terminal);
-        let guard = child.spawn()?;
+        let guard = registry::spawn(|| child.spawn(), Child::id)?;
         // Our copies of what the guard and the child have.
         drop(child);
-        let looker = Looker::new(guard.id(), ptsname(&master, Vec::new()).ok());
+        let looker = Looker::new(guard.pid(), ptsname(&master, Vec::new()).ok());
         let mut running = Self {
             master: master.into(),
             slave,
@@ -166,6 +172,15 @@ impl Running {
     /// Takes the guard in, which ends as soon as nothing is left.
     fn bury(&mut self) {
         self.control = None;
+        // One that was stopped doesn't even hear that.
+        let until = Instant::now().checked_add(ANSWER_MAX);
+        while matches!(self.guard.try_wait(), Ok(None)) {
+            if until.is_none_or(|until| Instant::now() >= until) {
+                leftover::end_guard(self.guard.pid());
+                break;
+            }
+            std::thread::sleep(BURY_PAUSE);
+        }
         if let Err(error) = self.guard.wait() {
             tracing::debug!(%error, "a guard was not waited for");
         }
@@ -264,6 +279,10 @@ impl Device for Running {
         Some(control.write_all(&message))
     }
 
+    fn force(&mut self) {
+        leftover::end_guard(self.guard.pid());
+    }
+
     fn order(&mut self, order: Order) {
         let order = match order {
             Order::HangUp => guard::Order::HangUp,
@@ -317,7 +336,9 @@ fn hear(terminal: &mut Terminal<Running>) {
             terminal.exited(exit);
         }
         Heard::Gone => {
-            // It has closed its channel by ending.
+            // It has closed its channel by ending, or was killed.
+            let guard = terminal.device.guard.pid();
+            registry::end_adopted(guard);
             terminal.device.bury();
             drain(terminal);
             terminal.gone();

@@ -87,8 +87,9 @@ async fn cancelling_while_leftovers_have_their_grace_kills_them_at_once() {
     let stubborn = "(trap '' TERM; touch up; while :; do sleep 1000; done) &";
     let script = format!("{stubborn} until [ -e up ]; do sleep 0.01; done; echo $$ > pid; exit 3");
     let (running, cancel) = shell.in_background(shell.spec(&script));
-    let pid = shell.line("pid").await;
-    until("the child is reaped", || !std::path::Path::new(&format!("/proc/{pid}")).exists()).await;
+    shell.line("pid").await;
+    // The stubborn shell and its sleep.
+    until("the child is reaped", || shell.processes().len() == 2).await;
     cancel.cancel();
     let finished = running.await.unwrap();
     shell.assert_nothing_left();

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use provost_process::{Ending, run};
+use provost_process::Ending;
 use tokio_util::sync::CancellationToken;
 
 use crate::helper::start_helper;
@@ -32,17 +32,6 @@ async fn killing_provost_with_kill_9_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_guard_that_was_killed_takes_the_child_along_and_does_not_hang_the_call() {
-    let shell = Shell::new();
-    let spec = shell.spec("echo told; kill -KILL $PPID; exec sleep 1000");
-    let finished = run(spec, &CancellationToken::new()).await.unwrap();
-    assert_eq!(finished.ending, Ending::Signalled(9));
-    assert_eq!(finished.stdout.to_text_lossy(), "told\n");
-    assert!(finished.duration < Duration::from_secs(10), "{:?}", finished.duration);
-    shell.until_nothing_left().await;
-}
-
-#[tokio::test]
 async fn a_guard_is_not_ended_by_what_ends_others() {
     let shell = Shell::new();
     let finished = shell.script("kill $PPID; kill -HUP $PPID; kill -INT $PPID; sleep 1000 & exit 3").await;
@@ -50,19 +39,34 @@ async fn a_guard_is_not_ended_by_what_ends_others() {
 }
 
 #[tokio::test]
-async fn a_guard_that_was_stopped_does_not_hang_the_call() {
+async fn a_guard_that_somebody_stops_is_done_without() {
     let shell = Shell::new();
-    let mut spec = shell.spec("echo $PPID > guard; kill -STOP $PPID; touch ready; sleep 1000");
+    let mut spec = shell.spec("(trap '' TERM; setsid sleep 1000 &) ; touch ready; sleep 1000");
     spec.grace = Duration::from_millis(100);
     let (running, cancel) = shell.in_background(spec);
     shell.until_file("ready").await;
+    let guards = children_named("child-guard");
+    assert!(!guards.is_empty());
+    for guard in guards {
+        Command::new("kill").args(["-STOP", &guard]).status().unwrap();
+    }
     cancel.cancel();
     let finished = running.await.unwrap();
+    shell.assert_nothing_left();
     assert_eq!(finished.ending, Ending::Cancelled);
-    assert!(finished.duration < Duration::from_secs(15), "{:?}", finished.duration);
-    Command::new("kill").args(["-CONT", &shell.line("guard").await]).status().unwrap();
-    shell.until_nothing_left().await;
+    assert!(finished.is_all_ended);
+    assert!(finished.duration < Duration::from_secs(10), "{:?}", finished.duration);
     until("the guard is reaped", || crate::support::zombies() == 0).await;
+}
+
+fn children_named(name: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let children = lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    let is_it = |pid: &String| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    children.filter(is_it).collect()
 }
 
 #[tokio::test]

@@ -10,6 +10,8 @@ mod ending;
 #[cfg(test)]
 mod helper;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod killed;
 #[cfg(test)]
 mod output;

@@ -87,7 +87,7 @@ async fn a_pipe_held_open_by_a_stranger_does_not_hold_up_the_call() {
     let shell = Shell::new();
     let (running, _cancel) =
         shell.in_background(shell.spec("echo told; echo $$ > pid; until [ -e go ]; do :; done"));
-    let pid = shell.line("pid").await;
+    let pid = shell.number_here(&shell.line("pid").await);
     // This process isn't descended from the child, so nobody ends it.
     let held = OpenOptions::new().write(true).open(format!("/proc/{pid}/fd/1")).unwrap();
     std::fs::write(shell.path().join("go"), "").unwrap();

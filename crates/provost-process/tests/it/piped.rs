@@ -34,9 +34,8 @@ fn line(text: &str) -> Piped {
 #[tokio::test]
 async fn lines_go_in_and_come_out_until_the_input_is_closed() {
     let shell = Shell::new();
-    let mut child =
-        spawn(&shell, "echo $$; while read -r line; do echo \"<$line>\"; done; printf end; exit 3").await;
-    assert_eq!(child.next().await, line(&child.pid().to_string()));
+    let mut child = spawn(&shell, "while read -r line; do echo \"<$line>\"; done; printf end; exit 3").await;
+    assert_eq!(shell.numbers(), [child.pid()]);
     child.send("one").await.unwrap();
     assert_eq!(child.next().await, line("<one>"));
     child.send("two").await.unwrap();

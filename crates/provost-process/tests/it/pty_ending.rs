@@ -100,9 +100,14 @@ async fn a_program_that_ignores_all_requests_is_killed_after_the_grace() {
 #[tokio::test]
 async fn a_second_wish_kills_during_the_grace() {
     let shell = Shell::new();
-    let terminal =
-        start(&shell, &format!("stty -icanon; trap 'echo asked' HUP; {}", STUBBORN.replace("HUP ", "")))
-            .await;
+    let terminal = start(
+        &shell,
+        &format!(
+            "stty -icanon; trap 'echo asked' HUP; {}",
+            STUBBORN.replace("HUP ", "").replace("1000", "0.05")
+        ),
+    )
+    .await;
     read_until(&terminal, "ready").await;
     let (first, second) = tokio::join!(terminal.end(quit(FAR_AWAY)), async {
         read_until(&terminal, "asked").await;

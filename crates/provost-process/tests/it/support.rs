@@ -82,6 +82,25 @@ impl Shell {
         found
     }
 
+    /// The number that a process of ours has here which is `inner` to itself: it may be in a namespace of its own.
+    pub(crate) fn number_here(&self, inner: &str) -> u32 {
+        let here = self.numbers().into_iter().find(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let inside = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            inside.and_then(|numbers| numbers.split_whitespace().last()) == Some(inner)
+        });
+        here.unwrap_or_else(|| panic!("no process {inner}: {:?}", self.processes()))
+    }
+
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        let is_ours = |pid: &u32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|variable| variable == self.marker.as_bytes())
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+    }
+
     pub(crate) async fn until_nothing_left(&self) {
         until("nothing is left", || self.processes().is_empty()).await;
     }

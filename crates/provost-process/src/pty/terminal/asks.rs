@@ -89,6 +89,7 @@ impl<D: Device> Terminal<D> {
             }
             Next::HangUp => self.device.order(Order::HangUp),
             Next::Kill => self.device.order(Order::Kill),
+            Next::Force => self.device.force(),
             Next::GiveUp => {
                 tracing::warn!("a killed process is still there; its guard stays with it");
                 if self.shared.is_running() {

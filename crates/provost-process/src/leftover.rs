@@ -1,6 +1,6 @@
-//! What runs at a terminal, on disk: for the case that Provost and the guard are killed at once.
+//! What runs below a guard, on disk: for the case that the guard is stopped or killed, and Provost killed.
 //!
-//! A file per terminal, named after its program's process, and locked for as long as Provost looks after it. Its first
+//! A file per terminal or guard, named after its first process, and locked for as long as Provost looks after it. Its first
 //! line is the boot it belongs to; each further one is a process that was seen: its number, when it was started (both
 //! together are given out once per boot), and its session. The first is the program, the others have left its session.
 
@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::kernel::Process;
+use crate::pty::kernel::Process;
 
 const SUFFIX: &str = "terminal";
 
@@ -17,7 +17,7 @@ const SUFFIX: &str = "terminal";
 const NOTED_MAX: usize = 4096;
 
 /// An open entry.
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     file: File,
     path: PathBuf,
     noted: HashSet<(u32, u64)>,
@@ -25,7 +25,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// `None`, and a warning, if it can't be written; none either where processes can't be told apart.
-    pub(super) fn begin(folder: &Path, pid: u32) -> Option<Self> {
+    pub(crate) fn begin(folder: &Path, pid: u32) -> Option<Self> {
         let program = process(pid)?;
         match Self::write_first(folder, program) {
             Ok(ledger) => Some(ledger),
@@ -54,7 +54,7 @@ impl Ledger {
     }
 
     /// These were seen besides the program's session.
-    pub(super) fn note(&mut self, others: &[Process]) {
+    pub(crate) fn note(&mut self, others: &[Process]) {
         for other in others {
             if self.noted.len() < NOTED_MAX
                 && self.noted.insert((other.pid, other.started))
@@ -66,7 +66,7 @@ impl Ledger {
     }
 
     /// Nothing is left.
-    pub(super) fn close(self) {
+    pub(crate) fn close(self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::debug!(%error, "a terminal's entry could not be removed");
         }
@@ -137,6 +137,15 @@ fn end_processes(_noted: &[Process]) -> usize {
     0
 }
 
+/// Ends all that is below the guard `pid`, which doesn't answer, and then the guard: it adopts orphans to its end, so nothing
+/// gets away meanwhile. Returns whether nothing was seen to be left. Blocks for up to two seconds.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end_guard(_pid: u32) -> bool {
+    false
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{end_guard, end_trees, trees_of};
 #[cfg(target_os = "linux")]
 use linux::{end_processes, process};
 
@@ -149,7 +158,7 @@ mod linux {
 
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-    use super::super::kernel::{Process, Stat, stat};
+    use crate::pty::kernel::{Process, Stat, stat};
 
     /// Rounds until nothing is left: what forks meanwhile is found in the next.
     const ROUNDS_MAX: usize = 200;
@@ -174,6 +183,60 @@ mod linux {
             thread::sleep(ROUND);
         }
         killed.len()
+    }
+
+    pub(crate) fn end_guard(pid: u32) -> bool {
+        let Some(guard) = process(pid) else { return true };
+        let is_all_gone = end_trees(|| below(&living(), &[guard.pid]));
+        kill(guard);
+        let is_there =
+            || stat(&format!("/proc/{pid}/stat")).is_some_and(|now| now.lives() && now.process == guard);
+        for _ in 0..ROUNDS_MAX {
+            if !is_there() {
+                return is_all_gone;
+            }
+            thread::sleep(ROUND);
+        }
+        false
+    }
+
+    /// Kills what `left` says is left until that is nothing; whether it came to that.
+    pub(crate) fn end_trees(left: impl Fn() -> Vec<Process>) -> bool {
+        for _ in 0..ROUNDS_MAX {
+            let left = left();
+            if left.is_empty() {
+                return true;
+            }
+            for process in left {
+                kill(process);
+            }
+            thread::sleep(ROUND);
+        }
+        left().is_empty()
+    }
+
+    /// All that descend from `roots`, without these.
+    fn below(living: &[Stat], roots: &[u32]) -> Vec<Process> {
+        let (mut found, mut pids) = (Vec::new(), roots.iter().copied().collect::<HashSet<_>>());
+        loop {
+            let before = found.len();
+            for other in living {
+                if pids.contains(&other.parent) && pids.insert(other.process.pid) {
+                    found.push(other.process);
+                }
+            }
+            if found.len() == before {
+                return found;
+            }
+        }
+    }
+
+    /// These that live, and all that descend from them.
+    pub(crate) fn trees_of(roots: &[u32]) -> Vec<Process> {
+        let living = living();
+        let mut all = below(&living, roots);
+        all.extend(living.iter().map(|stat| stat.process).filter(|process| roots.contains(&process.pid)));
+        all
     }
 
     /// Those that were noted, those of their sessions, and all that are below one of them.

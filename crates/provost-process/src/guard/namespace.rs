@@ -1,0 +1,173 @@
+//! A guard out of reach of what it guards: child and descendants are in a process namespace of their own, in which the guard has
+//! no number. Nobody there can stop, kill or trace it.
+//!
+//! ```text
+//! Provost ──control──▶ guard ──line──▶ first process (1 in there: adopts orphans) ──▶ child ──▶ …
+//! ```
+//!
+//! The first process is killed with the guard, and the kernel kills all others with the first: so nothing is left of a
+//! guard that is killed, nor of a first process that was stopped, traced or overwritten. On the line there come up a byte that
+//! says that the child is there, and later the child's raw wait status; a byte that lets the first process reap, and bytes of
+//! orders, go down. The first process ends when nothing is left.
+//!
+//! What is in there has a `/proc` of its own over that of the system. Where that can't be made (no rights, no namespaces), the
+//! attempt fails before anything is started, and the caller does without.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+
+use libc::{c_int, pid_t};
+
+use super::watch::{Heard, heard};
+use super::{Order, StandardInput, become_child, sys};
+
+/// The first process has set up its namespace, and the child is there.
+const READY: u8 = b'r';
+/// The child's number was read: it may be reaped.
+const REAP: u8 = b'g';
+
+/// Wait status of a process that was killed.
+const KILLED: [u8; 4] = 9_i32.to_ne_bytes();
+
+/// Forks twice; returns in the child only, which is then to exec, or with the reason why there is no namespace.
+pub(super) fn split(control: &UnixStream, input: StandardInput) -> io::Result<()> {
+    let (line, theirs) = UnixStream::pair()?;
+    sys::enter_process_namespace()?;
+    // SAFETY: this is the only thread, see `install`.
+    let first = match unsafe { sys::fork() }? {
+        None => {
+            drop(line);
+            return begin(theirs, input);
+        }
+        Some(first) => first,
+    };
+    drop(theirs);
+    let mut ready = [0];
+    if (&line).read_exact(&mut ready).is_err() {
+        sys::kill_one(first, libc::SIGKILL);
+        sys::wait_for(first);
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    watch(control, &line, first)
+}
+
+/// The first process; returns in the child only.
+fn begin(line: UnixStream, input: StandardInput) -> io::Result<()> {
+    // The guard may be gone before it is asked for its death: then the line is closed, which ends this too.
+    if sys::die_with_parent().is_err() || sys::mount_own_proc().is_err() {
+        sys::exit();
+    }
+    // SAFETY: this is the only thread, see `install`.
+    match unsafe { sys::fork() } {
+        Ok(None) => {
+            drop(line);
+            become_child(sys::FIRST_PROCESS, input)
+        }
+        Ok(Some(child)) => tend(&line, child),
+        Err(_) => sys::exit(),
+    }
+}
+
+/// The first process's life: it adopts, reaps, reports, and asks all to end.
+fn tend(line: &UnixStream, child: pid_t) -> ! {
+    sys::close_all_but([line.as_raw_fd(), line.as_raw_fd()]);
+    sys::take_own_name();
+    sys::leave_folder();
+    let child_signals = sys::child_signals();
+    let mut line = line;
+    let mut may_reap = false;
+    let _ = line.write_all(&[READY]);
+    loop {
+        if may_reap {
+            reap_all(line, child);
+        }
+        if !sys::wait_readable([line.as_raw_fd(), -1], child_signals, -1)[0] {
+            continue;
+        }
+        let mut byte = [0];
+        match line.read(&mut byte) {
+            Ok(1) if byte == [REAP] => may_reap = true,
+            Ok(1) => {
+                for signal in Order::from_byte(u8::from_ne_bytes(byte)).asking() {
+                    sys::kill_all(*signal);
+                }
+            }
+            Ok(_) => sys::exit(),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Takes in what has ended, and ends when nothing is left.
+fn reap_all(mut line: &UnixStream, child: pid_t) {
+    loop {
+        match sys::reap() {
+            sys::Reaped::One(pid, status) if pid == child => {
+                let _ = line.write_all(&status.to_ne_bytes());
+            }
+            sys::Reaped::One(..) => {}
+            sys::Reaped::NoneYet => return,
+            sys::Reaped::NoneLeft => sys::exit(),
+        }
+    }
+}
+
+/// The guard's life: it passes on what it hears, and kills the first process, and thereby all, when that is the order.
+fn watch(control: &UnixStream, line: &UnixStream, first: pid_t) -> ! {
+    sys::close_all_but([control.as_raw_fd(), line.as_raw_fd()]);
+    sys::take_own_name();
+    sys::leave_folder();
+    let child_signals = sys::child_signals();
+    // The oldest of the first process's children, which reaps nothing before it is told: nobody else has the number.
+    let mut child = 0;
+    sys::each_child_of(first, |pid| child = if child == 0 { pid } else { child });
+    let (mut control, mut line) = (control, line);
+    let _ = control.write_all(&child.to_ne_bytes());
+    let _ = line.write_all(&[REAP]);
+    let (mut is_reaped, mut is_killed, mut has_line) = (false, false, true);
+    while !sys::has_ended(first) {
+        let listened =
+            [if is_killed { -1 } else { control.as_raw_fd() }, if has_line { line.as_raw_fd() } else { -1 }];
+        let [orders, words] = sys::wait_readable(listened, child_signals, -1);
+        if words {
+            let mut status = [0; 4];
+            has_line = line.read_exact(&mut status).is_ok();
+            if has_line && !is_reaped {
+                is_reaped = true;
+                let _ = control.write_all(&status);
+            }
+        }
+        if !orders {
+            continue;
+        }
+        match heard(control) {
+            Heard::Nothing => {}
+            Heard::Signal(signal, group) if !is_reaped => signal_group(child, signal, group),
+            Heard::Signal(..) => {}
+            Heard::Order(Order::Kill) => {
+                is_killed = true;
+                sys::kill_one(first, libc::SIGKILL);
+            }
+            Heard::Order(order) => {
+                let _ = line.write_all(&[order.byte()]);
+            }
+        }
+    }
+    if !is_reaped {
+        // Told before the first process was killed, or else it went with it.
+        let mut status = [0; 4];
+        let is_told = has_line && line.read_exact(&mut status).is_ok();
+        let _ = control.write_all(if is_told { &status } else { &KILLED });
+    }
+    sys::exit()
+}
+
+fn signal_group(child: pid_t, signal: c_int, group: pid_t) {
+    if group != child && group != sys::own_pid() {
+        sys::kill_group(group, signal);
+    }
+    if super::is_for_all(signal) || group == child {
+        sys::kill_group(child, signal);
+    }
+}

@@ -1,0 +1,229 @@
+//! Programs that mean harm to their guard. Each is started by a helper that stands for Provost, as root and as an ordinary user,
+//! with pipes and at a terminal; afterwards nothing is left of it, and what was said of its end is true.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use provost_process::{PtyCommand, PtySupervisor, adopt_orphans, end_leftovers, keep_ledger, run};
+use tokio_util::sync::CancellationToken;
+
+use crate::pty::{command_in, options, quit};
+use crate::support::{MARKER_NAME, Shell, path, spec_in, until};
+
+const SCRIPT_NAME: &str = "PROVOST_PROCESS_HOSTILE_SCRIPT";
+const WAY_NAME: &str = "PROVOST_PROCESS_HOSTILE_WAY";
+
+/// What each does: it gets the number of its parent, which may be the guard, as `$PPID`, and has some tenths of a second.
+const HOSTILE: [(&str, &str); 22] = [
+    ("stops its guard", "kill -STOP $PPID; sleep 4243"),
+    ("stops its guard and ends", "setsid sleep 4243 & kill -STOP $PPID; exit 0"),
+    ("kills its guard", "setsid sleep 4243 & sleep 4243 & kill -KILL $PPID; sleep 4243"),
+    (
+        "kills its guard from a daemon",
+        "(setsid sh -c \"sleep 0.05; kill -KILL $PPID; sleep 4243\" &) ; sleep 4243",
+    ),
+    (
+        "traces its guard",
+        "setsid sleep 4243 & exec python3 -c 'import ctypes,os,time\nc=ctypes.CDLL(None)\nc.ptrace(16,os.getppid(),0,0)\ntime.sleep(4243)'",
+    ),
+    (
+        "writes over its guard's memory",
+        "setsid sleep 4243 & python3 -c 'import os\nfor line in open(f\"/proc/{os.getppid()}/maps\"):\n  pass' ; dd if=/dev/zero of=/proc/$PPID/mem bs=4096 count=1 seek=1 conv=notrunc 2>/dev/null; sleep 4243",
+    ),
+    (
+        "writes to its guard's descriptors",
+        "setsid sleep 4243 & for fd in /proc/$PPID/fd/* /proc/1/fd/*; do echo KKKK > $fd; done 2>/dev/null; sleep 4243",
+    ),
+    ("has itself adopted", "(setsid sh -c '(sleep 4243 &) ; sleep 4243' &) ; sleep 4243"),
+    (
+        "is slow",
+        "nice -n 19 setsid sleep 4243 & renice -n 19 -p $PPID >/dev/null 2>&1; chrt -i -p 0 $PPID 2>/dev/null; nice -n 19 sleep 4243",
+    ),
+    (
+        "fills the disk",
+        "ulimit -f 8; (while :; do echo full >> large || sleep 4243; done) 2>/dev/null & sleep 4243",
+    ),
+    ("closes its streams", "exec <&- >&- 2>&-; setsid sleep 4243 & sleep 4243"),
+    ("changes its session", "exec setsid -w sh -c 'setsid -w sh -c \"sleep 4243\"'"),
+    ("hides in another process group", "set -m; sleep 4243 & sleep 4243 & set +m; sleep 4243"),
+    (
+        "forks 200",
+        "i=0; while [ $i -lt 100 ]; do setsid sleep 4243 & (sleep 4243 &); i=$((i+1)); done; sleep 4243",
+    ),
+    (
+        "is a daemon twice over",
+        "setsid sh -c 'setsid sh -c \"sleep 4243 </dev/null >/dev/null 2>&1 &\" &' & exit 0",
+    ),
+    (
+        "ignores all signals",
+        "trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2; (trap '' TERM; setsid sleep 4243 &) ; sleep 4243",
+    ),
+    ("stops itself", "setsid sleep 4243 & kill -STOP $$"),
+    (
+        "forks on and on",
+        "echo 'trap \"\" TERM; setsid sh runner & sleep 0.01; exit' > runner; setsid sh runner & sleep 4243",
+    ),
+    (
+        "executes something else in its place",
+        "setsid sleep 4243 & exec -a child-guard sleep 4243 2>/dev/null || exec sleep 4243",
+    ),
+    ("kills all that it can see by name", "setsid sleep 4243 & pkill -STOP child-guard; sleep 4243"),
+    (
+        "adopts orphans itself",
+        "exec python3 -c 'import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0: time.sleep(4243)\n  os._exit(0)\ntime.sleep(4243)'",
+    ),
+    (
+        "takes the environment away",
+        "setsid env -i MARKER sleep 4243 2>/dev/null & exec setsid -w env PATH=$PATH sleep 4243",
+    ),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum User {
+    Root,
+    Nobody,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Pipes,
+    Terminal,
+}
+
+/// This test program again, standing for Provost.
+fn start_provost(shell: &Shell, script: &str, user: User, way: Way) -> Child {
+    fs::set_permissions(shell.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let (name, value) = shell.marker.split_once('=').unwrap();
+    let me = std::env::current_exe().unwrap();
+    let mut command = match user {
+        User::Root => Command::new(me),
+        User::Nobody => {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(me);
+            command
+        }
+    };
+    command
+        .args(["hostile::provost", "--exact", "--ignored"])
+        .env(name, value)
+        .env(SCRIPT_NAME, script)
+        .env(WAY_NAME, format!("{way:?}"))
+        .current_dir(shell.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Runs the script for a moment, has it ended, and says in the file `said` whether it was.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "only a helper of other tests"]
+async fn provost() {
+    let (Ok(marker), Ok(script)) = (std::env::var(MARKER_NAME), std::env::var(SCRIPT_NAME)) else { return };
+    assert!(adopt_orphans());
+    let folder = std::env::current_dir().unwrap();
+    keep_ledger(folder.join("ledger"));
+    let said = if std::env::var(WAY_NAME).is_ok_and(|way| way == "Pipes") {
+        let mut spec =
+            spec_in(&folder, &script, vec![("PATH".into(), path()), (MARKER_NAME.into(), marker.into())]);
+        (spec.timeout, spec.grace) = (Some(Duration::from_millis(400)), Duration::from_millis(200));
+        let finished = run(spec, &CancellationToken::new()).await.unwrap();
+        finished.is_all_ended
+    } else {
+        let command: PtyCommand = command_in(&folder, &format!("{MARKER_NAME}={marker}"), &script);
+        let mut options = options();
+        options.ledger = Some(folder.join("ledger"));
+        let terminal = PtySupervisor::spawn(command, options).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        terminal.end(quit(Duration::from_millis(200))).await;
+        true
+    };
+    fs::write("said", format!("{said}\n")).unwrap();
+    // Whoever looks from outside is to see what is left while this is still there.
+    until("it was seen", || folder.join("seen").exists()).await;
+}
+
+/// Those with our marker, and those that gave it away and sleep as long as nobody else does.
+fn left(shell: &Shell) -> Vec<String> {
+    let mut left = shell.processes();
+    left.retain(|line| !line.contains("hostile::provost"));
+    left
+}
+
+async fn check(user: User, way: Way) {
+    for (what, script) in HOSTILE {
+        let shell = Shell::new();
+        let mut provost = start_provost(&shell, script, user, way);
+        let said = shell.line("said").await;
+        assert_eq!(
+            said,
+            "true",
+            "{what}, {user:?}, {way:?}: it says that something may be left: {:?}",
+            left(&shell)
+        );
+        assert_eq!(left(&shell), Vec::<String>::new(), "{what}, {user:?}, {way:?}");
+        fs::write(shell.path().join("seen"), "").unwrap();
+        assert!(provost.wait().unwrap().success(), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_what_root_runs() {
+    if is_root() {
+        check(User::Root, Way::Pipes).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_what_root_runs_at_a_terminal() {
+    if is_root() {
+        check(User::Root, Way::Terminal).await;
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_what_an_ordinary_user_runs() {
+    check(if is_root() { User::Nobody } else { User::Root }, Way::Pipes).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_what_an_ordinary_user_runs_at_a_terminal() {
+    check(if is_root() { User::Nobody } else { User::Root }, Way::Terminal).await;
+}
+
+#[tokio::test]
+async fn a_guard_that_is_stopped_before_provost_is_killed_leaves_what_the_next_start_ends() {
+    let user = if is_root() { User::Nobody } else { User::Root };
+    for way in [Way::Pipes, Way::Terminal] {
+        let shell = Shell::new();
+        let script = "trap '' TERM HUP; setsid sleep 4243 & echo $PPID > guard; kill -STOP $PPID; touch up; sleep 4243";
+        let mut provost = start_provost(&shell, script, user, way);
+        shell.until_file("up").await;
+        provost.kill().unwrap();
+        provost.wait().unwrap();
+        assert!(!left(&shell).is_empty(), "{way:?}: else this shows nothing");
+        assert!(end_leftovers(&shell.path().join("ledger")).unwrap() > 0, "{way:?}");
+        assert_eq!(left(&shell), Vec::<String>::new(), "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn as_root_nothing_outlives_provost_whatever_was_done_to_the_guard() {
+    if !is_root() {
+        return;
+    }
+    for way in [Way::Pipes, Way::Terminal] {
+        let shell = Shell::new();
+        let script = "trap '' TERM HUP; setsid sleep 4243 & kill -STOP $PPID; touch up; sleep 4243";
+        let mut provost = start_provost(&shell, script, User::Root, way);
+        shell.until_file("up").await;
+        provost.kill().unwrap();
+        provost.wait().unwrap();
+        shell.until_nothing_left().await;
+    }
+}
+
+fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").unwrap().lines().any(|line| line.starts_with("Uid:\t0\t0"))
+}
