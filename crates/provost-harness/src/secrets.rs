@@ -106,25 +106,42 @@ impl Redactor {
         splice(json, tokens.filter_map(|token| Some((token.range(), self.without_secret(token.as_str())?))))
     }
 
-    /// Where secrets are, from the first to the last; none overlaps another.
-    fn places(&self, text: &str) -> Vec<Range<usize>> {
+    /// `text` without the values that this was given; what only has the shape of a secret stays. Borrowed when there are none.
+    #[must_use]
+    pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
+        splice(text, apart(text, self.known_places(text)).into_iter().map(hidden))
+    }
+
+    /// The JSON value in the text `json` without the values that this was given; as [`redact_json`](Self::redact_json).
+    #[must_use]
+    pub fn redact_known_json<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let without = |token: &str| match serde_json::from_str::<String>(token) {
+            Ok(text) => match self.redact_known(&text) {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(redacted) => Some(quoted(&redacted)),
+            },
+            Err(_) => (!self.known_places(token).is_empty()).then(|| quoted(HIDDEN)),
+        };
+        let tokens = JSON_TOKEN.find_iter(json);
+        splice(json, tokens.filter_map(|token| Some((token.range(), without(token.as_str())?))))
+    }
+
+    fn known_places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         if self.exact.is_match(text) {
             places.extend(self.exact.find_overlapping_iter(text).map(|found| found.range()));
         }
+        places
+    }
+
+    /// Where secrets are, from the first to the last; none overlaps another.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let mut places = self.known_places(text);
         if SHAPE.is_match(text) {
             places.extend(SHAPE.captures_iter(text).filter_map(|shape| secret_of(&shape)));
         }
-        places.retain(|place| text.get(place.clone()) != Some(HIDDEN));
-        places.sort_by_key(|place| (place.start, place.end));
-        places.dedup_by(|next, last| {
-            let overlaps = next.start < last.end;
-            if overlaps {
-                last.end = last.end.max(next.end);
-            }
-            overlaps
-        });
-        places
+        apart(text, places)
     }
 
     /// A token of a JSON text without its secrets; `None` if it has none.
@@ -151,6 +168,20 @@ impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redactor").finish_non_exhaustive()
     }
+}
+
+/// The places in order, those that overlap as one.
+fn apart(text: &str, mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.retain(|place| text.get(place.clone()) != Some(HIDDEN));
+    places.sort_by_key(|place| (place.start, place.end));
+    places.dedup_by(|next, last| {
+        let overlaps = next.start < last.end;
+        if overlaps {
+            last.end = last.end.max(next.end);
+        }
+        overlaps
+    });
+    places
 }
 
 /// A value as it may stand in a text: as it is, and as a JSON text has it.

@@ -1,14 +1,15 @@
 //! Asking a model.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::FutureExt as _;
 use provost_engine::{Answer, Think};
-use provost_event::{Delta, DeltaKind, ErrorClass, ModelFailure, SessionId};
+use provost_event::{Block, Delta, DeltaKind, ErrorClass, Json, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use crate::{DeltaSink, HarnessDeps, HomeError, ModelRequest, RunObservers, ToolChoice};
+use crate::{DeltaSink, HarnessDeps, HomeError, ModelRequest, Redactor, RunObservers, ToolChoice};
 
 impl HarnessExecutor {
     pub(super) async fn think(
@@ -50,10 +51,34 @@ impl HarnessExecutor {
         let deltas = ToWatchers { session, deps: &self.deps, observers: &self.observers };
         let answer = AssertUnwindSafe(model.answer(request, &deltas, cancel)).catch_unwind().await;
         self.known.give_back(session, transcript);
-        answer.unwrap_or_else(|_| {
+        let answer = answer.unwrap_or_else(|_| {
             Err(ModelFailure::new(ErrorClass::Nonsense, format!("the adapter of model `{name}` panicked")))
-        })
+        });
+        answer.map(|answer| without_keys(answer, &self.deps.redactor))
     }
+}
+
+/// The answer as it goes into the log, without the keys that are known. A call that names one is made without it too: what runs
+/// is what the log says, and no model needs a key of Provost's. What a provider has sealed stays as it is, or it would be refused.
+fn without_keys(mut answer: Answer, redactor: &Redactor) -> Answer {
+    for block in &mut answer.content {
+        match block {
+            Block::Text(text) | Block::Thinking { text, signature: None, .. } => {
+                if let Cow::Owned(masked) = redactor.redact_known(text) {
+                    *text = masked;
+                }
+            }
+            Block::ToolCall(call) => {
+                if let Cow::Owned(masked) = redactor.redact_known_json(call.input.text())
+                    && let Ok(masked) = Json::parse(masked)
+                {
+                    call.input = masked;
+                }
+            }
+            Block::Thinking { signature: Some(_), .. } | Block::Opaque { .. } | Block::Image(_) => {}
+        }
+    }
+    answer
 }
 
 pub(super) fn storage(error: &HomeError) -> ModelFailure {
