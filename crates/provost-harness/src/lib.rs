@@ -22,6 +22,7 @@ mod observer;
 mod observers;
 mod output;
 mod power;
+mod private_folder;
 mod prompt;
 mod read_back;
 mod recall;
@@ -57,6 +58,7 @@ pub use observers::{
     Observers, RunLogger, RunObservers, Spending,
 };
 pub use power::{NoPower, Power, PowerGuard};
+pub use private_folder::PrivateFolder;
 pub use prompt::system_prompt;
 pub use provost_event::StopHookVerdict;
 pub use read_back::read_actor;

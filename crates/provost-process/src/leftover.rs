@@ -37,7 +37,11 @@ impl Ledger {
     }
 
     fn write_first(folder: &Path, program: Process) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        let mut folders = fs::DirBuilder::new();
+        folders.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+        folders.create(folder)?;
         let name = format!("{}-{}", program.pid, program.started);
         let new = folder.join(format!("{name}.new"));
         let path = folder.join(format!("{name}.{SUFFIX}"));

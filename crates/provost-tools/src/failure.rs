@@ -27,6 +27,9 @@ pub(crate) enum Failure {
     /// Something that is neither file nor folder.
     #[error("`{path}` is {kind}: only regular files can be read and written")]
     Special { path: String, kind: &'static str },
+    /// A file that nobody may write to.
+    #[error("`{path}` is read-only: somebody meant it to stay as it is")]
+    ReadOnly { path: String },
     /// The system refused.
     #[error("can't {attempt} `{path}`")]
     Io { attempt: &'static str, path: String, source: io::Error },

@@ -7,9 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::{GitError, settings};
+use crate::PrivateFolder;
 
 /// What is the repository's own. Branches that are made or deleted are made and deleted there.
 const LINKED: [&str; 7] = ["HEAD", "objects", "refs", "packed-refs", "reftable", "logs", "shallow"];
@@ -19,7 +18,7 @@ const WORKTREES: &str = "worktrees";
 /// Removed when it is dropped; what it links to stays.
 #[derive(Debug)]
 pub(super) struct StandIn {
-    folder: TempDir,
+    folder: PrivateFolder,
 }
 
 impl StandIn {
@@ -31,7 +30,7 @@ impl StandIn {
     }
 
     fn make(common: &Path, settings: &str) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("provost-git-").tempdir()?;
+        let folder = PrivateFolder::new("git")?;
         for name in LINKED {
             link_if_there(&common.join(name), &folder.path().join(name))?;
         }

@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use provost_harness::ToolOutput;
-use tempfile::TempDir;
+use provost_harness::{PrivateFolder, ToolOutput};
 
 use crate::failure::chain;
 use crate::text::size;
@@ -15,7 +14,7 @@ const SCRIPT_BYTES_MAX: usize = 128 * 1024 - 1;
 /// A command as a script that writes its last working directory to a file of ours.
 pub(crate) struct Script {
     text: String,
-    private: TempDir,
+    private: PrivateFolder,
 }
 
 impl Script {
@@ -27,7 +26,7 @@ impl Script {
         if command.contains('\0') {
             return Err(ToolOutput::rejected("`command` holds a NUL character, which no shell can take"));
         }
-        let private = TempDir::with_prefix("provost-shell-").map_err(|error| {
+        let private = PrivateFolder::new("shell").map_err(|error| {
             ToolOutput::error(format!("can't make a temporary folder for the shell: {}", chain(&error)))
         })?;
         let text = wrapped(command, &file_in(&private));
@@ -55,7 +54,7 @@ impl Script {
     }
 }
 
-fn file_in(private: &TempDir) -> PathBuf {
+fn file_in(private: &PrivateFolder) -> PathBuf {
     private.path().join("cwd")
 }
 

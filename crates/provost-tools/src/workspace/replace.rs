@@ -35,6 +35,10 @@ impl Workspace {
         let permissions = match folder.symlink_metadata(name) {
             Ok(metadata) => {
                 self.regular(place, &metadata)?;
+                // A rename would go through all the same: it asks for rights to the folder only.
+                if metadata.permissions().readonly() {
+                    return Err(Failure::ReadOnly { path: place.asked.clone() });
+                }
                 Some(metadata.permissions())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

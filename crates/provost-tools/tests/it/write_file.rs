@@ -70,3 +70,13 @@ async fn folders_and_names_that_cannot_be_are_told() {
     assert!(output.text.ends_with("File name too long (os error 36)"), "{}", output.text);
     assert_eq!(fixture.names("."), ["file", "folder"]);
 }
+
+#[tokio::test]
+async fn a_read_only_file_stays_as_it_is() {
+    let fixture = Fixture::new().file("kept.txt", "old");
+    let path = fixture.path("kept.txt");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let output = fixture.call("write_file", json!({ "path": "kept.txt", "content": "new" })).await;
+    assert!(output.text.contains("`kept.txt` is read-only"), "{}", output.text);
+    assert_eq!(fixture.read("kept.txt"), "old");
+}

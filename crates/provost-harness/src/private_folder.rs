@@ -1,0 +1,99 @@
+//! Temporary folders of Provost's own, for its user alone. What a killed Provost has left of them goes with the next one that is
+//! made.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+/// What all of them are called, before what they are for.
+const PREFIX: &str = "provost-";
+/// Held while the folder is needed.
+const LOCK: &str = ".lock";
+/// Folders looked at when one is made.
+const LOOKED_AT_MAX: usize = 1_000;
+/// One without a lock this old is no more about to get it.
+const UNLOCKED_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// A temporary folder that is removed when this is dropped. On unix only its owner may look into it.
+#[derive(Debug)]
+pub struct PrivateFolder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl PrivateFolder {
+    /// Makes one; `purpose` goes into its name. Those of the same purpose whose process was killed are removed. Blocking.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn new(purpose: &str) -> io::Result<Self> {
+        let prefix = format!("{PREFIX}{purpose}-");
+        let folder = TempDir::with_prefix(&prefix)?;
+        let lock = File::create_new(folder.path().join(LOCK))?;
+        lock.lock()?;
+        if let Some(all) = folder.path().parent() {
+            sweep(all, &prefix);
+        }
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes what nobody holds. What can't be looked at or removed is somebody else's.
+fn sweep(all: &Path, prefix: &str) {
+    let entries = std::fs::read_dir(all).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    for entry in ours.take(LOOKED_AT_MAX) {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && is_left(&entry.path()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_left(folder: &Path) -> bool {
+    match File::open(folder.join(LOCK)) {
+        Ok(lock) => lock.try_lock().is_ok(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let made = folder.metadata().and_then(|metadata| metadata.modified());
+            made.is_ok_and(|made| SystemTime::now().duration_since(made).is_ok_and(|age| age > UNLOCKED_MAX))
+        }
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_goes_with_the_next_and_what_is_held_stays() {
+        let purpose = format!("test-{}", std::process::id());
+        let held = PrivateFolder::new(&purpose).unwrap();
+        let left = std::env::temp_dir().join(format!("{PREFIX}{purpose}-left"));
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join(LOCK), "").unwrap();
+        let young = std::env::temp_dir().join(format!("{PREFIX}{purpose}-young"));
+        std::fs::create_dir(&young).unwrap();
+        let next = PrivateFolder::new(&purpose).unwrap();
+        assert!(held.path().exists() && next.path().exists() && young.exists());
+        assert!(!left.exists());
+        std::fs::remove_dir(young).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(next.path().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        let path = next.path().to_path_buf();
+        drop(next);
+        assert!(!path.exists());
+    }
+}
