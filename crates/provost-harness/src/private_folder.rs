@@ -31,7 +31,11 @@ impl PrivateFolder {
     /// When it can't be made.
     pub fn new(purpose: &str) -> io::Result<Self> {
         let prefix = format!("{PREFIX}{purpose}-");
-        let folder = TempDir::with_prefix(&prefix)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&prefix);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = builder.tempdir()?;
         let lock = File::create_new(folder.path().join(LOCK))?;
         lock.lock()?;
         if let Some(all) = folder.path().parent() {

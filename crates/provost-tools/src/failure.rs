@@ -67,6 +67,7 @@ impl Failure {
             | Self::IsFolder { .. }
             | Self::IsFile { .. }
             | Self::Special { .. }
+            | Self::ReadOnly { .. }
             | Self::Io { .. }
             | Self::Said(_) => ToolOutput::error(text),
         }
