@@ -213,13 +213,19 @@ pub(crate) struct FlowCheckArgs {
 }
 
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`";
+const RESUME_HELP: &str = "Goes on with a run that is suspended, interrupted or has ended, in the same log and with what is left of its \
+limits; amounts given here are added to them. What was delivered stays delivered.";
+
 const AGENT_HELP: &str =
     "The run, as its id, the beginning of one, or `last`; or one of its agents: RUN.3, last.3";
 
 #[derive(Debug, Args)]
+#[command(after_help = RESUME_HELP)]
 pub(crate) struct ResumeArgs {
     #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
+    /// What to say to the agent with it.
+    pub(crate) text: Vec<String>,
     /// A settings file over the user's, for the provider's address and key.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -69,6 +69,14 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(Refusal::new(what, format!("provost resume {run} {flag} …, once the run rests")).into());
     }
+    if !args.text.is_empty() {
+        let what =
+            format!("`{}` names an agent that works for another, and only that one asks it anew", args.run);
+        let hint = format!(
+            "provost say {run}.{agent} \"…\" speaks to it, provost resume {run} \"…\" to the first one"
+        );
+        return Err(Refusal::new(what, hint).into());
+    }
     Desk { home, run, status, agent }.act(Wish::Resume, somebody("provost resume")).await
 }
 
@@ -206,7 +214,8 @@ async fn ended(home: &LocalHome, run: RunId) -> anyhow::Result<Refusal> {
 }
 
 fn refusal(run: RunId, outcome: &Outcome) -> Refusal {
-    Refusal::new(format!("run {run} has ended: {outcome}"), format!("`provost show {run}` shows it"))
+    let hint = format!("`provost resume {run} \"…\"` goes on with it");
+    Refusal::new(format!("run {run} has ended: {outcome}"), hint)
 }
 
 fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_engine::{Actor, RunState};
+use provost_engine::{Actor, RunEvent, RunState, Standing, StepStanding};
 use provost_event::{
-    ActorKey, Budget, Dimension, Exhausted, GoalState, Outcome, RunId, RunPolicy, SessionId,
+    ActorKey, Budget, Dimension, GoalState, MicroDollars, Outcome, RunId, RunPolicy, SessionId,
 };
-use provost_harness::{Harness, Home as _, Models, RunQuery, read_actor};
+use provost_harness::{Harness, Home as _, Models, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
 
 use super::find::find;
@@ -40,18 +40,18 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let settled = loading.settled()?;
     let settings = &settled.settings;
     let observers = observers(&settled, &folder, &variables)?;
-    let more = More::read(&Request { flags: &flags, ..request })?;
+    let given = Given::read(&Request { flags: &flags, ..request }, &args.text)?;
     let place = Place::new(settings, &folders);
     let home = place.open()?;
     let run = find(&home, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    may_go_on(run, &state, &more)?;
     let folder = policy_of(&state)?.agent.workspace.clone();
     let root = read_actor(&*home, ActorKey::from(SessionId::root(run))).await?;
+    let more = given.added_to(run, &state, &root)?;
     let tuning = Tuning::of(&args, &state, (settings, &variables))?;
-    let models = models(&state, judges(&root), &more, (settings, &variables), &tuning)?;
+    let models = models(&state, judges(&root), &given, (settings, &variables), &tuning)?;
     let programs = Programs::of(policy_of(&state)?, &settled, &variables)?;
     let wish = if state.outcome().is_none() { Wish::Outlived } else { Wish::None };
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
@@ -63,15 +63,30 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
     let opened = place.harness(home.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
-    if state.outcome().is_some() {
+    let (was_suspended, mut more) = (state.outcome().is_some(), more);
+    if was_suspended {
         // Until it was opened somebody else may have gone on with it.
         let now = run_state(&home, run).await?.unwrap_or(state);
-        may_go_on(run, &now, &more).inspect_err(|_| watcher.close())?;
+        more = given.added_to(run, &now, &root).inspect_err(|_| watcher.close())?;
+    }
+    if matches!(progress, Progress::Plain | Progress::Attended | Progress::Live) && !args.shown.quiet {
+        more.said.iter().for_each(|line| eprintln!("{line}"));
     }
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     tell(&others_at_work(&runs, &folder, Some(run)));
     tuning.tell(&harness).await?;
-    harness.resume(BY, more.budget, more.turns_max).await?;
+    match (was_suspended, given.text) {
+        (true, text) => {
+            let (by, budget, turns_max) = (BY.to_owned(), more.budget, more.turns_max);
+            harness.resume_with(ResumeRequest { by, budget, turns_max, text }).await?;
+        }
+        // It goes on by itself as soon as it is opened.
+        (false, Some(text)) => {
+            let say = RunEvent::Say { agent: 0, text, by: BY.to_owned() };
+            home.post(run.into(), say.into(), None).await?;
+        }
+        (false, None) => {}
+    }
     // By now a rest is over, and with it the time that was left before.
     for question in open_in(&home, run).await? {
         watcher.opened(question);
@@ -139,16 +154,24 @@ impl Tuning {
     }
 }
 
-/// Limits that the flags change.
+/// What is given to the next segment.
+struct Given {
+    budget: Budget,
+    turns: Option<u32>,
+    flags: Vec<&'static str>,
+    text: Option<String>,
+}
+
+/// The limits that the next segment has, and what is said of them.
 struct More {
     budget: Budget,
     turns_max: Option<u32>,
-    flags: Vec<&'static str>,
+    said: Vec<String>,
 }
 
-impl More {
+impl Given {
     /// Has the reader of settings look at the flags, and takes what they alone have set.
-    fn read(request: &Request<'_>) -> anyhow::Result<Self> {
+    fn read(request: &Request<'_>, text: &[String]) -> anyhow::Result<Self> {
         let settings = load(request)?.0.settled()?.settings;
         let flags = request.flags.iter().map(|(flag, _)| *flag).collect::<Vec<_>>();
         let has = |flag: &str| flags.contains(&flag);
@@ -157,67 +180,175 @@ impl More {
             money: settings.budget.money.filter(|_| has("--usd")),
             wall_time_ms: settings.budget.wall_time_ms.filter(|_| has("--wall-time")),
         };
-        let turns_max = has("--max-turns").then_some(settings.limits.turns_max);
-        Ok(Self { budget, turns_max, flags })
+        let turns = has("--max-turns").then_some(settings.limits.turns_max);
+        let text = Some(text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
+        Ok(Self { budget, turns, flags, text })
     }
-}
 
-/// Says why `run` can't go on, before anything of it is touched.
-fn may_go_on(run: RunId, state: &RunState, more: &More) -> Result<(), Refusal> {
-    match state.outcome() {
-        Some(outcome) if outcome.is_final() => Err(Refusal::new(
-            format!("run {run} has ended: {outcome}"),
-            format!("`provost show {run}` shows it; start another with `provost run`"),
-        )),
-        Some(Outcome::BudgetExhausted(exhausted)) => enough(run, *exhausted, more),
-        Some(_) => Ok(()),
-        None if more.flags.is_empty() => Ok(()),
-        None => Err(Refusal::new(
-            format!(
-                "run {run} was interrupted and goes on with its own limits; {} can't change them",
-                more.flags.join(", ")
+    /// The limits of the next segment of `run`: what it has, and what is given besides.
+    ///
+    /// # Errors
+    /// [`Refusal`] when `run` can't go on so; nothing of it has been touched then.
+    fn added_to(&self, run: RunId, state: &RunState, root: &Actor) -> Result<More, Refusal> {
+        if self.text.is_some() && state.flow().is_some() {
+            let what = format!("run {run} is a workflow, and no one agent stands for it");
+            return Err(Refusal::new(what, format!("provost resume {run}, without a text")));
+        }
+        let Some(outcome) = state.outcome() else {
+            return if self.flags.is_empty() {
+                Ok(More { budget: Budget::default(), turns_max: None, said: Vec::new() })
+            } else {
+                Err(Refusal::new(
+                    format!(
+                        "run {run} was interrupted and goes on with its own limits; {} can't change them",
+                        self.flags.join(", ")
+                    ),
+                    format!("`provost resume {run}` goes on; when it is suspended the limits can be changed"),
+                ))
+            };
+        };
+        if state.flow().is_some_and(|flow| flow.iter().all(|(_, standing)| *standing == StepStanding::Done)) {
+            let what = format!("all steps of run {run} are done");
+            return Err(Refusal::new(what, format!("`provost show {run}` shows them")));
+        }
+        let meters = self.meters(state);
+        let refused = match outcome {
+            Outcome::BudgetExhausted(exhausted) => Some(*exhausted),
+            _ => None,
+        };
+        for meter in &meters {
+            let is_refused = refused.is_some_and(|exhausted| exhausted.dimension == meter.dimension);
+            let needs = match root {
+                Actor::Session(root) if is_refused && meter.dimension == Dimension::Tokens => {
+                    root.next_call_tokens()
+                }
+                _ => 0,
+            };
+            meter.refuse(run, is_refused, needs)?;
+        }
+        let limit_of = |dimension: Dimension| {
+            let given = meters.iter().find(|meter| meter.dimension == dimension && meter.given > 0);
+            given.and_then(Meter::limit)
+        };
+        let budget = Budget {
+            tokens: limit_of(Dimension::Tokens),
+            money: limit_of(Dimension::Money).map(MicroDollars),
+            wall_time_ms: limit_of(Dimension::WallTime),
+        };
+        let turns_max = limit_of(Dimension::Turns).map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+        let said = meters.iter().filter(|meter| meter.given > 0).map(Meter::said).collect();
+        Ok(More { budget, turns_max, said })
+    }
+
+    /// Each dimension that has a limit, or is given one.
+    fn meters(&self, state: &RunState) -> Vec<Meter> {
+        let (budget, ledger) = (state.budget(), state.ledger());
+        let root = state.agents().find(|agent| agent.session.agent == 0);
+        let own_turns = root.as_ref().map_or(0, |root| root.turns);
+        let meter = |dimension, flag, before: Option<u64>, used: u64, given: Option<u64>| Meter {
+            dimension,
+            flag,
+            before,
+            used,
+            given: given.unwrap_or_default(),
+        };
+        let money = |money: Option<MicroDollars>| money.map(|money| money.0);
+        let turns = root.map(|_| u64::from(state.turns_max()));
+        let all = [
+            meter(Dimension::Turns, "--max-turns", turns, own_turns.into(), self.turns.map(u64::from)),
+            meter(Dimension::Tokens, "--tokens", budget.tokens, ledger.tokens, self.budget.tokens),
+            meter(Dimension::Money, "--usd", money(budget.money), ledger.cost.0, money(self.budget.money)),
+            meter(
+                Dimension::WallTime,
+                "--wall-time",
+                budget.wall_time_ms,
+                state.active_ms(),
+                self.budget.wall_time_ms,
             ),
-            format!("`provost resume {run}` goes on; at its next rest the limits can be changed"),
-        )),
+        ];
+        all.into_iter().filter(|meter| meter.limit().is_some()).collect()
     }
 }
 
-/// More than what is used up must be given, or the run would rest again at once.
-fn enough(run: RunId, exhausted: Exhausted, more: &More) -> Result<(), Refusal> {
-    let Exhausted { dimension, used, limit } = exhausted;
-    let least = used.max(limit);
-    let (flag, given, example) = match dimension {
-        Dimension::Tokens => ("--tokens", more.budget.tokens, least.saturating_mul(2).to_string()),
-        Dimension::Turns => {
-            ("--max-turns", more.turns_max.map(u64::from), least.saturating_mul(2).to_string())
+/// One dimension of a run's limits.
+struct Meter {
+    dimension: Dimension,
+    flag: &'static str,
+    /// The limit up to now, if there was one.
+    before: Option<u64>,
+    used: u64,
+    /// What is added to it.
+    given: u64,
+}
+
+impl Meter {
+    /// The limit of the next segment. Where there was none, what is given counts from what is used.
+    fn limit(&self) -> Option<u64> {
+        match self.before {
+            Some(before) => Some(before.saturating_add(self.given)),
+            None => (self.given > 0).then(|| self.used.saturating_add(self.given)),
         }
-        Dimension::Money => {
-            let dollars = least.saturating_mul(2).div_ceil(10_000);
-            (
-                "--usd",
-                more.budget.money.map(|money| money.0),
-                format!("{}.{:02}", dollars / 100, dollars % 100),
-            )
-        }
-        Dimension::WallTime => {
-            ("--wall-time", more.budget.wall_time_ms, format!("{}s", least.saturating_mul(2).div_ceil(1_000)))
-        }
-    };
-    if given.is_some_and(|given| given > least) {
-        return Ok(());
     }
-    let what = match given {
-        Some(_) => format!("{flag} gives run {run} nothing more: it has used {}", shown(dimension, least)),
-        None => format!("run {run} needs more budget: {exhausted}"),
-    };
-    Err(Refusal::new(what, format!("provost resume {run} {flag} {example}")))
+
+    fn said(&self) -> String {
+        let limit = self.limit().unwrap_or_default();
+        let name = match self.dimension {
+            Dimension::Tokens => "tokens",
+            Dimension::Money => "money",
+            Dimension::Turns => "turns",
+            Dimension::WallTime => "time",
+        };
+        format!(
+            "{name}: limit now {}, used {}",
+            shown(self.dimension, limit),
+            shown(self.dimension, self.used)
+        )
+    }
+
+    /// Says so where nothing is left, or not what the next call needs: the run would be suspended again at once.
+    /// `is_refused` where it came to this limit; the next call `needs` about so much, if that is known.
+    fn refuse(&self, run: RunId, is_refused: bool, needs: u64) -> Result<(), Refusal> {
+        let Some(limit) = self.limit() else { return Ok(()) };
+        let has_more = self.given > 0 || !is_refused;
+        if has_more && self.used.saturating_add(needs.max(1)) <= limit {
+            return Ok(());
+        }
+        let left = shown(self.dimension, limit.saturating_sub(self.used));
+        let next = if needs > 0 {
+            format!("; the next call needs about {}", shown(self.dimension, needs))
+        } else {
+            String::new()
+        };
+        let (used, limit) = (shown(self.dimension, self.used), shown(self.dimension, limit));
+        let what = if self.given > 0 {
+            format!("{} isn't enough for run {run}: limit {limit}, used {used}, {left} left{next}", self.flag)
+        } else {
+            format!("run {run} has {left} left: limit {limit}, used {used}{next}")
+        };
+        let example = self.example(needs);
+        Err(Refusal::new(what, format!("provost resume {run} {} {example}", self.flag)))
+    }
+
+    /// An amount to add that takes it some way.
+    fn example(&self, needs: u64) -> String {
+        let more = self.before.unwrap_or_default().max(needs.saturating_mul(4)).max(1);
+        match self.dimension {
+            Dimension::Tokens | Dimension::Turns => more.to_string(),
+            Dimension::Money => {
+                let cents = more.div_ceil(10_000);
+                format!("{}.{:02}", cents / 100, cents % 100)
+            }
+            Dimension::WallTime => format!("{}s", more.div_ceil(1_000)),
+        }
+    }
 }
 
 fn shown(dimension: Dimension, used: u64) -> String {
     match dimension {
         Dimension::Tokens => format!("{} tokens", amount(used)),
+        Dimension::Turns if used == 1 => "1 turn".to_owned(),
         Dimension::Turns => format!("{used} turns"),
-        Dimension::Money => provost_event::MicroDollars(used).to_string(),
+        Dimension::Money => MicroDollars(used).to_string(),
         Dimension::WallTime => duration(used),
     }
 }
@@ -230,7 +361,7 @@ fn policy_of(state: &RunState) -> anyhow::Result<&RunPolicy> {
 fn models(
     state: &RunState,
     judges: Judges,
-    more: &More,
+    more: &Given,
     (settings, variables): (&Settings, &Variables),
     tuning: &Tuning,
 ) -> anyhow::Result<Models> {
@@ -255,11 +386,18 @@ fn models(
     Ok(models)
 }
 
-/// A goal of a run that can go on is aborted only by being cleared.
+/// Nobody is asked about a goal that was cleared; that of a run which was cancelled or aborted is verified anew.
 fn judges(root: &Actor) -> Judges {
     let goal = match root {
         Actor::Session(session) => session.goal(),
         Actor::Run(_) => None,
     };
-    if goal.is_some_and(|goal| goal.state == GoalState::Aborted) { Judges::Spared } else { Judges::Needed }
+    let was_stopped = match root {
+        Actor::Session(session) => {
+            matches!(session.standing(), Standing::Rests(Outcome::Cancelled { .. } | Outcome::Aborted { .. }))
+        }
+        Actor::Run(_) => false,
+    };
+    let is_cleared = goal.is_some_and(|goal| goal.state == GoalState::Aborted) && !was_stopped;
+    if is_cleared { Judges::Spared } else { Judges::Needed }
 }

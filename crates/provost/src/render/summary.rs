@@ -44,7 +44,8 @@ pub(crate) fn summary(
 fn command(run: RunId, outcome: &Outcome) -> String {
     let flag = match outcome {
         Outcome::BudgetExhausted(Exhausted { dimension, used, limit }) => {
-            let more = (*used).max(*limit).saturating_mul(2);
+            // It is added to the limit.
+            let more = (*limit).max(used.saturating_sub(*limit).saturating_mul(4)).max(1);
             match dimension {
                 Dimension::Tokens => format!(" --tokens {more}"),
                 Dimension::Turns => format!(" --max-turns {more}"),

@@ -407,23 +407,23 @@ fn a_goal_is_cleared_at_rest() {
         &["run", "write it", "--max-turns", "1"],
         3,
         expect![[r#"
-        run: RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work
-          write it
-        provost: told that this is its last turn
-        tool: list_dir
-        ok: list_dir (TIME)
-        provost: stopping: Turn budget used up: 1 of 1
-        goal: verifying the goal: a limit ends the work
-        goal: script:/FOLDER/work/judge.yaml: not reached, confidence 0.90 (TIME)
-        goal: the goal isn't reached (confidence 0.90)
-          Nothing was written.
-          - write it
-          - read it back
-        provost: told what the judges miss
-        Turn budget used up: 1 of 1 · 1 turn · 640 tokens · $0.00 · TIME
-        the goal isn't reached (confidence 0.90): Nothing was written.
-        go on with: provost resume RUN --max-turns 2
-    "#]],
+            run: RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work
+              write it
+            provost: told that this is its last turn
+            tool: list_dir
+            ok: list_dir (TIME)
+            provost: stopping: Turn budget used up: 1 of 1
+            goal: verifying the goal: a limit ends the work
+            goal: script:/FOLDER/work/judge.yaml: not reached, confidence 0.90 (TIME)
+            goal: the goal isn't reached (confidence 0.90)
+              Nothing was written.
+              - write it
+              - read it back
+            provost: told what the judges miss
+            Turn budget used up: 1 of 1 · 1 turn · 640 tokens · $0.00 · TIME
+            the goal isn't reached (confidence 0.90): Nothing was written.
+            go on with: provost resume RUN --max-turns 1
+        "#]],
     );
     check(
         &scene,
@@ -440,6 +440,7 @@ fn a_goal_is_cleared_at_rest() {
         0,
         expect![[r#"
             Done.
+            turns: limit now 6 turns, used 1 turn
             run: RUN goes on, asked by provost resume
             agent: Done.
             completed, not verified · 2 turns · 850 tokens · $0.00 · TIME
@@ -539,7 +540,7 @@ fn what_has_no_goal_is_told_apart_from_what_has_ended() {
         2,
         expect![[r#"
             error: run RUN has ended: completed, not verified
-            hint: `provost show RUN` shows it
+            hint: `provost resume RUN "…"` goes on with it
         "#]],
     );
     check(

@@ -58,27 +58,88 @@ fn unknown_and_ambiguous_ids_are_told() {
     assert!(ambiguous.stderr.ends_with("look\nhint: write more of the id\n"), "{}", ambiguous.stderr);
 }
 
-#[test]
-fn a_run_that_has_ended_stays_so() {
-    let scene = Scene::scripted("answers: [{ text: done }]");
-    scene.provost(&["run", "look"]);
-    let words = "error: run RUN has ended: completed, not verified\n\
-                 hint: `provost show RUN` shows it; start another with `provost run`\n";
-    refused(&scene, &["last"], 2, words);
+/// What the agent is shown of the conversation now.
+fn view(scene: &Scene) -> String {
+    scene.provost(&["logs", "last", "--view"]).stdout
 }
 
 #[test]
-fn a_spent_budget_needs_more_of_the_same() {
+fn a_completed_run_goes_on_with_what_is_said_and_its_whole_conversation() {
+    let scene = Scene::scripted("answers: [{ text: the code is done }, { text: so are the docs }]");
+    assert_eq!(scene.provost(&["run", "write the code"]).stdout, "the code is done\n");
+    let say = scene.provost(&["say", "last", "and now the docs"]);
+    assert_eq!(say.status, 2, "{say:?}");
+    assert_eq!(
+        scene.stable(&say.stderr),
+        "error: run RUN has ended: completed, not verified\nhint: `provost resume RUN \"…\"` goes on with it\n"
+    );
+    let resumed = scene.provost(&["resume", "last", "and now", "the docs"]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "so are the docs\n"), "{resumed:?}");
+    let view = view(&scene);
+    let places = ["write the code", "the code is done", "and now the docs", "so are the docs"];
+    let places = places.map(|words| view.find(words).unwrap_or_else(|| panic!("{words}: {view}")));
+    assert!(places.is_sorted(), "{view}");
+    // Both segments are paid for, once.
+    let cost = scene.provost(&["cost", "last"]).stdout;
+    assert!(cost.lines().last().unwrap().split_whitespace().nth(1) == Some("2"), "{cost}");
+}
+
+#[test]
+fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
+    let scene = Scene::scripted("answers: [{ fault: not_found }, { text: done }]");
+    assert_eq!(scene.provost(&["run", "look"]).status, 1);
+    let resumed = scene.provost(&["resume", "last", "try again"]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "done\n"), "{resumed:?}");
+    let view = view(&scene);
+    assert!(view.contains("Your work had ended (") && view.contains("try again"), "{view}");
+
     let (scene, _) = rested();
-    let words = "error: run RUN needs more budget: Turn budget used up: 1 of 1\n\
-                 hint: provost resume RUN --max-turns 2\n";
+    assert_eq!(scene.provost(&["cancel", "last"]).status, 0);
+    let resumed = scene.provost(&["resume", "last", "--max-turns", "3", "go on"]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "done\n"), "{resumed:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    let resumed = log.lines().filter(|line| line.contains(r#""type":"resumed""#)).collect::<Vec<_>>();
+    assert!(resumed.iter().all(|line| line.contains(r#""reopens":true"#)), "{resumed:?}");
+}
+
+#[test]
+fn an_ended_run_is_exported_and_imported_with_all_its_segments() {
+    let scene = Scene::scripted("answers: [{ text: one }, { text: two }, { text: three }]");
+    scene.provost(&["run", "look"]);
+    scene.provost(&["resume", "last", "more"]);
+    let file = scene.path("run.jsonl");
+    let file = file.to_str().unwrap();
+    let exported = scene.provost(&["export", "last", "-o", file]);
+    assert_eq!(exported.status, 0, "{exported:?}");
+    std::fs::remove_dir_all(scene.path("state")).unwrap();
+    let imported = scene.provost(&["import", file]);
+    assert_eq!(imported.status, 0, "{imported:?}");
+    assert_eq!(scene.provost(&["resume", "last", "again"]).stdout, "three\n");
+}
+
+#[test]
+fn amounts_are_added_and_nothing_left_is_told() {
+    let (scene, _) = rested();
+    let words = "error: run RUN has 0 turns left: limit 1 turn, used 1 turn\n\
+                 hint: provost resume RUN --max-turns 1\n";
     refused(&scene, &["last"], 2, words);
     refused(&scene, &["last", "--tokens", "100000"], 2, words);
-    let words = "error: --max-turns gives run RUN nothing more: it has used 1 turns\n\
-                 hint: provost resume RUN --max-turns 2\n";
-    refused(&scene, &["last", "--max-turns", "1"], 2, words);
     let words = "error: --max-turns: agent.max_turns: must be at least 1 (is 0); e.g. --max-turns 40\n";
     refused(&scene, &["last", "--max-turns", "0"], 2, words);
+    let resumed = scene.provost(&["resume", "last", "--max-turns", "1"]);
+    assert_eq!(resumed.status, 0, "{resumed:?}");
+    assert!(resumed.stderr.contains("turns: limit now 2 turns, used 1 turn\n"), "{}", resumed.stderr);
+}
+
+#[test]
+fn a_call_that_does_not_fit_says_how_much_it_needs() {
+    let scene = Scene::scripted(TWO_TURNS);
+    assert_eq!(scene.provost(&["run", "look", "--tokens", "2000"]).status, 3);
+    let refused = scene.provost(&["resume", "last"]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    assert!(refused.stderr.contains("the next call needs about "), "{}", refused.stderr);
+    let refused = scene.provost(&["resume", "last", "--tokens", "1"]);
+    assert!(refused.stderr.contains("--tokens isn't enough for run"), "{}", refused.stderr);
 }
 
 #[test]
@@ -126,7 +187,7 @@ fn limits_of_an_interrupted_run_cant_be_changed_silently() {
     line_in(&scene.path("work/child"));
     running.kill();
     let words = "error: run RUN was interrupted and goes on with its own limits; --tokens can't change them\n\
-                 hint: `provost resume RUN` goes on; at its next rest the limits can be changed\n";
+                 hint: `provost resume RUN` goes on; when it is suspended the limits can be changed\n";
     refused(&scene, &["last", "--tokens", "5000000"], 2, words);
 }
 

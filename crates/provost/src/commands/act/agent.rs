@@ -55,7 +55,15 @@ impl Desk {
         let who = format!("{} of run {}", named(&agent), self.run);
         if let AgentStanding::Finished(outcome) = &agent.standing {
             let what = format!("{who} has ended: {}", outcome_in_words(outcome));
-            return Err(Refusal::new(what, format!("`provost show {}` shows it", self.run)).into());
+            let hint = match wish {
+                Wish::Say(_) | Wish::Resume => format!(
+                    "what it came to was delivered, and only who asked for it can ask anew; `provost resume {} \"…\"` \
+                     goes on with the run",
+                    self.run
+                ),
+                _ => format!("`provost show {}` shows it", self.run),
+            };
+            return Err(Refusal::new(what, hint).into());
         }
         if let Some(words) = self.already(&wish, &agent.standing, agent.priority, &who)? {
             print(&safe(&format!("{words}\n")))?;
