@@ -590,21 +590,21 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
             expect![[r#"
                 Turn budget used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
                 the goal isn't reached (confidence 0.90): Nothing was written.
-                go on with: provost resume RUN --max-turns 2"#]],
+                go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
             "{ achieved: true, confidence: 0.2, reasoning: It may be there., usage: { input: 500, output: 20 } }",
             expect![[r#"
                 Turn budget used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
                 the goal isn't reached: It looks reached, but the judge is not sure enough: 0.20, and 0.70 is needed. It may be there.
-                go on with: provost resume RUN --max-turns 2"#]],
+                go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
             "{ fault: { class: unauthorized, message: no such key } }",
             expect![[r#"
-            Turn budget used up: 1 of 1 · 1 turn · 110 tokens · $0.00 · TIME
-            the goal couldn't be verified: the provider refused the key: no such key
-            go on with: provost resume RUN --max-turns 2"#]],
+                Turn budget used up: 1 of 1 · 1 turn · 110 tokens · $0.00 · TIME
+                the goal couldn't be verified: the provider refused the key: no such key
+                go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
             "{ achieved: true, confidence: 0.9, reasoning: out says yes., usage: { input: 500, output: 20 } }",
