@@ -97,6 +97,7 @@ fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEve
                 duration_ms: 1,
                 memory: None,
                 plan: None,
+                facts: provost_event::CallFacts::default(),
             },
         },
     })

@@ -1,7 +1,7 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, CallId, EffectId, Exhausted, Exit, HookReport, Image, Json,
+    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, EffectId, Exhausted, Exit, HookReport, Image, Json,
     JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited, Purpose,
     RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp, ToolStatus,
     Usage, WorktreeLeft, WorktreeMade,
@@ -448,6 +448,9 @@ pub struct ToolResult {
     /// The agent's plan from here on, if the call has changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<Plan>>,
+    /// What is known of it beside its output.
+    #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
+    pub facts: CallFacts,
 }
 
 /// A judge's answer.

@@ -32,7 +32,10 @@ pub use run::{
     StepStanding, StepTracker, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
     judged_spawn_tool, spawn_tool,
 };
-pub use session::{GoalStatus, JUDGE_TOKENS, PendingApproval, SessionState, Standing};
+pub use session::{
+    GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, Standing,
+    kind_of_text,
+};
 pub use step::{
     CallDetails, Consult, ConsultDetails, Effect, EffectRequest, JudgeCall, Message, Step, StopCheck, Think,
     ToolRun, Untouched, View, WantedAgent, WorktreeCheck, WorktreeOrder,

@@ -32,7 +32,9 @@ mod gate;
 mod goal;
 mod hear;
 mod outage;
+mod progress;
 mod recover;
+mod repeats;
 mod stop;
 mod terminal;
 mod worktree;
@@ -43,11 +45,14 @@ use compact::Compactions;
 use context::Context;
 use goal::GoalTrack;
 use outage::Asked;
+use progress::Progress;
+use repeats::{CallsOfTurn, Repeats};
 use terminal::TerminalTrack;
 use worktree::OwnTree;
 
 pub use call::PendingApproval;
 pub use goal::{GoalStatus, JUDGE_TOKENS};
+pub use progress::{ProgressReport, ProgressState, kind_of_text};
 
 /// How a session stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,15 +115,9 @@ struct Counters {
     continuations: u32,
     /// Interruptions of the present turn.
     interruptions: u32,
-    failures_in_a_row: u32,
+    /// Turns in a row in which no call succeeded.
+    failed_turns: u32,
     stop_blocks: u32,
-}
-
-/// The last call's fingerprint, and how often it came in a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Circle {
-    fingerprint: u64,
-    times: u32,
 }
 
 /// A wish that it makes way.
@@ -220,7 +219,9 @@ pub struct SessionState {
     asked: Asked,
     calls: Vec<Call>,
     counters: Counters,
-    circle: Circle,
+    repeats: Repeats,
+    calls_of_turn: CallsOfTurn,
+    progress: Box<Progress>,
     block: Option<Block>,
     /// How often in a row, at wishes to stop, each stop hook whose silence counts gave no answer at all.
     #[serde(default)]
@@ -285,7 +286,9 @@ impl SessionState {
             asked: Asked::default(),
             calls: Vec::new(),
             counters: Counters::default(),
-            circle: Circle::default(),
+            repeats: Repeats::default(),
+            calls_of_turn: CallsOfTurn::default(),
+            progress: Box::default(),
             block: None,
             unanswered: BTreeMap::new(),
             context: Context::default(),
@@ -346,6 +349,12 @@ impl SessionState {
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_deref()
+    }
+
+    /// How it gets on, by what was measured; absent before its first turn has ended.
+    #[must_use]
+    pub fn progress(&self) -> Option<ProgressReport> {
+        self.progress.report(self.stuck_turns())
     }
 
     /// What each tool asked to be told at its next call.

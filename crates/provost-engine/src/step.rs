@@ -150,6 +150,9 @@ pub struct ToolRun {
     pub output_bytes_max: usize,
     /// What the tool asked to be told at its last call.
     pub memory: Option<Json>,
+    /// Whether it is looked afterwards which files of the workspace have changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub looks_at_workspace: bool,
 }
 
 /// A question to the stop hooks.

@@ -233,8 +233,12 @@ pub enum ItemKind {
     Continue,
     /// The answer was empty; answer.
     AnswerAgain,
-    /// The same call again and again.
-    CircleNotice,
+    /// The same call with the same result, turn after turn.
+    RepeatedCallNotice,
+    /// No tool call succeeds.
+    FailedCallsNotice,
+    /// Nothing measurable moves the work on.
+    NoProgressNotice,
     /// The stop hooks' reasons to go on.
     StopBlocked,
     /// The stop hooks' reasons, where the agent isn't sent back with them but suspended.
@@ -463,6 +467,37 @@ impl ToolStatus {
     }
 }
 
+/// What is known of a tool call beside its output: what the tool itself says, and what was seen of the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallFacts {
+    /// The exit status of the command that it ran, where it ran one to its end; 128 and the signal's number where a
+    /// signal ended it. A status is output: the call didn't fail as a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<i32>,
+    /// It only waited for, or looked at, work that goes on by itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waited: bool,
+    /// Fingerprints of the files that were found changed since the workspace was last looked at, each of its path and
+    /// of its content without numbers. Empty where nobody looked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_files: Vec<u64>,
+}
+
+impl CallFacts {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Those of a command that ended with this exit status.
+    #[must_use]
+    pub fn exited(status: i32) -> Self {
+        Self { exit_status: Some(status), ..Self::default() }
+    }
+}
+
 /// The one result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFinished {
@@ -488,6 +523,9 @@ pub struct ToolFinished {
     /// The agent's plan from here on, if the call has changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<Plan>>,
+    /// What is known of it beside its output.
+    #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
+    pub facts: CallFacts,
 }
 
 /// A complete Think→Act cycle.

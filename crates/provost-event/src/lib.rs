@@ -34,9 +34,9 @@ pub use chain::{ChainContext, DepthExceeded};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
-    AssistantMessage, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Purpose, ResumeCause, Resumed,
-    Retry, RetryCause, RunStarted, SessionStarted, StopReason, StopRequested, StopVerdicts, SystemItem,
-    ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    AssistantMessage, CallFacts, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Purpose, ResumeCause,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopReason, StopRequested, StopVerdicts,
+    SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};

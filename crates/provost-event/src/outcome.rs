@@ -63,16 +63,16 @@ pub enum PauseReason {
         by: String,
     },
     /// The same call with the same arguments gave the same result this many times in a row.
-    Circles {
+    RepeatedCall {
         /// The tool.
         tool: String,
         /// How often.
         times: u32,
     },
-    /// This many tool calls failed in a row.
+    /// In this many turns in a row every call was rejected, denied or failed as a tool.
     ToolFailures {
         /// How many.
-        times: u32,
+        turns: u32,
     },
     /// The same turn was interrupted this many times.
     CrashLoop {
@@ -134,13 +134,15 @@ impl fmt::Display for PauseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked { by } => write!(f, "paused by {by}"),
-            Self::Circles { tool, times } => {
+            Self::RepeatedCall { tool, times } => {
+                write!(f, "repeated call: the same `{tool}` call gave the same result {times} times in a row")
+            }
+            Self::ToolFailures { turns } => {
                 write!(
                     f,
-                    "going in circles: the same `{tool}` call gave the same result {times} times in a row"
+                    "no tool call succeeded in {turns} turns in a row: each was rejected, denied or failed"
                 )
             }
-            Self::ToolFailures { times } => write!(f, "{times} tool calls failed in a row"),
             Self::CrashLoop { times } => write!(f, "the same turn was interrupted {times} times"),
             Self::Hook { hook, reason } if reason.is_empty() => write!(f, "paused by hook {hook}"),
             Self::Hook { hook, reason } => write!(f, "paused by hook {hook}: {reason}"),
@@ -150,7 +152,7 @@ impl fmt::Display for PauseReason {
             Self::Preempted { by: None } => f.write_str("makes way for others"),
             Self::Stuck { turns } => {
                 let turns = if *turns == 1 { "one turn".to_owned() } else { format!("{turns} turns") };
-                write!(f, "stuck: {turns} without a new file, result, plan item or tool call")
+                write!(f, "stuck: {turns} without measurable progress")
             }
             Self::JudgeUnreachable { times, error } => {
                 if *times == 0 {

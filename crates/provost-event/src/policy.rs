@@ -165,6 +165,7 @@ pub enum Effort {
 
 /// The limits of an agent's counters. What happens at each is told by its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// Turns; the agent rests as budget exhausted when they are used up. Default 40.
     pub turns_max: u32,
@@ -180,12 +181,19 @@ pub struct Limits {
     pub empty_answers_max: u32,
     /// Times an answer cut off by the output cap is continued in a row; then what there is counts. Default 3.
     pub continuations_max: u32,
-    /// Same call, same result in a row: at this count the model is told. Default 3.
-    pub circle_notice_at: u32,
-    /// Same call, same result in a row: at this count the session pauses. Default 5.
-    pub circle_pause_at: u32,
-    /// Failed tool calls in a row at which the session pauses. Default 8.
-    pub failures_max: u32,
+    /// The same call with the same result, turn after turn: at this count the model is told. Default 3.
+    pub repeated_call_notice_at: u32,
+    /// The same call with the same result, turn after turn: at this count the session is suspended. Default 10.
+    pub repeated_call_max: u32,
+    /// Turns in a row whose every call was rejected, denied or failed as a tool: at this count the model is told.
+    /// Default 5.
+    pub failed_turns_notice_at: u32,
+    /// Turns in a row whose every call was rejected, denied or failed as a tool: at this count the session is
+    /// suspended. Default 12.
+    pub failed_turns_max: u32,
+    /// Turns in a row without measurable progress at which an agent without a goal is suspended; 0 turns it off. One
+    /// with a goal has the goal's. Default 20.
+    pub stuck_turns: u32,
     /// Interruptions of one turn at which the session pauses. Default 3.
     pub interruptions_max: u32,
     /// Blocks by stop hooks in all, at which the session rests as blocked. Default 8.
@@ -204,9 +212,11 @@ impl Default for Limits {
             outage_max_ms: 0,
             empty_answers_max: 2,
             continuations_max: 3,
-            circle_notice_at: 3,
-            circle_pause_at: 5,
-            failures_max: 8,
+            repeated_call_notice_at: 3,
+            repeated_call_max: 10,
+            failed_turns_notice_at: 5,
+            failed_turns_max: 12,
+            stuck_turns: 20,
             interruptions_max: 3,
             stop_blocks_max: 8,
         }

@@ -16,6 +16,7 @@ use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec
 use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::executor::LogFile;
+use crate::workspace::Seen;
 use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words};
 
 /// Entries read at a time.
@@ -54,6 +55,7 @@ struct Remembered {
     transcript: Option<Transcript>,
     log_file: Option<Arc<LogFile>>,
     words: Option<Words>,
+    workspace: Option<Arc<std::sync::Mutex<Seen>>>,
 }
 
 impl Sessions {
@@ -171,6 +173,11 @@ impl Known {
     /// How far the file with the log of `session` has been written by this process.
     pub(crate) fn log_file(&self, session: SessionId) -> Arc<LogFile> {
         self.sessions().of(session).log_file.get_or_insert_default().clone()
+    }
+
+    /// The workspace of `session` as it was last looked at for changed files.
+    pub(crate) fn workspace_seen(&self, session: SessionId) -> Arc<std::sync::Mutex<Seen>> {
+        self.sessions().of(session).workspace.get_or_insert_default().clone()
     }
 
     /// Forgets a session that rests.

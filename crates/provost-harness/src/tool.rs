@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
+use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, ImageData, SessionLog};
@@ -45,22 +45,45 @@ pub struct ToolOutput {
     pub memory: Option<Json>,
     /// The agent's plan from here on, if the call has changed it.
     pub plan: Option<Plan>,
+    /// What else is known of it: the exit status of a command, whether it only waited.
+    pub facts: CallFacts,
 }
 
 impl ToolOutput {
     /// A result.
     pub fn ok(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Ok, text: text.into(), images: Vec::new(), memory: None, plan: None }
+        Self {
+            status: ToolStatus::Ok,
+            text: text.into(),
+            images: Vec::new(),
+            memory: None,
+            plan: None,
+            facts: CallFacts::default(),
+        }
     }
 
     /// A failure, in words that help the model.
     pub fn error(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Error, text: text.into(), images: Vec::new(), memory: None, plan: None }
+        Self {
+            status: ToolStatus::Error,
+            text: text.into(),
+            images: Vec::new(),
+            memory: None,
+            plan: None,
+            facts: CallFacts::default(),
+        }
     }
 
     /// Arguments that don't fit; nothing was done.
     pub fn rejected(text: impl Into<String>) -> Self {
-        Self { status: ToolStatus::Rejected, text: text.into(), images: Vec::new(), memory: None, plan: None }
+        Self {
+            status: ToolStatus::Rejected,
+            text: text.into(),
+            images: Vec::new(),
+            memory: None,
+            plan: None,
+            facts: CallFacts::default(),
+        }
     }
 }
 

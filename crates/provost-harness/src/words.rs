@@ -133,7 +133,12 @@ impl Words {
                 | ItemKind::Resumed => {
                     self.push(record.seq, item.body.clone());
                 }
-                ItemKind::Continue | ItemKind::AnswerAgain | ItemKind::CircleNotice | ItemKind::LastTurn => {}
+                ItemKind::Continue
+                | ItemKind::AnswerAgain
+                | ItemKind::RepeatedCallNotice
+                | ItemKind::FailedCallsNotice
+                | ItemKind::NoProgressNotice
+                | ItemKind::LastTurn => {}
             },
             Entry::ModelCalled(_) => self.offered = record.seq,
             Entry::Resumed(_) => {

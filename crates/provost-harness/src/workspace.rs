@@ -1,9 +1,13 @@
 //! What can be said of a workspace as a whole.
 
+mod changes;
+
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use ignore::WalkBuilder;
+
+pub(crate) use changes::Seen;
 
 /// Files looked at; a workspace with more is told apart by the first so many only.
 const FILES_MAX: usize = 50_000;

@@ -53,13 +53,7 @@ impl Failure {
     pub(crate) fn into_output(self) -> ToolOutput {
         let text = chain(&self);
         match self {
-            Self::Cancelled => ToolOutput {
-                plan: None,
-                status: ToolStatus::Cancelled,
-                text,
-                images: Vec::new(),
-                memory: None,
-            },
+            Self::Cancelled => ToolOutput { status: ToolStatus::Cancelled, ..ToolOutput::error(text) },
             Self::Senseless(_) => ToolOutput::rejected(text),
             Self::Outside { .. }
             | Self::NotFound { .. }

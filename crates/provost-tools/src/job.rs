@@ -76,11 +76,9 @@ where
             Ok(Err(failure)) => failure.into_output(),
             Err(died) => ToolOutput::error(format!("the tool itself failed: {}", chain(&died))),
         },
-        () = out_of_patience => ToolOutput { plan: None,
+        () = out_of_patience => ToolOutput {
             status: ToolStatus::Cancelled,
-            text: "cancelled; the file system doesn't answer, so the call may still take effect".to_owned(),
-            images: Vec::new(),
-            memory: None,
+            ..ToolOutput::error("cancelled; the file system doesn't answer, so the call may still take effect")
         },
     }
 }

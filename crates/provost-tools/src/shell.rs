@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, Json, ToolSpec, ToolStatus};
+use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{ChildSpec, Ending, Finished, Streams, allowed_env};
 use schemars::JsonSchema;
@@ -32,6 +32,12 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 
 /// How long it may take when nothing was said.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(120);
+
+/// How long a command must have slept to count as one that waits: a shorter sleep is a poll that could wait longer.
+const WAIT_MIN: Duration = Duration::from_secs(1);
+
+/// What shells add to the number of a signal that ended a command.
+const SIGNALLED: i32 = 128;
 
 /// How long what is asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(2);
@@ -138,7 +144,10 @@ impl Tool for Shell {
         let start = Cwd::remembered(context);
         let child = self.child(&script, start.path.clone(), timeout);
         match provost_process::run(child, &context.cancel).await {
-            Ok(finished) => report(&finished, timeout, &start, script.final_cwd(), &context.workspace),
+            Ok(finished) => {
+                let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
+                ToolOutput { facts: facts(&finished, &arguments.command), ..output }
+            }
             Err(error) => ToolOutput::error(chain(&error)),
         }
     }
@@ -165,7 +174,31 @@ fn report(
     if text.is_empty() {
         text.push_str("[no output]");
     }
-    ToolOutput { plan: None, status, text, images: Vec::new(), memory: end.memory }
+    ToolOutput { status, memory: end.memory, ..ToolOutput::ok(text) }
+}
+
+/// What is known of a command that has ended, beside its output.
+fn facts(finished: &Finished, command: &str) -> CallFacts {
+    let exit_status = match finished.ending {
+        Ending::Exited(code) => Some(code),
+        Ending::Signalled(signal) => Some(SIGNALLED.saturating_add(signal)),
+        Ending::Cancelled | Ending::TimedOut => None,
+    };
+    let waited = finished.duration >= WAIT_MIN && waits(command);
+    CallFacts { exit_status, waited, ..CallFacts::default() }
+}
+
+/// Whether a command waits: it sleeps, or follows a file.
+fn waits(command: &str) -> bool {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')');
+    let words = command.split(is_end).filter(|word| !word.is_empty()).collect::<Vec<_>>();
+    let is_time = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '$'));
+    let pairs = words.iter().zip(words.iter().skip(1));
+    pairs.into_iter().any(|(word, next)| match *word {
+        "sleep" => is_time(next),
+        "tail" => matches!(*next, "-f" | "-F" | "--follow"),
+        _ => false,
+    })
 }
 
 /// How it ended, for the engine and for the model.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Access, ActorKey, Json, SessionId, TerminalState, ToolSpec, WindowSize};
+use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, WindowSize};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{
     EventWish, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView, allowed_env,
@@ -215,6 +215,18 @@ impl Terminal {
         })
     }
 
+    /// The same without typing: while the program runs, the call only looks at work that goes on by itself.
+    async fn reads(
+        &self,
+        held: &Held,
+        arguments: &Arguments,
+        context: &ToolContext,
+    ) -> Result<ToolOutput, ToolOutput> {
+        let output = self.looks(held, arguments, context).await?;
+        let facts = CallFacts { waited: held.pty.is_running(), ..CallFacts::default() };
+        Ok(ToolOutput { facts, ..output })
+    }
+
     /// Waits until the program waits, and tells what is shown then.
     async fn looks(
         &self,
@@ -258,7 +270,7 @@ impl Tool for Terminal {
             Action::Start => self.start(&arguments, context).await,
             Action::Send => self.send(&arguments, context).await,
             Action::Read => match self.held(&arguments, context) {
-                Ok(held) => self.looks(&held, &arguments, context).await,
+                Ok(held) => self.reads(&held, &arguments, context).await,
                 Err(output) => Err(output),
             },
             Action::Stop => self.stop(&arguments, context).await,

@@ -259,7 +259,7 @@ impl super::RunState {
             }
             Outcome::Blocked { .. } => true,
             Outcome::Paused { why } => match why {
-                PauseReason::Circles { .. }
+                PauseReason::RepeatedCall { .. }
                 | PauseReason::ToolFailures { .. }
                 | PauseReason::Unanswered { .. }
                 | PauseReason::Stuck { .. } => true,

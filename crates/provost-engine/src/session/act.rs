@@ -1,8 +1,7 @@
 //! How a session has tool calls run: side by side where they can't meet, with results in the order of the calls.
 
 use provost_event::{
-    Access, CallId, HookMoment, HookSubject, ItemKind, Json, Outcome, PauseReason, Seq, ToolFinished,
-    ToolStarted, ToolStatus,
+    Access, CallId, HookMoment, HookSubject, Json, Outcome, Seq, ToolFinished, ToolStarted, ToolStatus,
 };
 
 use super::{Call, Deciding, Phase, SessionState, Stage};
@@ -113,6 +112,7 @@ impl Deciding<'_> {
             duration_ms: result.duration_ms,
             memory: result.memory,
             plan: result.plan,
+            facts: result.facts,
         });
         let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
         if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
@@ -162,6 +162,8 @@ impl Deciding<'_> {
         let Some(call) = self.state.calls.iter().find(|call| &call.id == id) else { return };
         let Some(spec) = self.state.tool(&call.tool) else { return };
         let output_bytes_max = spec.output_bytes_max.min(self.state.output_share());
+        let is_last = self.state.calls.last().is_some_and(|last| last.id == call.id);
+        let looks_at_workspace = is_last && self.state.progress.looks_at_workspace(self.state.stuck_turns());
         let run = ToolRun {
             session: self.state.session,
             call: call.id.clone(),
@@ -170,6 +172,7 @@ impl Deciding<'_> {
             timeout_ms: spec.timeout_ms,
             output_bytes_max,
             memory,
+            looks_at_workspace,
         };
         self.open(Effect::RunTool(run));
     }
@@ -214,24 +217,13 @@ impl Deciding<'_> {
             return;
         }
         let calls = u32::try_from(self.state.calls.len()).unwrap_or(u32::MAX);
-        let limits = self.state.limits();
-        let times = self.state.circle.times;
         let tool = self.state.calls.last().map(|call| call.tool.clone()).unwrap_or_default();
-        if times >= limits.circle_notice_at && times < limits.circle_pause_at {
-            let body = format!(
-                "You have made the same `{tool}` call {times} times in a row, with the same result each time. \
-                 Once more will not change it: try something else, or say what keeps you from going on."
-            );
-            self.say(ItemKind::CircleNotice, body);
-        }
+        self.notices_of_calls();
         self.end_turn(calls);
-        let failures = self.state.counters.failures_in_a_row;
         if self.state.stopping.is_some() {
             self.next_call();
-        } else if times >= limits.circle_pause_at {
-            self.rest(Outcome::Paused { why: PauseReason::Circles { tool, times } });
-        } else if failures >= limits.failures_max {
-            self.rest(Outcome::Paused { why: PauseReason::ToolFailures { times: failures } });
+        } else if let Some(outcome) = self.suspended_for_calls(tool) {
+            self.rest(outcome);
         } else {
             self.next_turn();
         }

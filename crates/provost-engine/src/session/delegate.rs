@@ -2,8 +2,8 @@
 //! the session only waits.
 
 use provost_event::{
-    CallId, ChildGoesOn, ChildRested, HookSubject, Outcome, PauseReason, ResumeCause, Resumed, Seq,
-    SessionId, StopRequested, Timestamp, ToolStatus, YieldRequested,
+    CallFacts, CallId, ChildGoesOn, ChildRested, HookSubject, Outcome, PauseReason, ResumeCause, Resumed,
+    Seq, SessionId, StopRequested, Timestamp, ToolStatus, YieldRequested,
 };
 
 use super::{Deciding, Phase, SessionState, Stage, Yielding};
@@ -31,6 +31,7 @@ impl Deciding<'_> {
             duration_ms,
             memory: None,
             plan: None,
+            facts: CallFacts::default(),
         };
         let is_error = status.is_error();
         let about = match ended {

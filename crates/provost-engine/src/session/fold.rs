@@ -9,7 +9,9 @@ use provost_event::{
     SessionStarted, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WrappedUp,
 };
 
-use super::{Block, Call, Circle, OwnTree, Phase, SessionState, Stage, Yielding};
+use super::progress::MeasuredCall;
+use super::repeats::{CallsOfTurn, Repeats};
+use super::{Block, Call, OwnTree, Phase, SessionState, Stage, Yielding};
 use crate::permission::Permissions;
 
 /// What people said last, and files that were written last: so many are remembered for what is left out.
@@ -26,6 +28,7 @@ impl SessionState {
                 self.done_before = None;
                 self.unheard = true;
                 self.last_said = self.head;
+                self.progress.begin_anew();
                 self.said(message);
             }
             Entry::SystemItem(item) => {
@@ -131,9 +134,11 @@ impl SessionState {
                 self.phase = Phase::Ready;
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
+            ItemKind::NoProgressNotice => self.progress.is_told = true,
             ItemKind::AnswerAgain
             | ItemKind::Resumed
-            | ItemKind::CircleNotice
+            | ItemKind::RepeatedCallNotice
+            | ItemKind::FailedCallsNotice
             | ItemKind::StopBlocked
             | ItemKind::StopSuspended
             | ItemKind::GoalNotReached
@@ -273,7 +278,7 @@ impl SessionState {
         call.finished = Some(head);
         let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
         let images = finished.images.iter().map(|image| &*image.blob.0);
-        self.circle = self.circle.after(fingerprint(said.into_iter().chain(images)));
+        self.calls_of_turn.add(fingerprint(said.into_iter().chain(images)), finished);
         self.counters.tool_calls = self.counters.tool_calls.saturating_add(1);
         if let Some(plan) = &finished.plan {
             self.plan = Some(plan.clone());
@@ -283,27 +288,29 @@ impl SessionState {
         }
         let written = call.input.clone();
         let tool = call.tool.clone();
-        if let Some(track) = &mut self.goal_track {
-            track.tool_finished(&tool, &written, finished);
-        }
-        if finished.status == ToolStatus::Ok {
-            self.wrote(&tool, &written);
-        }
-        match finished.status {
-            ToolStatus::Ok => self.counters.failures_in_a_row = 0,
-            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::TimedOut => {
-                self.counters.failures_in_a_row = self.counters.failures_in_a_row.saturating_add(1);
+        let path = self.writes(&tool, &written);
+        match &finished.plan {
+            Some(plan) => self.progress.planned(plan),
+            None => {
+                let reads = self.tool(&tool).is_some_and(|spec| spec.access == Access::Reads);
+                let call =
+                    MeasuredCall { tool: &tool, input: written.text(), writes: path.as_deref(), reads };
+                self.progress.called(&call, finished.status, &finished.output, &finished.facts);
             }
-            ToolStatus::Cancelled | ToolStatus::Unknown => {}
+        }
+        if let Some(path) = path.filter(|_| finished.status == ToolStatus::Ok) {
+            self.wrote(path);
         }
     }
 
-    /// Remembers which files a call has written, the last ones.
-    fn wrote(&mut self, tool: &str, input: &Json) {
-        let Some(Access::Writes { path_field }) = self.tool(tool).map(|spec| spec.access.clone()) else {
-            return;
-        };
-        let Some(path) = text_at(input, &path_field) else { return };
+    /// The file that a call writes, if that is what its tool does.
+    fn writes(&self, tool: &str, input: &Json) -> Option<String> {
+        let Access::Writes { path_field } = &self.tool(tool)?.access else { return None };
+        text_at(input, path_field)
+    }
+
+    /// Remembers which files calls have written, the last ones.
+    fn wrote(&mut self, path: String) {
         self.written.retain(|known| *known != path);
         self.written.push_back(path);
         if self.written.len() > WRITTEN_MAX {
@@ -319,12 +326,15 @@ impl SessionState {
         self.told.turn_end = false;
         self.calls.clear();
         self.phase = self.between_turns();
-        if let Some(track) = &mut self.goal_track {
-            track.progress.turn_ended();
-        }
+        self.repeats = self.repeats_with_turn();
+        self.counters.failed_turns = self.failed_turns_with_turn();
+        self.calls_of_turn = CallsOfTurn::default();
+        self.progress.turn_ended();
     }
 
     fn stop_checked(&mut self, verdicts: &StopVerdicts) {
+        self.progress.stop_hooks_said(&verdicts.reports);
+        self.progress.saw_workspace(&verdicts.evidence);
         let reasons = self.stop_reasons(verdicts).into_iter().map(|(_, reason)| reason).collect::<Vec<_>>();
         if !self.goal_stop_hooks_said(verdicts, reasons.is_empty()) {
             return;
@@ -390,9 +400,10 @@ impl SessionState {
                 self.counters.interruptions = 0;
                 self.counters.failed_attempts = 0;
                 self.counters.empty_answers = 0;
-                self.counters.failures_in_a_row = 0;
+                self.counters.failed_turns = 0;
                 self.counters.stop_blocks = 0;
-                self.circle = Circle::default();
+                self.repeats = Repeats::default();
+                self.progress.begin_anew();
                 self.block = None;
                 self.unanswered.clear();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
@@ -438,16 +449,6 @@ impl Phase {
             | Self::Between
             | Self::Acting
             | Self::Wishing(_) => self,
-        }
-    }
-}
-
-impl Circle {
-    const fn after(self, fingerprint: u64) -> Self {
-        if self.times > 0 && self.fingerprint == fingerprint {
-            Self { fingerprint, times: self.times.saturating_add(1) }
-        } else {
-            Self { fingerprint, times: 1 }
         }
     }
 }

@@ -2,7 +2,6 @@
 
 mod check;
 mod judge;
-mod progress;
 mod status;
 
 use provost_event::{
@@ -153,13 +152,12 @@ impl Deciding<'_> {
         }
     }
 
-    /// A turn has ended: rests if nothing has moved for too long, or verifies if that is due. Returns whether it does.
+    /// A turn has ended: suspends it without progress for too long, or verifies if that is due. Returns whether it does.
     pub(super) fn looks_at_goal(&mut self) -> bool {
         if self.state.stopping.is_some() || self.state.outcome.is_some() {
             return false;
         }
-        if let Some(turns) = self.state.stuck_for() {
-            self.rest(Outcome::Paused { why: PauseReason::Stuck { turns } });
+        if self.looks_at_progress() {
             return true;
         }
         let is_due = self.state.is_interval_over();

@@ -1,8 +1,8 @@
 //! What a session does when whoever performed its effects is gone.
 
 use provost_event::{
-    Budget, HookSubject, HooksDecided, Outcome, PauseReason, ResumeCause, Resumed, Retry, RetryCause, Seq,
-    StopRequested, ToolStatus, Usage,
+    Budget, CallFacts, HookSubject, HooksDecided, Outcome, PauseReason, ResumeCause, Resumed, Retry,
+    RetryCause, Seq, StopRequested, ToolStatus, Usage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -148,6 +148,7 @@ impl ToolResult {
             duration_ms: 0,
             memory: None,
             plan: None,
+            facts: CallFacts::default(),
         }
     }
 }

@@ -243,7 +243,7 @@ fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
         | Outcome::Failed { .. } => Some(Untouched::Goes),
         Outcome::BudgetExhausted(_) | Outcome::Blocked { .. } => Some(Untouched::Stays),
         Outcome::Paused { why } => match why {
-            PauseReason::Circles { .. }
+            PauseReason::RepeatedCall { .. }
             | PauseReason::ToolFailures { .. }
             | PauseReason::Unanswered { .. }
             | PauseReason::Stuck { .. } => Some(Untouched::Stays),

@@ -24,7 +24,9 @@ fn small() -> RunPolicy {
 }
 
 pub(crate) fn limited_to(budget: Budget) -> RunPolicy {
-    RunPolicy { budget, ..small() }
+    let mut policy = RunPolicy { budget, ..small() };
+    policy.agent.goal.as_mut().expect("a goal").stuck_turns = u32::MAX;
+    policy
 }
 
 fn two_turns() -> RunPolicy {

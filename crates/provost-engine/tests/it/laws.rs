@@ -116,6 +116,7 @@ fn tool_result(kind: u8, size: usize) -> ToolResult {
     };
     ToolResult {
         plan: None,
+        facts: provost_event::CallFacts::default(),
         status,
         output: format!("{} {}", kind % 4, words(size)),
         images: Vec::new(),
@@ -525,7 +526,7 @@ impl Case {
         policy.agent.model.window_tokens = self.window;
         policy.agent.model.output_tokens_max = 600;
         let limits = &mut policy.agent.limits;
-        (limits.turns_max, limits.failures_max, limits.stop_blocks_max) = (self.turns_max, 30, 30);
+        (limits.turns_max, limits.failed_turns_max, limits.stop_blocks_max) = (self.turns_max, 30, 30);
         policy.budget.tokens = self.tokens;
         policy.budget.money = self.money.map(MicroDollars);
         policy.budget.wall_time_ms = self.wall_time_ms;

@@ -16,7 +16,7 @@ fn snapshots(log: &[Record]) -> Vec<usize> {
 #[test]
 fn every_thousand_entries_both_logs_get_a_snapshot_that_reads_back_as_the_state() {
     let mut policy = without_hooks();
-    policy.agent.limits.turns_max = 10_000;
+    (policy.agent.limits.turns_max, policy.agent.limits.stuck_turns) = (10_000, 0);
     policy.agent.model.window_tokens = Some(4_000);
     let mut world = World::start(policy);
     let mut turns = 0;

@@ -462,10 +462,10 @@ fn a_child_whose_turns_are_used_up_says_its_last_words_and_its_parent_goes_on() 
 }
 
 #[test]
-fn a_child_that_goes_in_circles_is_judged_by_its_parent() {
+fn a_child_that_repeats_a_call_is_judged_by_its_parent() {
     let mut tree = Tree::start(policy(4));
     tree.spawn(0, &["normal"]);
-    for _ in 0..5 {
+    for _ in 0..10 {
         tree.call(1, &[("read", "{}")]);
         tree.finish(1, ToolStatus::Ok, "the same");
     }

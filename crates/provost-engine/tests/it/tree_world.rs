@@ -460,6 +460,7 @@ fn rests_for_child(sessions: &BTreeMap<ActorKey, SessionLaws>, agent: u32) -> bo
 pub(crate) fn result(status: ToolStatus, output: &str) -> ToolResult {
     ToolResult {
         plan: None,
+        facts: provost_event::CallFacts::default(),
         status,
         output: output.to_owned(),
         images: Vec::new(),

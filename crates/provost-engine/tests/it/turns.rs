@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use provost_engine::{RunEvent, SessionEvent};
 use provost_event::{
-    BlobId, Budget, Entry, ErrorClass, Image, ImageKind, MicroDollars, Outcome, Purpose, RunPolicy,
+    BlobId, Budget, Entry, ErrorClass, Image, ImageKind, ItemKind, MicroDollars, Outcome, Purpose, RunPolicy,
     StopHookVerdict, StopReason, ToolStatus, Usage,
 };
 
@@ -250,11 +250,11 @@ fn a_refusal_is_an_outcome() {
 }
 
 #[test]
-fn the_same_call_with_the_same_result_is_noticed_and_then_paused() {
+fn the_same_call_with_the_same_result_is_noticed_and_then_suspended() {
     check(
         policy(),
         |w| {
-            for _ in 0..5 {
+            for _ in 0..10 {
                 w.call(&[("read", "{}")]);
                 w.finish_first("same");
             }
@@ -273,34 +273,75 @@ fn the_same_call_with_the_same_result_is_noticed_and_then_paused() {
             assistant_message ToolUse 1 blocks
             tool_started c3
             tool_finished c3 Ok: same
-            system_item CircleNotice
+            system_item RepeatedCallNotice
             turn_ended
             model_called turn 4 call 4 attempt 1
             assistant_message ToolUse 1 blocks
             tool_started c4
             tool_finished c4 Ok: same
-            system_item CircleNotice
+            system_item RepeatedCallNotice
             turn_ended
             model_called turn 5 call 5 attempt 1
             assistant_message ToolUse 1 blocks
             tool_started c5
             tool_finished c5 Ok: same
+            system_item RepeatedCallNotice
             turn_ended
-            paused: going in circles: the same `read` call gave the same result 5 times in a row
+            model_called turn 6 call 6 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c6
+            tool_finished c6 Ok: same
+            system_item RepeatedCallNotice
+            turn_ended
+            model_called turn 7 call 7 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c7
+            tool_finished c7 Ok: same
+            system_item RepeatedCallNotice
+            turn_ended
+            model_called turn 8 call 8 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c8
+            tool_finished c8 Ok: same
+            system_item RepeatedCallNotice
+            turn_ended
+            model_called turn 9 call 9 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c9
+            tool_finished c9 Ok: same
+            system_item RepeatedCallNotice
+            turn_ended
+            system_item LastTurn
+            model_called turn 10 call 10 attempt 1
+            assistant_message ToolUse 1 blocks
+            tool_started c10
+            tool_finished c10 Ok: same
+            turn_ended
+            paused: repeated call: the same `read` call gave the same result 10 times in a row
         "#]],
     );
 }
 
 #[test]
-fn eight_failures_in_a_row_pause_and_a_resume_counts_from_the_start() {
-    let mut world = World::start(policy());
-    for n in 0..8 {
+fn twelve_turns_without_a_call_that_succeeds_suspend_and_a_resume_counts_from_the_start() {
+    let mut policy = policy();
+    policy.agent.limits.turns_max = 50;
+    let mut world = World::start(policy);
+    for n in 0..12 {
+        assert_eq!(world.outcome(), None, "{n}");
+        let told = world.session_log().iter().filter(
+            |record| matches!(&record.entry, Entry::SystemItem(item) if item.item == ItemKind::FailedCallsNotice),
+        );
+        assert_eq!(told.count(), usize::from(n >= 5));
         world.call(&[("shell", &format!("{{\"n\":{n}}}"))]);
         let seq = world.tools()[0].0;
         world.finish(seq, ToolStatus::Error, "no");
     }
     let paused = world.outcome().expect("it rests");
-    assert_eq!(paused.to_string(), "8 tool calls failed in a row");
+    assert_eq!(
+        paused.to_string(),
+        "no tool call succeeded in 12 turns in a row: each was rejected, denied or failed"
+    );
     world.run_event(RunEvent::Resume {
         agent: None,
         by: "me".into(),
@@ -311,7 +352,7 @@ fn eight_failures_in_a_row_pause_and_a_resume_counts_from_the_start() {
     world.call(&[("shell", "{}")]);
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Error, "no");
-    assert_eq!(world.outcome(), None, "one failure after the resume");
+    assert_eq!(world.outcome(), None, "one such turn after the resume");
 }
 
 #[test]

@@ -461,7 +461,9 @@ fn without_a_known_window_only_the_provider_says_when_it_is_too_long() {
 fn reports_that_make_no_sense_don_t_end_a_run_or_let_it_grow() {
     let reports = [(0, 0), (1, 0), (1, 1_000_000_000_000), (u64::MAX, u64::MAX), (1_000_000_000, 0)];
     for (input_tokens, output_tokens) in reports {
-        let mut world = start(without_hooks());
+        let mut policy = without_hooks();
+        policy.agent.limits.stuck_turns = 0;
+        let mut world = start(policy);
         world.usage = Usage { input_tokens, output_tokens, ..Usage::default() };
         let mut most = 0;
         for _ in 0..200 {

@@ -201,8 +201,9 @@ fn policy(room: u64, prompt: usize) -> RunPolicy {
     policy.agent.system_prompt = "word ".repeat(prompt);
     policy.agent.model.window_tokens = Some(room + 1_000);
     let limits = &mut policy.agent.limits;
-    (limits.turns_max, limits.failures_max, limits.circle_pause_at) = (10_000, 10_000, 10_000);
-    (limits.circle_notice_at, limits.interruptions_max) = (10_000, 10_000);
+    (limits.turns_max, limits.failed_turns_max, limits.repeated_call_max) = (10_000, 10_000, 10_000);
+    (limits.failed_turns_notice_at, limits.stuck_turns) = (10_000, 0);
+    (limits.repeated_call_notice_at, limits.interruptions_max) = (10_000, 10_000);
     limits.model_patience_ms = u64::MAX;
     limits.empty_answers_max = 10_000;
     policy

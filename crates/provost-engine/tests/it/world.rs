@@ -20,7 +20,7 @@ use crate::goal_laws::GoalLaws;
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 4;
+pub(crate) const LAYOUT: u32 = 6;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -370,6 +370,7 @@ impl World {
     pub(crate) fn finish_with(&mut self, seq: Seq, status: ToolStatus, output: &str, images: Vec<Image>) {
         let result = ToolResult {
             plan: None,
+            facts: provost_event::CallFacts::default(),
             status,
             output: output.to_owned(),
             images,
@@ -384,6 +385,7 @@ impl World {
     pub(crate) fn finish_remembering(&mut self, seq: Seq, memory: &str) {
         let result = ToolResult {
             plan: None,
+            facts: provost_event::CallFacts::default(),
             status: ToolStatus::Ok,
             output: "ok".to_owned(),
             images: Vec::new(),

@@ -259,6 +259,7 @@ fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
 pub(super) fn tool_done(seq: Seq, output: String) -> Event {
     let result = ToolResult {
         plan: None,
+        facts: provost_event::CallFacts::default(),
         status: ToolStatus::Ok,
         output,
         images: Vec::new(),

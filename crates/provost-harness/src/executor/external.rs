@@ -58,6 +58,7 @@ impl HarnessExecutor {
             duration_ms: self.deps.clock.now().since_ms(started),
             memory: None,
             plan: None,
+            facts: output.facts,
         }
     }
 

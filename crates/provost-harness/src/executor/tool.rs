@@ -1,11 +1,12 @@
 //! Running a tool within its time and its output's limit.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, EffectId, Image, ToolStatus};
+use provost_event::{BlobId, CallFacts, EffectId, Image, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -46,7 +47,19 @@ impl HarnessExecutor {
             duration_ms: self.deps.clock.now().since_ms(started),
             memory: output.memory,
             plan: output.plan.map(Box::new),
+            facts: CallFacts { changed_files: self.changed_files(run).await, ..output.facts },
         }
+    }
+
+    /// The files that have changed since the session's workspace was last looked at, if that is asked for.
+    async fn changed_files(&self, run: &ToolRun) -> Vec<u64> {
+        if !run.looks_at_workspace {
+            return Vec::new();
+        }
+        let Ok(opening) = self.known.opening(self.home(), run.session).await else { return Vec::new() };
+        let (workspace, seen) = (opening.workspace.clone(), self.known.workspace_seen(run.session));
+        let look = move || seen.lock().unwrap_or_else(PoisonError::into_inner).look(&workspace);
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 
     async fn made(
@@ -96,7 +109,7 @@ impl HarnessExecutor {
             _ => "Stopped: the agent was told to stop.".to_owned(),
         };
         let text = if output.text.is_empty() { note } else { format!("{}\n{note}", output.text) };
-        ToolOutput { plan: None, status: late, text, images: output.images, memory: None }
+        ToolOutput { status: late, images: output.images, ..ToolOutput::ok(text) }
     }
 
     /// The images, as far as they could be kept beside the log.

@@ -176,7 +176,7 @@ async fn long(turns: u32) -> Played {
     let mut stage = Stage::new();
     stage.goal.evidence_tokens_max = 2_000;
     stage.limits.turns_max = turns + 10;
-    stage.limits.failures_max = u32::MAX;
+    stage.limits.failed_turns_max = u32::MAX;
     stage.goal.stuck_turns = u32::MAX;
     let played = stage.runs(move |_, answers| match answers {
         0 => plan(&[("write the greeting", "done"), ("document it", "pending")]),

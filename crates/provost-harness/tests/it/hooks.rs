@@ -54,6 +54,7 @@ fn result_at(finished: Seq) -> (HookSubject, ConsultDetails) {
 fn finished(seq: Seq, output: String) -> Arc<Record> {
     let entry = Entry::ToolFinished(ToolFinished {
         plan: None,
+        facts: provost_event::CallFacts::default(),
         call: "c1".into(),
         tool: "shell".into(),
         status: ToolStatus::Error,

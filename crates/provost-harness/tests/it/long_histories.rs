@@ -187,6 +187,7 @@ fn played(history: &History) -> Result<Desk, TestCaseError> {
         summaries: 0,
         calls: 0,
         plan: None,
+        facts: provost_event::CallFacts::default(),
         counted: HashMap::new(),
     };
     while let Some(open) = play.desk.next() {
@@ -208,9 +209,10 @@ fn policy_of(history: &History) -> RunPolicy {
     policy.agent.model.images = history.sees;
     policy.agent.limits = Limits {
         turns_max: u32::MAX,
-        failures_max: u32::MAX,
-        circle_notice_at: u32::MAX,
-        circle_pause_at: u32::MAX,
+        failed_turns_max: u32::MAX,
+        stuck_turns: 0,
+        repeated_call_notice_at: u32::MAX,
+        repeated_call_max: u32::MAX,
         ..Limits::default()
     };
     policy
@@ -443,6 +445,7 @@ impl Play<'_> {
         let images = (0..call.pictures).map(|nth| self.picture(seq, nth)).collect();
         let result = ToolResult {
             plan: None,
+            facts: provost_event::CallFacts::default(),
             status: call.status,
             output,
             images,

@@ -105,8 +105,8 @@ async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are(
     policy.agent.model.price = Some(PRICE);
     policy.agent.model.window_tokens = Some(10_000);
     policy.agent.limits.turns_max = 5;
-    policy.agent.limits.circle_notice_at = 100;
-    policy.agent.limits.circle_pause_at = 100;
+    policy.agent.limits.repeated_call_notice_at = 100;
+    policy.agent.limits.repeated_call_max = 100;
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
     let outcome = run.run(&CancellationToken::new()).await.expect("it rests");
     assert!(matches!(outcome, Outcome::BudgetExhausted(_)), "{outcome}");

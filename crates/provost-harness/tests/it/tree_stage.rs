@@ -237,7 +237,7 @@ pub(crate) fn harness(
 pub(crate) fn policy(spawn: SpawnBudget, budget: fn(Priority) -> Budget) -> RunPolicy {
     let mut tools = vec![act()];
     tools.extend(Priority::ALL.map(|priority| agent_tool(priority.name(), "It does its task.")));
-    let limits = Limits { interruptions_max: 1_000, failures_max: 1_000, ..Limits::default() };
+    let limits = Limits { interruptions_max: 1_000, failed_turns_max: 1_000, ..Limits::default() };
     let agent = AgentPolicy {
         external: None,
         goal: None,

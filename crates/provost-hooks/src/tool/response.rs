@@ -74,6 +74,7 @@ mod tests {
         let failed = |tool: &str, output: &str| {
             error_text(&ToolFinished {
                 plan: None,
+                facts: provost_event::CallFacts::default(),
                 call: "c".into(),
                 tool: tool.to_owned(),
                 status: ToolStatus::Error,

@@ -118,6 +118,7 @@ impl Stage {
     fn record(&self, status: ToolStatus) -> Arc<Record> {
         let finished = ToolFinished {
             plan: None,
+            facts: provost_event::CallFacts::default(),
             call: "call-1".into(),
             tool: self.tool.to_owned(),
             status,

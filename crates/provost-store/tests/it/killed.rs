@@ -48,6 +48,7 @@ impl Executor for Eventful {
                 let failed = random.u8(..) < 25;
                 let result = ToolResult {
                     plan: None,
+                    facts: provost_event::CallFacts::default(),
                     status: if failed { ToolStatus::Error } else { ToolStatus::Ok },
                     output: format!("{seq}: {}", "a line of it\n".repeat(random.usize(1..60))),
                     images: Vec::new(),

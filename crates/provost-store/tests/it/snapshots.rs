@@ -23,10 +23,7 @@ use crate::support::{Hands, policy, run, soon, start};
 /// Entries between two snapshots.
 const EVERY: u64 = 1_000;
 
-const OLD_LOGS: [&str; 6] = [
-    include_str!("../../../provost-event/formats/v1/eventful-run.jsonl"),
-    include_str!("../../../provost-event/formats/v2/eventful-run.jsonl"),
-    include_str!("../../../provost-event/formats/v2/pictured-run.jsonl"),
+const OLD_LOGS: [&str; 3] = [
     include_str!("../../../provost-event/formats/v3/eventful-run.jsonl"),
     include_str!("../../../provost-event/formats/v3/gated-run.jsonl"),
     include_str!("../../../provost-event/formats/v3/pictured-run.jsonl"),

@@ -58,6 +58,7 @@ impl Executor for Instantly {
                 let output = OUTPUT.repeat(6);
                 let result = ToolResult {
                     plan: None,
+                    facts: provost_event::CallFacts::default(),
                     status: ToolStatus::Ok,
                     output,
                     images: Vec::new(),
@@ -159,6 +160,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
             2 => ToolStarted { call: call.id, tool: call.name, input: call.input, again: false }.into(),
             3 => ToolFinished {
                 plan: None,
+                facts: provost_event::CallFacts::default(),
                 call: call.id,
                 tool: call.name,
                 status: ToolStatus::Ok,

@@ -140,6 +140,7 @@ pub(crate) fn tool_done(seq: Seq, whole: Option<BlobId>) -> Event {
     let output = format!("seen {seq}");
     let result = ToolResult {
         plan: None,
+        facts: provost_event::CallFacts::default(),
         status: ToolStatus::Ok,
         output,
         images: Vec::new(),

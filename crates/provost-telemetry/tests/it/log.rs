@@ -215,6 +215,7 @@ pub(crate) fn tool_started(call: &str, tool: &str) -> ToolStarted {
 pub(crate) fn tool_finished(call: &str, tool: &str, status: ToolStatus) -> ToolFinished {
     ToolFinished {
         plan: None,
+        facts: provost_event::CallFacts::default(),
         call: call.into(),
         tool: tool.to_owned(),
         status,

@@ -10,7 +10,7 @@ mod tree;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use provost_engine::{Actor, RunState};
+use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
     Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Image, MicroDollars,
     Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEvent, TerminalState,
@@ -111,6 +111,9 @@ struct Facts {
     turns_max: u32,
     last_text: String,
     plan: Vec<PlanItem>,
+    /// How the agent gets on, by what was measured; absent before its first turn has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<ProgressReport>,
     stop_hooks: Vec<StopReport>,
     tool_calls: u32,
     failed_tool_calls: u32,
@@ -180,6 +183,7 @@ impl Facts {
         let mut facts = Self::default();
         if let Actor::Session(session) = read_actor(home, root.into()).await? {
             session.last_text().clone_into(&mut facts.last_text);
+            facts.progress = session.progress();
             facts.plan = session.plan().map(|plan| plan.items.clone()).unwrap_or_default();
         }
         facts.see(home, root, Self::take).await?;

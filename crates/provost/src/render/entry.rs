@@ -218,7 +218,11 @@ fn system_item(entry: &SystemItem) -> Saying {
         ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
         ItemKind::Resumed => Saying::passing(Tag::Provost, one_line(&entry.body, WIDTH_MAX)),
         ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
-        ItemKind::CircleNotice => Saying::kept(Tag::Provost, "told that the same call gives the same result"),
+        ItemKind::RepeatedCallNotice => {
+            Saying::kept(Tag::Provost, "told that the same call gives the same result")
+        }
+        ItemKind::FailedCallsNotice => Saying::kept(Tag::Provost, "told that no tool call succeeds"),
+        ItemKind::NoProgressNotice => Saying::kept(Tag::Provost, "told that nothing moves the work on"),
         ItemKind::Reminder => Saying::passing(
             Tag::Provost,
             match &entry.origin {

@@ -13,7 +13,7 @@ use super::{Agent, Loading, Settings, agent, goal, imported, known_tools};
 pub(super) fn check(loading: &mut Loading) {
     let of_goal = goal::check(loading);
     let found = [
-        circles(loading),
+        late_notices(loading),
         slow_hooks(loading),
         of_goal,
         same_names(loading),
@@ -26,23 +26,27 @@ pub(super) fn check(loading: &mut Loading) {
     loading.problems.extend(found.into_iter().flatten());
 }
 
-fn circles(loading: &Loading) -> Vec<Problem> {
+fn late_notices(loading: &Loading) -> Vec<Problem> {
     let limits = loading.settings.limits;
-    if limits.circle_notice_at < limits.circle_pause_at {
-        return Vec::new();
-    }
-    let keys = ["limits.circle_pause", "limits.circle_notice"];
-    let given = keys.into_iter().find(|key| loading.source(key) != Source::Default);
-    let key = given.unwrap_or("limits.circle_pause");
-    vec![Problem {
-        source: loading.source(key),
-        key: key.to_owned(),
-        what: format!(
-            "the notice must come before the pause (circle_notice is {}, circle_pause is {})",
-            limits.circle_notice_at, limits.circle_pause_at
-        ),
-        remedy: format!("e.g. circle_pause = {}", limits.circle_notice_at.saturating_add(2)),
-    }]
+    let pairs = [
+        ("repeated_call_notice", limits.repeated_call_notice_at, "repeated_call", limits.repeated_call_max),
+        ("failed_turns_notice", limits.failed_turns_notice_at, "failed_turns", limits.failed_turns_max),
+    ];
+    let late = pairs.into_iter().filter(|(_, notice_at, _, most)| notice_at >= most);
+    let problem = |(notice, notice_at, limit, most): (&str, u32, &str, u32)| {
+        let keys = [format!("limits.{limit}"), format!("limits.{notice}")];
+        let given = keys.iter().find(|key| loading.source(key) != Source::Default);
+        let key = given.cloned().unwrap_or_else(|| format!("limits.{limit}"));
+        Problem {
+            source: loading.source(&key),
+            key,
+            what: format!(
+                "the notice must come before the run is suspended ({notice} is {notice_at}, {limit} is {most})"
+            ),
+            remedy: format!("e.g. {limit} = {}", notice_at.saturating_add(2)),
+        }
+    };
+    late.map(problem).collect()
 }
 
 fn slow_hooks(loading: &Loading) -> Vec<Problem> {

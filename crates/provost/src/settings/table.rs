@@ -107,6 +107,14 @@ const WORK: &[Setting<Settings>] = &[
         ..agent("effort")
     },
     Setting {
+        kind: Kind::Count { min: 0, max: TURNS_MAX, put: |s, n| s.limits.stuck_turns = small(n) },
+        otherwise: Otherwise::Is("20"),
+        example: "20",
+        words: "Turns in a row without measurable progress at which an agent without a goal is suspended as stuck; it is \
+                told before. Turns that only wait don't count. 0 turns it off. With a goal, `goal.stuck_turns` counts.",
+        ..agent("stuck_turns")
+    },
+    Setting {
         kind: Kind::Truth(|s, truth| s.keep_awake = truth),
         otherwise: Otherwise::Is("true"),
         example: "false",
@@ -213,25 +221,33 @@ const BOUNDS: &[Setting<Settings>] = &[
         ..limit("continuations")
     },
     Setting {
-        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.circle_notice_at = small(n) },
+        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_notice_at = small(n) },
         otherwise: Otherwise::Is("3"),
         example: "3",
-        words: "The same call with the same result so many times in a row: the model is told.",
-        ..limit("circle_notice")
+        words: "The same call with the same result in so many turns in a row: the model is told. Polls and waits don't count.",
+        ..limit("repeated_call_notice")
     },
     Setting {
-        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.circle_pause_at = small(n) },
+        kind: Kind::Count { min: 2, max: COUNT_MAX, put: |s, n| s.limits.repeated_call_max = small(n) },
+        otherwise: Otherwise::Is("10"),
+        example: "10",
+        words: "The same call with the same result in so many turns in a row: the run is suspended. Polls and waits don't count.",
+        ..limit("repeated_call")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_notice_at = small(n) },
         otherwise: Otherwise::Is("5"),
         example: "5",
-        words: "The same call with the same result so many times in a row: the run pauses.",
-        ..limit("circle_pause")
+        words: "So many turns in a row whose every call was rejected, denied or failed as a tool: the model is told. The exit \
+                status of a command is output, not a failure.",
+        ..limit("failed_turns_notice")
     },
     Setting {
-        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failures_max = small(n) },
-        otherwise: Otherwise::Is("8"),
-        example: "8",
-        words: "So many failed tool calls in a row: the run pauses.",
-        ..limit("tool_failures")
+        kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.failed_turns_max = small(n) },
+        otherwise: Otherwise::Is("12"),
+        example: "12",
+        words: "So many turns in a row whose every call was rejected, denied or failed as a tool: the run is suspended.",
+        ..limit("failed_turns")
     },
     Setting {
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.interruptions_max = small(n) },

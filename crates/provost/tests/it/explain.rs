@@ -214,6 +214,7 @@ impl Log {
     fn finished(&mut self, call: &str, tool: &str, status: ToolStatus) {
         self.agent(ToolFinished {
             plan: None,
+            facts: provost_event::CallFacts::default(),
             call: CallId::from(call),
             tool: tool.to_owned(),
             status,
@@ -582,7 +583,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     for call in ["c1", "c2", "c3"] {
         log.ran(call, "shell", ToolStatus::Error);
     }
-    item(&mut log, ItemKind::CircleNotice);
+    item(&mut log, ItemKind::RepeatedCallNotice);
     log.turn_ended(2, 3);
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
     log.wishes_to_stop(3);

@@ -73,6 +73,8 @@ mod pictures;
 #[cfg(test)]
 mod profile_command;
 #[cfg(test)]
+mod progress;
+#[cfg(test)]
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -1,11 +1,10 @@
 //! How what is said of a goal changes a session.
 
 use provost_event::{
-    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, Json, JudgeAnswer, StopHookVerdict,
-    StopVerdicts, Timestamp, ToolFinished, ToolStatus,
+    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, StopHookVerdict, StopVerdicts, Timestamp,
 };
 
-use super::super::goal::{Check, GoalTrack};
+use super::super::goal::Check;
 use super::super::{Phase, SessionState};
 
 impl SessionState {
@@ -36,8 +35,6 @@ impl SessionState {
     /// The stop hooks' words, where a goal is verified. Returns whether they count as those about a wish to stop.
     pub(super) fn goal_stop_hooks_said(&mut self, verdicts: &StopVerdicts, is_free: bool) -> bool {
         let Some(track) = &mut self.goal_track else { return true };
-        track.progress.stop_hooks_said(&verdicts.reports);
-        track.progress.saw_workspace(&verdicts.evidence);
         let Some(check) = track.check.as_ref().filter(|check| !check.is_stale) else { return true };
         let is_claim = check.trigger == GoalTrigger::Claim;
         let halts = |verdict: &StopHookVerdict| matches!(verdict, StopHookVerdict::Halt(_));
@@ -61,7 +58,7 @@ impl SessionState {
         let Some(track) = &mut self.goal_track else { return };
         let asked = track.asked.entry(judged.judge.clone()).or_default();
         *asked = asked.saturating_add(1);
-        track.progress.saw_workspace(&judged.evidence);
+        self.progress.saw_workspace(&judged.evidence);
         let Some(check) = track.check.take() else { return };
         if judged.stale {
             self.phase = check.back;
@@ -138,21 +135,5 @@ impl SessionState {
         (track.rounds, track.failures, track.waits) = (0, 0, 0);
         track.at_limit = false;
         track.answers_at_verdict = 0;
-        track.progress.begin_anew();
-    }
-}
-
-impl GoalTrack {
-    pub(super) fn tool_finished(&mut self, tool: &str, input: &Json, finished: &ToolFinished) {
-        match (&finished.plan, finished.status) {
-            (Some(plan), _) => self.progress.planned(plan),
-            (None, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut) => {
-                self.progress.called(tool, input.text(), &finished.output);
-            }
-            (
-                None,
-                ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::Cancelled | ToolStatus::Unknown,
-            ) => {}
-        }
     }
 }

@@ -8,7 +8,6 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 use super::check::{Check, Standing};
-use super::progress::Progress;
 use crate::session::{Phase, SessionState};
 
 /// How a goal stands; the fold of what the log says of it.
@@ -29,7 +28,6 @@ pub(in crate::session) struct GoalTrack {
     pub(in crate::session) outage_since: Option<Timestamp>,
     /// Answers of judges, by the policy's name for them.
     pub(in crate::session) asked: BTreeMap<String, u32>,
-    pub(in crate::session) progress: Progress,
     /// The answers that the agent had given at the last verdict.
     pub(in crate::session) answers_at_verdict: u32,
     /// The turns that had ended when it was last verified in between.
@@ -70,7 +68,7 @@ impl SessionState {
             generation: track.generation,
             rounds: track.rounds,
             failures: track.failures,
-            idle_turns: track.progress.idle_turns,
+            idle_turns: self.progress.idle_turns,
             finding: track.finding.clone(),
         })
     }
@@ -154,12 +152,6 @@ impl SessionState {
 
     pub(in crate::session) fn rounds(&self) -> (u32, u32) {
         self.bound_by().map_or((0, 0), |(policy, track)| (track.rounds, policy.rounds_max))
-    }
-
-    /// For how many turns nothing has moved, if those are too many.
-    pub(in crate::session) fn stuck_for(&self) -> Option<u32> {
-        let (policy, track) = self.bound_by()?;
-        Some(track.progress.idle_turns).filter(|turns| *turns >= policy.stuck_turns)
     }
 
     pub(in crate::session) fn is_interval_over(&self) -> bool {

@@ -52,6 +52,7 @@ pub(super) fn tool_result(kind: u8) -> ToolResult {
         whole: None,
         duration_ms: 1,
         memory: None,
+        facts: provost_event::CallFacts::default(),
     }
 }
 

@@ -172,7 +172,7 @@ impl Case {
         }
         let limits = &mut agent.limits;
         (limits.turns_max, limits.interruptions_max) = (self.turns_max, self.interruptions_max);
-        limits.failures_max = 30;
+        limits.failed_turns_max = 30;
         policy.budget = self.limits();
         policy
     }

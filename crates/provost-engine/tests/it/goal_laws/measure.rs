@@ -1,19 +1,24 @@
-//! Whether anything moved in a turn, counted from the log in the plainest way.
+//! Whether anything moved in a turn, counted from the log in the plainest way: sets of all that was ever seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use provost_engine::kind_of_text;
 use provost_event::{Block, CallId, Entry, Plan, PlanStatus, ToolFinished, ToolStatus};
+
+/// Turns in a row with nothing but passing progress that count.
+const PASSING_MAX: u32 = 30;
 
 /// What was seen of calls, plans, stop hooks and the workspace.
 #[derive(Debug, Default)]
 pub(super) struct Measure {
     pub(super) idle_turns: u32,
-    has_moved: bool,
+    passing_turns: u32,
+    lasts: bool,
+    passes: bool,
     /// The arguments of the last answer's calls.
     inputs: BTreeMap<CallId, String>,
-    results: BTreeMap<(String, String), Vec<String>>,
-    ticked: BTreeSet<String>,
-    stop_hooks: Option<Vec<Vec<String>>>,
+    seen: BTreeSet<String>,
+    stop_hooks: BTreeSet<Vec<String>>,
     workspace: Option<String>,
 }
 
@@ -34,23 +39,36 @@ impl Measure {
             Entry::StopVerdicts(verdicts) => {
                 let said =
                     verdicts.reports.iter().map(|one| words(&format!("{} {:?}", one.name, one.verdict)));
-                let said = said.collect::<Vec<_>>();
-                self.has_moved |= self.stop_hooks.as_ref().is_some_and(|before| *before != said);
-                self.stop_hooks = Some(said);
+                let said = said.flatten().collect::<Vec<_>>();
+                let is_first = self.stop_hooks.is_empty();
+                self.lasts |= self.stop_hooks.insert(said) && !is_first;
                 self.looks_like(&verdicts.evidence);
             }
             Entry::GoalJudged(judged) => self.looks_like(&judged.evidence),
-            Entry::TurnEnded(_) => {
-                self.idle_turns = if self.has_moved { 0 } else { self.idle_turns + 1 };
-                self.has_moved = false;
-            }
+            Entry::UserMessage(_) => self.begin_anew(),
+            Entry::TurnEnded(_) => self.turn_ended(),
             _ => {}
         }
     }
 
+    pub(super) const fn begin_anew(&mut self) {
+        (self.idle_turns, self.passing_turns) = (0, 0);
+    }
+
+    fn turn_ended(&mut self) {
+        if self.lasts {
+            self.begin_anew();
+        } else if self.passes && self.passing_turns < PASSING_MAX {
+            (self.idle_turns, self.passing_turns) = (0, self.passing_turns + 1);
+        } else {
+            self.idle_turns += 1;
+        }
+        (self.lasts, self.passes) = (false, false);
+    }
+
     fn planned(&mut self, plan: &Plan) {
         for item in plan.items.iter().filter(|item| item.status == PlanStatus::Done) {
-            self.has_moved |= self.ticked.insert(item.text.clone());
+            self.lasts |= self.seen.insert(format!("ticked {}", item.text));
         }
     }
 
@@ -59,26 +77,60 @@ impl Measure {
             return;
         }
         let input = self.inputs.get(&done.call).cloned().unwrap_or_default();
-        let words = words(&done.output);
-        let before = self.results.insert((done.tool.clone(), input), words.clone());
-        self.has_moved |= before != Some(words);
+        let (tool, output, is_ok) = (&done.tool, &done.output, done.status == ToolStatus::Ok);
+        let kind = format!("{tool} {}", kind(&input));
+        let is_new_call = self.seen.insert(format!("call {kind}"));
+        let is_new_result = self.seen.insert(format!("result {tool} {}", self::kind(output)));
+        let is_new_input = self.seen.insert(format!("input {tool} {input}"));
+        let is_new = self.seen.insert(format!("exact {tool} {input} {output}"));
+        let counts = counts(output);
+        let counts_more = !counts.is_empty() && self.seen.insert(format!("counts {kind} {counts:?}"));
+        self.lasts |= is_new_call && is_new_result && is_ok;
+        self.passes |= is_new_call || is_new_result || counts_more;
+        if let Some(path) = path_of(&input).filter(|_| tool == "edit" && is_ok) {
+            self.lasts |=
+                self.seen.insert(format!("file {path}")) | self.seen.insert(format!("edit {path} {kind}"));
+        }
+        self.passes |= tool == "read" && is_ok && is_new_input && is_new;
     }
 
     fn looks_like(&mut self, workspace: &str) {
         if workspace.is_empty() {
             return;
         }
-        self.has_moved |= self.workspace.as_ref().is_some_and(|before| before != workspace);
+        self.lasts |= self.workspace.as_ref().is_some_and(|before| before != workspace);
         self.workspace = Some(workspace.to_owned());
     }
 }
 
+fn path_of(input: &str) -> Option<String> {
+    let input = serde_json::from_str::<serde_json::Value>(input).ok()?;
+    Some(input.get("path")?.as_str()?.to_owned())
+}
+
+/// A text without its numbers.
+fn kind(text: &str) -> u64 {
+    kind_of_text(text)
+}
+
+/// What a text counts: numbers beside words that a check counts by.
+fn counts(text: &str) -> Vec<String> {
+    const WORDS: [&str; 6] = ["passed", "failed", "error", "errors", "ok", "tests"];
+    let words =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>();
+    let is_number = |word: &str| word.chars().all(|c| c.is_ascii_digit());
+    let is_count = |one: &str, other: &str| is_number(one) && WORDS.contains(&&*other.to_lowercase());
+    let pairs = words.windows(2).filter(|pair| is_count(pair[0], pair[1]) || is_count(pair[1], pair[0]));
+    pairs.map(|pair| pair.join(" ")).collect()
+}
+
 /// A text without the times that it took.
 fn words(text: &str) -> Vec<String> {
-    let is_time = |word: &&str| {
-        let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
-        word.len() > unit.len() && matches!(unit, "s" | "ms")
-    };
     text.split_whitespace().filter(|word| !is_time(word)).map(str::to_owned).collect()
+}
+
+fn is_time(word: &&str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','));
+    word.len() > unit.len() && matches!(unit, "s" | "ms")
 }

@@ -300,7 +300,7 @@ impl GoalLaws {
             ResumeCause::Asked { .. } | ResumeCause::Retry { .. } => {
                 (self.rounds, self.failures, self.waits, self.waited_ms) = (0, 0, 0, 0);
                 self.interruptions = 0;
-                self.measure.idle_turns = 0;
+                self.measure.begin_anew();
                 self.checked_at_limit = false;
                 self.has_worked = self.answers > 0;
             }

@@ -21,9 +21,10 @@ pub(super) struct CounterSums {
     attempts: Count,
     empty_answers: Count,
     continuations: Count,
-    circle_notice: Count,
-    circle_pause: Count,
-    failures: Count,
+    repeated_call_notice: Count,
+    repeated_call: Count,
+    failed_turns_notice: Count,
+    failed_turns: Count,
     interruptions: Count,
     stop_blocks: Count,
     /// Times the agent, as it seemed, was done.
@@ -36,10 +37,11 @@ struct Now {
     failed_attempts: u32,
     empty_answers: u32,
     continuations: u32,
-    failures: u32,
+    failed_turns: u32,
     interruptions: u32,
     stop_blocks: u32,
-    circle: (u64, u32),
+    repeats: (u64, u32),
+    turn: TurnCalls,
     is_stopping: bool,
     /// Stop hooks are asked for a look at the goal, and not since the agent says that it is done.
     is_looked_at: bool,
@@ -47,6 +49,16 @@ struct Now {
 
 fn small(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// What came of the calls of the present turn.
+#[derive(Default)]
+struct TurnCalls {
+    /// Each call with its result, but for what one repeats of the one before.
+    said: Vec<u64>,
+    made: u32,
+    failed: u32,
+    waited: bool,
 }
 
 impl CounterSums {
@@ -59,9 +71,10 @@ impl CounterSums {
             attempts: Count::default(),
             empty_answers: Count::default(),
             continuations: Count::default(),
-            circle_notice: Count::default(),
-            circle_pause: Count::default(),
-            failures: Count::default(),
+            repeated_call_notice: Count::default(),
+            repeated_call: Count::default(),
+            failed_turns_notice: Count::default(),
+            failed_turns: Count::default(),
             interruptions: Count::default(),
             stop_blocks: Count::default(),
             wishes: 0,
@@ -147,10 +160,12 @@ impl CounterSums {
                 self.now.continuations += 1;
                 self.continuations.reaches(self.now.continuations);
             }
-            ItemKind::CircleNotice => self.circle_notice.decided += 1,
+            ItemKind::RepeatedCallNotice => self.repeated_call_notice.decided += 1,
+            ItemKind::FailedCallsNotice => self.failed_turns_notice.decided += 1,
             ItemKind::StopBlocked | ItemKind::StopSuspended => self.stop_blocked(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
+            | ItemKind::NoProgressNotice
             | ItemKind::GoalNotReached
             | ItemKind::Reminder
             | ItemKind::LastTurn => {}
@@ -162,27 +177,55 @@ impl CounterSums {
         let input = calls.present(&finished.call).map(|call| call.input.text());
         (finished.tool.as_str(), input, finished.output.as_str()).hash(&mut hasher);
         finished.images.iter().for_each(|image| image.blob.hash(&mut hasher));
-        let (last, times) = self.now.circle;
-        let fingerprint = hasher.finish();
-        self.now.circle = (fingerprint, if fingerprint == last { times + 1 } else { 1 });
-        self.circle_notice.reaches(self.now.circle.1);
-        self.circle_pause.reaches(self.now.circle.1);
-        match finished.status {
-            ToolStatus::Ok => self.now.failures = 0,
-            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::TimedOut => {
-                self.now.failures += 1;
-                self.failures.reaches(self.now.failures);
-            }
-            ToolStatus::Cancelled | ToolStatus::Unknown => {}
+        let (said, turn) = (hasher.finish(), &mut self.now.turn);
+        if turn.said.last() != Some(&said) {
+            turn.said.push(said);
         }
+        turn.waited |= finished.facts.waited;
+        match finished.status {
+            ToolStatus::Cancelled | ToolStatus::Unknown => {}
+            ToolStatus::Ok => turn.made += 1,
+            // The exit status of a command is output.
+            _ if finished.facts.exit_status.is_some() => turn.made += 1,
+            ToolStatus::Error | ToolStatus::Rejected | ToolStatus::Denied | ToolStatus::TimedOut => {
+                turn.failed += 1;
+            }
+        }
+    }
+
+    /// What the calls of the turn that ends come to.
+    fn calls_ended(&mut self) {
+        let turn = std::mem::take(&mut self.now.turn);
+        if turn.made + turn.failed == 0 {
+            return;
+        }
+        self.now.failed_turns = if turn.made > 0 { 0 } else { self.now.failed_turns + 1 };
+        self.failed_turns_notice.reaches(self.now.failed_turns);
+        self.failed_turns.reaches(self.now.failed_turns);
+        if turn.waited {
+            self.now.repeats = (0, 0);
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        turn.said.hash(&mut hasher);
+        let (last, times) = self.now.repeats;
+        let said = hasher.finish();
+        self.now.repeats = (said, if said == last { times + 1 } else { 1 });
+        self.repeated_call_notice.reaches(self.now.repeats.1);
+        self.repeated_call.reaches(self.now.repeats.1);
     }
 
     fn turn_ended(&mut self, tool_calls: u32) {
         (self.now.interruptions, self.now.continuations) = (0, 0);
+        self.calls_ended();
         if tool_calls > 0 {
-            [&mut self.circle_notice, &mut self.circle_pause, &mut self.failures]
-                .into_iter()
-                .for_each(Count::asked);
+            let counts = [
+                &mut self.repeated_call_notice,
+                &mut self.repeated_call,
+                &mut self.failed_turns_notice,
+                &mut self.failed_turns,
+            ];
+            counts.into_iter().for_each(Count::asked);
         }
     }
 
@@ -199,8 +242,8 @@ impl CounterSums {
             Outcome::BudgetExhausted(exhausted) if exhausted.dimension == Dimension::Turns => {
                 self.turns.asked_and(true);
             }
-            Outcome::Paused { why: PauseReason::Circles { .. } } => self.circle_pause.decided += 1,
-            Outcome::Paused { why: PauseReason::ToolFailures { .. } } => self.failures.decided += 1,
+            Outcome::Paused { why: PauseReason::RepeatedCall { .. } } => self.repeated_call.decided += 1,
+            Outcome::Paused { why: PauseReason::ToolFailures { .. } } => self.failed_turns.decided += 1,
             Outcome::Paused { why: PauseReason::CrashLoop { .. } } => self.interruptions.decided += 1,
             // Also the same reasons twice about nothing new come to this.
             Outcome::Blocked { .. } => {
@@ -245,9 +288,10 @@ impl CounterSums {
         let no_calls = "no tool call was made";
         let mut turns = of(self.turns, "turns", self.turns_max, "no model was called");
         turns.set_to_at_first = Some(set.turns_max.into()).filter(|first| Some(*first) != turns.set_to);
-        let mut notice = of(self.circle_notice, "circle_notice", set.circle_notice_at, no_calls);
-        if set.circle_notice_at >= set.circle_pause_at {
-            notice.standing = Standing::unreachable("circle_pause comes first");
+        let mut notice =
+            of(self.repeated_call_notice, "repeated_call_notice", set.repeated_call_notice_at, no_calls);
+        if set.repeated_call_notice_at >= set.repeated_call_max {
+            notice.standing = Standing::unreachable("repeated_call comes first");
         }
         let has_stop_hooks =
             !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.moment == HookMoment::Stop);
@@ -263,8 +307,9 @@ impl CounterSums {
             of(self.empty_answers, "empty_answers", set.empty_answers_max, "no answer was empty"),
             of(self.continuations, "continuations", set.continuations_max, "no answer was cut off"),
             notice,
-            of(self.circle_pause, "circle_pause", set.circle_pause_at, no_calls),
-            of(self.failures, "tool_failures", set.failures_max, no_calls),
+            of(self.repeated_call, "repeated_call", set.repeated_call_max, no_calls),
+            of(self.failed_turns_notice, "failed_turns_notice", set.failed_turns_notice_at, no_calls),
+            of(self.failed_turns, "failed_turns", set.failed_turns_max, no_calls),
             of(self.interruptions, "interruptions", set.interruptions_max, "it was never interrupted"),
             of(self.stop_blocks, "stop_blocks", set.stop_blocks_max, no_block),
         ]

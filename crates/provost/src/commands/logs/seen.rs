@@ -113,6 +113,7 @@ mod tests {
     fn result(bytes: usize) -> ToolFinished {
         ToolFinished {
             plan: None,
+            facts: provost_event::CallFacts::default(),
             call: "a".into(),
             tool: "shell".to_owned(),
             status: ToolStatus::Ok,

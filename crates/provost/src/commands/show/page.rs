@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use provost_engine::{Ledger, RunState};
+use provost_engine::{Ledger, ProgressReport, RunState};
 use provost_event::{
     Channel, HookMoment, MicroDollars, PlanItem, PlanStatus, StopHookVerdict, TerminalState, Timestamp,
 };
@@ -119,7 +119,25 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         (false, false) => "",
     };
     row("calls", &format!("{}{whose}", calls(facts)));
+    if let Some(progress) = &facts.progress {
+        row("progress", &in_words(progress));
+        progress.reasons.iter().for_each(|reason| row("", reason));
+    }
     out
+}
+
+/// How an agent gets on, and how far it is from being suspended for it.
+fn in_words(progress: &ProgressReport) -> String {
+    let ProgressReport { state, idle_turns, stuck_turns, .. } = progress;
+    match (idle_turns, stuck_turns) {
+        (0, _) => state.to_string(),
+        (idle, 0) => {
+            format!("{state}: {} in a row without measurable progress", plural(u64::from(*idle), "turn"))
+        }
+        (idle, most) => {
+            format!("{state}: {idle} of {most} turns in a row without measurable progress; then suspended")
+        }
+    }
 }
 
 /// Somebody else's program, in place of a model.

@@ -1,0 +1,239 @@
+//! Progress, as it can be measured: what is new and lasts. Nothing is read from what the agent says of itself, and numbers,
+//! times, ids and temporary names count for nothing: a loop whose output varies is still a loop.
+//!
+//! *Lasting* is a changed file, a changed result of the stop hooks, a ticked step of the plan, and a new kind of call with
+//! a new kind of result. *Passing* is only one of both, what a check counts, or a file read that wasn't read before: that
+//! counts too, but not for ever ([`PASSING_TURNS_MAX`]).
+
+mod kind;
+mod report;
+
+use std::collections::VecDeque;
+
+use provost_event::{CallFacts, Plan, PlanStatus, StopHookVerdict, StopReport, ToolStatus};
+use serde::{Deserialize, Serialize};
+
+use super::fold::fingerprint;
+use kind::{counts_of, kind_of_call, kind_of_check};
+
+pub use kind::kind_of_text;
+pub use report::{ProgressReport, ProgressState};
+
+/// What is remembered of each sort; what comes again after so many others counts as new.
+const SEEN_MAX: usize = 1_000;
+/// Turns in a row that may bring only passing progress before they count as none.
+const PASSING_TURNS_MAX: u32 = 30;
+/// Edits of one file that differ from one before only in numbers and still count.
+const NUMBER_EDITS_MAX: u8 = 10;
+/// Files whose edits are counted so.
+const EDITED_MAX: usize = 200;
+/// Turns that a report looks back on.
+const RECENT_MAX: usize = 10;
+
+/// Numbers that were seen, the newest last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Seen(VecDeque<u64>);
+
+impl Seen {
+    /// Whether it is new.
+    fn add(&mut self, number: u64) -> bool {
+        if self.0.contains(&number) {
+            return false;
+        }
+        if self.0.len() >= SEEN_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(number);
+        true
+    }
+}
+
+/// What a turn brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct TurnProgress {
+    files: bool,
+    checks: bool,
+    steps: bool,
+    /// A new kind of call had a new kind of result.
+    work: bool,
+    calls: bool,
+    results: bool,
+    /// Results differed at all, if only in numbers.
+    varied: bool,
+    /// It called a tool that did more than wait.
+    acted: bool,
+    /// It waited for, or looked at, work that goes on by itself.
+    waited: bool,
+}
+
+impl TurnProgress {
+    const fn is_lasting(self) -> bool {
+        self.files || self.checks || self.steps || self.work
+    }
+
+    const fn is_passing(self) -> bool {
+        self.calls || self.results
+    }
+}
+
+/// A call as it is measured.
+pub(super) struct MeasuredCall<'a> {
+    pub(super) tool: &'a str,
+    pub(super) input: &'a str,
+    /// The file that it writes, if that is all that it does.
+    pub(super) writes: Option<&'a str>,
+    /// It changes nothing.
+    pub(super) reads: bool,
+}
+
+/// What was seen so far, and for how long nothing new was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Progress {
+    /// Turns in a row without progress; those that only waited don't count.
+    pub(super) idle_turns: u32,
+    /// The agent was told that it makes none.
+    pub(super) is_told: bool,
+    passing_turns: u32,
+    turn: TurnProgress,
+    recent: VecDeque<TurnProgress>,
+    calls: Seen,
+    results: Seen,
+    /// Calls with their results, to the letter.
+    exact: Seen,
+    counts: Seen,
+    files: Seen,
+    /// Files with how often an edit of theirs differed only in numbers.
+    number_edits: VecDeque<(u64, u8)>,
+    ticked: Seen,
+    stop_hooks: Seen,
+    workspace: Option<u64>,
+}
+
+impl Progress {
+    /// A call that has its result.
+    pub(super) fn called(
+        &mut self,
+        call: &MeasuredCall<'_>,
+        status: ToolStatus,
+        output: &str,
+        facts: &CallFacts,
+    ) {
+        self.turn.waited |= facts.waited;
+        self.turn.acted |= !facts.waited;
+        for file in &facts.changed_files {
+            self.turn.files |= self.files.add(*file);
+        }
+        if !matches!(status, ToolStatus::Ok | ToolStatus::Error | ToolStatus::TimedOut) {
+            return;
+        }
+        let is_ok = status == ToolStatus::Ok;
+        let call_kind = kind_of_call(call.tool, call.input);
+        let result_kind = fingerprint([call.tool]) ^ kind_of_text(output);
+        let is_new_call = self.calls.add(call_kind);
+        let is_new_result = self.results.add(result_kind);
+        let is_new_input = self.exact.add(fingerprint([call.tool, call.input]));
+        let varies = self.exact.add(fingerprint([call.tool, call.input, output]));
+        let counted = counts_of(output).is_some_and(|counts| self.counts.add(call_kind ^ counts));
+        // A tool that failed says what was wrong, in whatever words it was asked.
+        let did_work = is_ok || facts.exit_status.is_some();
+        self.turn.work |= is_new_call && is_new_result && did_work;
+        self.turn.calls |= is_new_call;
+        self.turn.results |= is_new_result || counted || (call.reads && is_ok && is_new_input && varies);
+        self.turn.varied |= varies;
+        if let Some(path) = call.writes.filter(|_| is_ok) {
+            self.wrote(path, call_kind, is_new_input);
+        }
+    }
+
+    /// A file was written by a call of this kind.
+    fn wrote(&mut self, path: &str, call_kind: u64, is_new_input: bool) {
+        let file = fingerprint([path]);
+        let (is_new, is_changed) = (self.files.add(file), self.files.add(file ^ call_kind));
+        if is_new || is_changed {
+            self.turn.files = true;
+        } else if is_new_input {
+            self.turn.files |= self.counts_number_edit(file);
+        }
+    }
+
+    fn counts_number_edit(&mut self, file: u64) -> bool {
+        if let Some((_, times)) = self.number_edits.iter_mut().find(|(known, _)| *known == file) {
+            *times = times.saturating_add(1);
+            return *times <= NUMBER_EDITS_MAX;
+        }
+        if self.number_edits.len() >= EDITED_MAX {
+            self.number_edits.pop_front();
+        }
+        self.number_edits.push_back((file, 1));
+        true
+    }
+
+    /// The agent's plan, as it is now: only what is ticked counts.
+    pub(super) fn planned(&mut self, plan: &Plan) {
+        self.turn.acted = true;
+        for step in plan.items.iter().filter(|step| step.status == PlanStatus::Done) {
+            self.turn.steps |= self.ticked.add(fingerprint([step.text.trim()]));
+        }
+    }
+
+    pub(super) fn stop_hooks_said(&mut self, reports: &[StopReport]) {
+        let said = reports.iter().fold(0_u64, |said, report| {
+            let (verdict, reason) = match &report.verdict {
+                StopHookVerdict::Allow => ("allow", ""),
+                StopHookVerdict::Block(reason) => ("block", reason.as_str()),
+                StopHookVerdict::Halt(reason) => ("halt", reason.as_str()),
+                StopHookVerdict::Error(reason) => ("error", reason.as_str()),
+                StopHookVerdict::Broken(reason) => ("broken", reason.as_str()),
+                StopHookVerdict::TimedOut(_) => ("timed out", ""),
+            };
+            said.rotate_left(7) ^ fingerprint([report.name.as_str(), verdict]) ^ kind_of_check(reason)
+        });
+        let is_first = self.stop_hooks == Seen::default();
+        self.turn.checks |= self.stop_hooks.add(said) && !is_first;
+    }
+
+    /// The workspace looks like this.
+    pub(super) fn saw_workspace(&mut self, seen: &str) {
+        if seen.is_empty() {
+            return;
+        }
+        let seen = fingerprint([seen]);
+        self.turn.files |= self.workspace.is_some_and(|before| before != seen);
+        self.workspace = Some(seen);
+    }
+
+    pub(super) fn turn_ended(&mut self) {
+        let turn = std::mem::take(&mut self.turn);
+        if turn.is_lasting() {
+            (self.idle_turns, self.passing_turns) = (0, 0);
+        } else if turn.is_passing() && self.passing_turns < PASSING_TURNS_MAX {
+            (self.idle_turns, self.passing_turns) = (0, self.passing_turns.saturating_add(1));
+        } else if !self.is_wait(turn) {
+            self.idle_turns = self.idle_turns.saturating_add(1);
+        }
+        self.is_told &= self.idle_turns > 0;
+        if self.recent.len() >= RECENT_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(turn);
+    }
+
+    /// Whether a turn waited, or looked at what the one before had waited for.
+    fn is_wait(&self, turn: TurnProgress) -> bool {
+        let has_waited = self.recent.back().is_some_and(|last| last.waited);
+        turn.waited || (turn.acted && has_waited)
+    }
+
+    /// Somebody has the agent go on, or speaks to it.
+    pub(super) const fn begin_anew(&mut self) {
+        (self.idle_turns, self.passing_turns, self.is_told) = (0, 0, false);
+    }
+
+    /// Whether the workspace is looked at after the next call, where so many turns without progress are too many.
+    pub(super) const fn looks_at_workspace(&self, stuck_turns: u32) -> bool {
+        stuck_turns > 0 && self.idle_turns > 0 && self.idle_turns >= stuck_turns / 5
+    }
+}

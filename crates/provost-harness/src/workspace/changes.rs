@@ -1,0 +1,129 @@
+//! Which files of a workspace have changed between two looks at it.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use ignore::WalkBuilder;
+use provost_engine::kind_of_text;
+
+/// Files looked at.
+const FILES_MAX: usize = 50_000;
+/// How long a look may take; what it hasn't come to by then isn't seen.
+const LOOK_MAX: Duration = Duration::from_secs(2);
+/// Bytes of a file by which its content is told.
+const CONTENT_BYTES_MAX: u64 = 64 * 1024;
+/// Changed files that are told of.
+const CHANGES_MAX: usize = 20;
+/// Numbers that every reader of JSON takes as they are.
+const JSON_SAFE: u64 = (1 << 53) - 1;
+
+/// A workspace as it was seen last: each file's size and time of change, by numbers for both.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    files: Option<HashMap<u64, u64>>,
+}
+
+impl Seen {
+    /// Looks at `workspace` and tells what has changed since the last look: a fingerprint for each file's path and
+    /// content, both without numbers, so that a counter, a time or a name made for the moment makes no other. The first
+    /// look tells nothing. What git would ignore doesn't count. Blocking: one look at each file's metadata, and the
+    /// content of those that have changed.
+    pub(crate) fn look(&mut self, workspace: &Path) -> Vec<u64> {
+        let due = Instant::now() + LOOK_MAX;
+        let before = self.files.take();
+        let mut now = HashMap::new();
+        let mut changes = Vec::new();
+        let mut is_whole = true;
+        for (count, entry) in walk(workspace).enumerate() {
+            if count >= FILES_MAX || Instant::now() >= due {
+                is_whole = false;
+                break;
+            }
+            let Some(metadata) = entry.metadata().ok().filter(fs::Metadata::is_file) else { continue };
+            let name = entry.path().strip_prefix(workspace).unwrap_or(entry.path());
+            let (file, state) = (number_of(&name.to_string_lossy()), state_of(&metadata));
+            let is_changed = before.as_ref().is_some_and(|before| before.get(&file) != Some(&state));
+            if is_changed && changes.len() < CHANGES_MAX {
+                changes.push(change(entry.path(), name));
+            }
+            now.insert(file, state);
+        }
+        if is_whole && let Some(before) = &before {
+            let is_gone = |file: &&u64| !now.contains_key(*file);
+            let gone = before.keys().filter(is_gone).map(|file| file.rotate_left(1));
+            changes.extend(gone.take(CHANGES_MAX.saturating_sub(changes.len())));
+        }
+        self.files = Some(now);
+        let changes = changes.into_iter().map(|change| change & JSON_SAFE).collect::<HashSet<_>>();
+        let mut changes = changes.into_iter().collect::<Vec<_>>();
+        changes.sort_unstable();
+        changes
+    }
+}
+
+fn walk(workspace: &Path) -> impl Iterator<Item = ignore::DirEntry> {
+    let mut walk = WalkBuilder::new(workspace);
+    walk.hidden(false).require_git(false).filter_entry(|entry| entry.file_name() != ".git");
+    walk.build().flatten()
+}
+
+fn state_of(metadata: &fs::Metadata) -> u64 {
+    let changed = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let changed = changed.unwrap_or_default();
+    metadata.len() ^ changed.as_secs().rotate_left(32) ^ u64::from(changed.subsec_nanos()).rotate_left(20)
+}
+
+/// A file's path and content as a number, both without numbers.
+fn change(path: &Path, name: &Path) -> u64 {
+    let mut content = Vec::new();
+    let read = fs::File::open(path).map(|file| file.take(CONTENT_BYTES_MAX).read_to_end(&mut content));
+    let content = match read {
+        Ok(Ok(_)) => kind_of_text(&String::from_utf8_lossy(&content)),
+        // What can't be read has a name all the same.
+        Ok(Err(_)) | Err(_) => 0,
+    };
+    kind_of_text(&name.to_string_lossy()).rotate_left(1) ^ content
+}
+
+fn number_of(text: &str) -> u64 {
+    let hash = blake3::hash(text.as_bytes());
+    let mut bytes = [0; 8];
+    bytes.iter_mut().zip(hash.as_bytes()).for_each(|(to, from)| *to = *from);
+    u64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+
+    #[test]
+    fn a_changed_file_is_told_and_a_counter_in_it_is_the_same_change() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+        write(".gitignore", "target\n");
+        write("a", "one");
+        let mut seen = Seen::default();
+        assert_eq!(seen.look(folder.path()), [0; 0], "the first look");
+        assert_eq!(seen.look(folder.path()), [0; 0], "nothing has changed");
+        write("a", "two words");
+        let words = seen.look(folder.path());
+        assert_eq!(words.len(), 1);
+        write("a", "count 17");
+        let counter = seen.look(folder.path());
+        assert_ne!(words, counter);
+        write("a", "count 123456");
+        assert_eq!(seen.look(folder.path()), counter);
+        write("out-1.log", "x");
+        let temporary = seen.look(folder.path());
+        write("out-22.log", "x");
+        assert_eq!(seen.look(folder.path()), temporary);
+        std::fs::create_dir(folder.path().join("target")).expect("made");
+        write("target/x", "ignored");
+        assert_eq!(seen.look(folder.path()), [0; 0]);
+        std::fs::remove_file(folder.path().join("a")).expect("removed");
+        assert_eq!(seen.look(folder.path()).len(), 1, "a file is gone");
+    }
+}
