@@ -187,7 +187,6 @@ fn played(history: &History) -> Result<Desk, TestCaseError> {
         summaries: 0,
         calls: 0,
         plan: None,
-        facts: provost_event::CallFacts::default(),
         counted: HashMap::new(),
     };
     while let Some(open) = play.desk.next() {

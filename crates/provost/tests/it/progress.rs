@@ -117,7 +117,7 @@ fn work_that_brings_something_new_is_not_stopped() {
         let lines = (0..40).map(|line| format!("this line is about {}\n", word(line))).collect::<String>();
         scene.write("work/big.txt", &lines);
         scene.write("work/work.txt", "start\n");
-        (0..40).for_each(|file| drop(scene.write(&format!("work/file-{}.txt", word(file)), &word(file + 7))));
+        (0..40).for_each(|file| scene.write(&format!("work/file-{}.txt", word(file)), &word(file + 7)));
         let ran = run(&scene);
         assert_eq!((ran.status, ran.stdout.as_str()), (0, "all done\n"), "{command}: {ran:?}");
     }
