@@ -62,6 +62,10 @@ fn show_tells_all_of_one_run() {
         tokens      2 170 of 50 000
         cost        $0.00
         calls       2 tool calls, 1 failed
+        progress    converging: 1 of 20 turns in a row without measurable progress; then suspended
+                    1 of 2 turns ticked steps of the plan
+                    1 of 2 turns brought only a new result
+                    1 of 2 turns repeated what was there, or did nothing
 
         stop hooks, as they last answered
           tests: may stop (TIME)
@@ -157,6 +161,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.instructions            ""  (default)
         agent.output_tokens_max       not set: what the model allows
         agent.effort                  not set: as its provider has it
+        agent.stuck_turns             20  (default)
         agent.keep_awake              true  (default)
         agent.block_sleep             false  (default)
         budget.tokens                 50000  (provost.toml:4:1)
@@ -183,9 +188,10 @@ fn check_says_what_counts_and_where_it_came_from() {
         limits.model_attempts         4  (default)
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)
-        limits.circle_notice          3  (default)
-        limits.circle_pause           5  (default)
-        limits.tool_failures          8  (default)
+        limits.repeated_call_notice   3  (default)
+        limits.repeated_call          10  (default)
+        limits.failed_turns_notice    5  (default)
+        limits.failed_turns           12  (default)
         limits.interruptions          3  (default)
         limits.stop_blocks            8  (default)
         permissions.allow             not set: none

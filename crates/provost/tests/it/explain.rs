@@ -324,12 +324,7 @@ fn rich_policy() -> RunPolicy {
     let agent = &mut policy.agent;
     let stop_hook = |name: &str| {
         let command = Some("true".to_owned());
-        StopHookPolicy {
-            name: name.to_owned(),
-            command,
-            timeout_ms: 1_000,
-            on_error: provost_event::OnHookError::Ignore,
-        }
+        StopHookPolicy { name: name.to_owned(), command, timeout_ms: 1_000 }
     };
     agent.stop_hooks = ["tests", "lint"].map(stop_hook).to_vec();
     agent.hooks = vec![
@@ -434,16 +429,17 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            wall time  not set    1m02s
 
         limits of the agent
-           LIMIT          SET TO  REACHED  CONSULTED  DECIDED
-           turns              40        4          4        0
-        -  attempts            4        1          0        0  no model call failed
-        -  empty answers       2        0          0        0  no answer was empty
-        -  continuations       3        0          0        0  no answer was cut off
-           circle notice       3        1          2        0
-           circle pause        5        1          2        0
-           tool failures       8        2          2        0
-        -  interruptions       3        0          0        0  it was never interrupted
-        -  stop blocks         8        0          0        0  no stop hook said no
+           LIMIT                 SET TO  REACHED  CONSULTED  DECIDED
+           turns                     40        4          4        0
+        -  attempts                   4        1          0        0  no model call failed
+        -  empty answers              2        0          0        0  no answer was empty
+        -  continuations              3        0          0        0  no answer was cut off
+           repeated call notice       3        1          2        0
+           repeated call             10        1          2        0
+           failed turns notice        5        0          2        0
+           failed turns              12        0          2        0
+        -  interruptions              3        0          0        0  it was never interrupted
+           stop blocks                8        1          1        0
 
         stop hooks
            STOP HOOK  CONSULTED   TIME  LONGEST
@@ -479,7 +475,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            trace.file          2    49     2  calls failed 2
         ?  trace.otlp          0     0     0  not reported: the process was killed, or worked on another machine
 
-        - 12 of 28 were never consulted: 5 limits, 3 hooks, 4 permissions
+        - 11 of 29 were never consulted: 4 limits, 3 hooks, 4 permissions
         ! 3 of them can't be reached
         ? of 1 observer nothing is reported
     "#]].assert_eq(&text(&scene));
@@ -498,7 +494,7 @@ fn json_has_the_exact_numbers() {
         r#"{"consulted":4,"decided":0,"most":4,"name":"turns","say":"consulted","set_to":40,"unit":"times"}"#
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
-    expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
+    expect![[r#"{"allowed":1,"blocked":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
     expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","moment":"pre_tool_call","name":"no-force-push","not_meant":0,"paused":0,"reminders":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
     expect![[r#"{"allowed":0,"asked":0,"consulted":3,"decided":1,"denied":1,"kind":"deny","pattern":"shell(rm *)","say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
     expect![[r#"[{"by":"ann at a terminal","decided":0,"pattern":"shell(git push)","scope":"run"}]"#]]
@@ -524,16 +520,17 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
            wall time  not set      0ms
 
         limits of the agent
-           LIMIT          SET TO  REACHED  CONSULTED  DECIDED
-        -  turns              40        0          0        0  no model was called
-        -  attempts            4        0          0        0  no model call failed
-        -  empty answers       2        0          0        0  no answer was empty
-        -  continuations       3        0          0        0  no answer was cut off
-        -  circle notice       3        0          0        0  no tool call was made
-        -  circle pause        5        0          0        0  no tool call was made
-        -  tool failures       8        0          0        0  no tool call was made
-        -  interruptions       3        0          0        0  it was never interrupted
-        -  stop blocks         8        0          0        0  there is no stop hook
+           LIMIT                 SET TO  REACHED  CONSULTED  DECIDED
+        -  turns                     40        0          0        0  no model was called
+        -  attempts                   4        0          0        0  no model call failed
+        -  empty answers              2        0          0        0  no answer was empty
+        -  continuations              3        0          0        0  no answer was cut off
+        -  repeated call notice       3        0          0        0  no tool call was made
+        -  repeated call             10        0          0        0  no tool call was made
+        -  failed turns notice        5        0          0        0  no tool call was made
+        -  failed turns              12        0          0        0  no tool call was made
+        -  interruptions              3        0          0        0  it was never interrupted
+        -  stop blocks                8        0          0        0  there is no stop hook
 
         hooks
            HOOK   MOMENT         CONSULTED  SKIPPED  TIME  LONGEST
@@ -544,7 +541,7 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
 
         not configured: stop hooks
 
-        - 10 of 10 were never consulted: 9 limits, 1 hook
+        - 11 of 11 were never consulted: 10 limits, 1 hook
     "#]]);
 }
 
@@ -750,12 +747,7 @@ fn hooks_with_claude_codes_contract_are_asked_together() {
 fn a_hook_at_the_wish_to_stop_stands_among_hooks_even_if_a_stop_hook_has_its_name() {
     let mut policy = plain();
     let command = Some("true".to_owned());
-    policy.agent.stop_hooks = vec![StopHookPolicy {
-        name: "tests".to_owned(),
-        command,
-        timeout_ms: 1_000,
-        on_error: provost_event::OnHookError::Ignore,
-    }];
+    policy.agent.stop_hooks = vec![StopHookPolicy { name: "tests".to_owned(), command, timeout_ms: 1_000 }];
     policy.agent.hooks = vec![hook("tests", HookMoment::Stop)];
     let mut log = Log::new(policy);
     log.wishes_to_stop(1);
@@ -888,7 +880,6 @@ command = "! grep -q force || { echo 'not by force'; exit 2; }"
 name = "typo"
 event = "pre_tool_call"
 matcher = "shel"
-contract = "claude"
 command = "exit 2"
 
 [permissions]

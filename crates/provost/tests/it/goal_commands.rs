@@ -205,6 +205,10 @@ fn pages_logs_and_spending_tell_of_judges() {
             cost        $0.00
             time        TIME
             calls       1 tool call
+            progress    converging
+                        1 of 3 turns changed files
+                        1 of 3 turns brought a new kind of call and result
+                        1 of 3 turns repeated what was there, or did nothing
 
             verdicts of the judges
               turn 1, claim: isn't reached (confidence 0.90): Nothing was written.
@@ -260,46 +264,47 @@ fn explain_tells_how_often_a_goal_was_verified() {
         &["explain", "last"],
         |_| true,
         expect![[r#"
-        run  RUN
-        status  completed
-        goal  write it
-        as of  entry 12 of the run, 22 of agent 0 · MOMENT
+            run  RUN
+            status  completed
+            goal  write it
+            as of  entry 12 of the run, 22 of agent 0 · MOMENT
 
-        limits of the run
-        LIMIT  SET TO  REACHED  CONSULTED  DECIDED
-        tokens  not set  1 780
-        money  not set  $0.00
-        wall time  not set  TIME
+            limits of the run
+            LIMIT  SET TO  REACHED  CONSULTED  DECIDED
+            tokens  not set  1 780
+            money  not set  $0.00
+            wall time  not set  TIME
 
-        limits of the agent
-        LIMIT  SET TO  REACHED  CONSULTED  DECIDED
-        turns  40  3  3  0
-        -  attempts  4  1  0  0  no model call failed
-        -  empty answers  2  0  0  0  no answer was empty
-        -  continuations  3  0  0  0  no answer was cut off
-        circle notice  3  1  1  0
-        circle pause  5  1  1  0
-        tool failures  8  0  1  0
-        -  interruptions  3  0  0  0  it was never interrupted
-        -  stop blocks  8  0  0  0  there is no stop hook
-        goal rounds  10  1  1  0
-        -  judge failures  3  0  0  0  the judges could always tell
-        stuck turns  5  1  3  0
-        verify every  not set  0
+            limits of the agent
+            LIMIT  SET TO  REACHED  CONSULTED  DECIDED
+            turns  40  3  3  0
+            -  attempts  4  1  0  0  no model call failed
+            -  empty answers  2  0  0  0  no answer was empty
+            -  continuations  3  0  0  0  no answer was cut off
+            repeated call notice  3  1  1  0
+            repeated call  10  1  1  0
+            failed turns notice  5  0  1  0
+            failed turns  12  0  1  0
+            -  interruptions  3  0  0  0  it was never interrupted
+            -  stop blocks  8  0  0  0  there is no stop hook
+            goal rounds  10  1  1  0
+            -  judge failures  3  0  0  0  the judges could always tell
+            stuck turns  5  1  3  0
+            verify every  not set  0
 
-        judges of the goal
-        JUDGE  CONSULTED  TIME  LONGEST  COST
-        script:/FOLDER/work/judge.yaml  2  TIME  TIME  $0.00  reached 1, not reached 1
-        verified 2 times: at claims 2
-        what that came to: reached 1, not reached 1
+            judges of the goal
+            JUDGE  CONSULTED  TIME  LONGEST  COST
+            script:/FOLDER/work/judge.yaml  2  TIME  TIME  $0.00  reached 1, not reached 1
+            verified 2 times: at claims 2
+            what that came to: reached 1, not reached 1
 
-        permissions
-        everything is allowed without asking
+            permissions
+            everything is allowed without asking
 
-        not configured: stop hooks, hooks
+            not configured: stop hooks, hooks
 
-        - 6 of 13 were never consulted: 6 limits
-    "#]],
+            - 6 of 14 were never consulted: 6 limits
+        "#]],
     );
 }
 

@@ -89,7 +89,7 @@ fn a_loop_whose_output_varies_is_stuck_after_twenty_turns_and_is_told_before() {
         assert!(ran.stderr.contains("stuck: 20 turns without measurable progress"), "{command}: {ran:?}");
         let shown = json(&scene.provost(&["show", "last", "--json"]).stdout);
         let calls = shown["tool_calls"].as_u64().unwrap();
-        assert!((21..=24).contains(&calls), "{command}: {calls} calls");
+        assert!((21..=28).contains(&calls), "{command}: {calls} calls");
         assert_eq!(shown["progress"]["state"], "busy", "{command}: {}", shown["progress"]);
         assert_eq!(shown["progress"]["idle_turns"], 20, "{command}");
     }

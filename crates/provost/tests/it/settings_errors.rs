@@ -359,8 +359,8 @@ fn contradictions() {
     check(
         "[limits]\ncircle_notice = 9\n",
         expect![[r#"
-        provost.toml:2:1: limits.circle_notice: the notice must come before the pause (circle_notice is 9, circle_pause is 5); e.g. circle_pause = 11
-    "#]],
+            provost.toml:2:1: limits.circle_notice: there is no such setting; `provost check` lists what there is
+        "#]],
     );
     check(
         "[budget]\nwall_time = \"10s\"\n\n[[stop_hooks]]\nname = \"slow\"\ncommand = \"true\"\ntimeout_secs = 60\n",
