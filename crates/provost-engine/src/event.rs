@@ -1,10 +1,10 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, EffectId, Exhausted, Exit, HookReport, Image, Json,
-    JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited, Purpose,
-    RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp, ToolStatus,
-    Usage, WorktreeLeft, WorktreeMade,
+    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, EffectId, Exhausted, Exit, HookReport, Image,
+    Json, JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited,
+    Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp,
+    ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 

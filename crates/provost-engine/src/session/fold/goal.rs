@@ -1,7 +1,8 @@
 //! How what is said of a goal changes a session.
 
 use provost_event::{
-    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, StopHookVerdict, StopVerdicts, Timestamp,
+    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, StopHookVerdict,
+    StopVerdicts, Timestamp,
 };
 
 use super::super::goal::Check;
