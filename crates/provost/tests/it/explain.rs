@@ -6,11 +6,11 @@ use provost_event::{
     AssistantMessage, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Dimension,
     Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram,
     HookReport, HookSubject, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars, ModelCalled,
-    ModelPolicy, OnFailure, Origin, Outcome, Pace, Paused, Permission, PermissionDecided, PermissionPolicy,
-    Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause, RunId, RunPolicy, RunStarted, Seq,
-    SessionId, SessionStarted, StopHookPolicy, StopHookVerdict, StopReason, StopReport, StopRequested,
-    StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished, ToolSpec, ToolStarted, ToolStatus,
-    TurnEnded, Usage,
+    ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, Pace, PauseReason, Paused, Permission,
+    PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
+    RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
+    StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished,
+    ToolSpec, ToolStarted, ToolStatus, TurnEnded, Usage,
 };
 use serde_json::Value;
 
@@ -431,7 +431,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
         limits of the agent
            LIMIT                 SET TO  REACHED  CONSULTED  DECIDED
            turns                     40        4          4        0
-        -  attempts                   4        1          0        0  no model call failed
+        -  model patience secs      900        1          0        0  no model call failed
         -  empty answers              2        0          0        0  no answer was empty
         -  continuations              3        0          0        0  no answer was cut off
            repeated call notice       3        1          2        0
@@ -522,7 +522,7 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
         limits of the agent
            LIMIT                 SET TO  REACHED  CONSULTED  DECIDED
         -  turns                     40        0          0        0  no model was called
-        -  attempts                   4        0          0        0  no model call failed
+        -  model patience secs      900        0          0        0  no model call failed
         -  empty answers              2        0          0        0  no answer was empty
         -  continuations              3        0          0        0  no answer was cut off
         -  repeated call notice       3        0          0        0  no tool call was made
@@ -575,7 +575,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     item(&mut log, ItemKind::Continue);
     log.says(1, StopReason::OutputCap, vec![Block::Text("b".to_owned())]);
     log.turn_ended(1, 0);
-    // The same three times, and all of it fails.
+    // The same three times in one turn, which counts once, and all of it fails.
     log.asks_for(2, &[("c1", "shell", "{}"), ("c2", "shell", "{}"), ("c3", "shell", "{}")]);
     for call in ["c1", "c2", "c3"] {
         log.ran(call, "shell", ToolStatus::Error);
@@ -592,7 +592,9 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     retry(&mut log, RetryCause::EmptyAnswer);
     log.called(4, 1, 1_000);
     let message = "the model gave an empty answer 2 times in a row".to_owned();
-    log.ends(&Outcome::Failed { class: ErrorClass::Nonsense, message });
+    let trouble =
+        ModelTrouble { model: "m".to_owned(), class: ErrorClass::NoAnswer, message, hint: String::new() };
+    log.rests(&Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
     let whole = log.json();
     let told = |row: &Value| {
         let (name, first) = (row["name"].as_str().unwrap(), &row["set_to_at_first"]);
@@ -604,12 +606,13 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     let rows = whole["agents"][0]["limits"].as_array().unwrap();
     expect![[r#"
         turns: 4 of 10 (3), 10 1
-        attempts: 3 of 4 (null), 2 0
+        model_patience_secs: 3 of 900 (null), 2 0
         empty_answers: 1 of 1 (null), 3 1
         continuations: 1 of 1 (null), 2 1
-        circle_notice: 3 of 3 (null), 1 1
-        circle_pause: 3 of 5 (null), 1 0
-        tool_failures: 3 of 8 (null), 1 0
+        repeated_call_notice: 1 of 3 (null), 1 1
+        repeated_call: 1 of 10 (null), 1 0
+        failed_turns_notice: 1 of 5 (null), 1 0
+        failed_turns: 1 of 12 (null), 1 0
         interruptions: 1 of 3 (null), 1 0
         stop_blocks: 0 of 8 (null), 0 0
     "#]]

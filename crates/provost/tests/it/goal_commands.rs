@@ -278,7 +278,7 @@ fn explain_tells_how_often_a_goal_was_verified() {
             limits of the agent
             LIMIT  SET TO  REACHED  CONSULTED  DECIDED
             turns  40  3  3  0
-            -  attempts  4  1  0  0  no model call failed
+            -  model patience secs  900  1  0  0  no model call failed
             -  empty answers  2  0  0  0  no answer was empty
             -  continuations  3  0  0  0  no answer was cut off
             repeated call notice  3  1  1  0
