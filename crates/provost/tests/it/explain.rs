@@ -324,7 +324,12 @@ fn rich_policy() -> RunPolicy {
     let agent = &mut policy.agent;
     let stop_hook = |name: &str| {
         let command = Some("true".to_owned());
-        StopHookPolicy { name: name.to_owned(), command, timeout_ms: 1_000 }
+        StopHookPolicy {
+            name: name.to_owned(),
+            command,
+            timeout_ms: 1_000,
+            on_error: provost_event::OnHookError::Ignore,
+        }
     };
     agent.stop_hooks = ["tests", "lint"].map(stop_hook).to_vec();
     agent.hooks = vec![
@@ -494,7 +499,7 @@ fn json_has_the_exact_numbers() {
         r#"{"consulted":4,"decided":0,"most":4,"name":"turns","say":"consulted","set_to":40,"unit":"times"}"#
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
-    expect![[r#"{"allowed":1,"blocked":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
+    expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
     expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","moment":"pre_tool_call","name":"no-force-push","not_meant":0,"paused":0,"reminders":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
     expect![[r#"{"allowed":0,"asked":0,"consulted":3,"decided":1,"denied":1,"kind":"deny","pattern":"shell(rm *)","say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
     expect![[r#"[{"by":"ann at a terminal","decided":0,"pattern":"shell(git push)","scope":"run"}]"#]]
@@ -750,7 +755,12 @@ fn hooks_with_claude_codes_contract_are_asked_together() {
 fn a_hook_at_the_wish_to_stop_stands_among_hooks_even_if_a_stop_hook_has_its_name() {
     let mut policy = plain();
     let command = Some("true".to_owned());
-    policy.agent.stop_hooks = vec![StopHookPolicy { name: "tests".to_owned(), command, timeout_ms: 1_000 }];
+    policy.agent.stop_hooks = vec![StopHookPolicy {
+        name: "tests".to_owned(),
+        command,
+        timeout_ms: 1_000,
+        on_error: provost_event::OnHookError::Ignore,
+    }];
     policy.agent.hooks = vec![hook("tests", HookMoment::Stop)];
     let mut log = Log::new(policy);
     log.wishes_to_stop(1);
@@ -883,6 +893,7 @@ command = "! grep -q force || { echo 'not by force'; exit 2; }"
 name = "typo"
 event = "pre_tool_call"
 matcher = "shel"
+contract = "claude"
 command = "exit 2"
 
 [permissions]
