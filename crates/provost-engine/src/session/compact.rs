@@ -68,6 +68,11 @@ pub(super) struct Compactions {
 }
 
 impl Compactions {
+    /// What a provider has refused as too long it may take when somebody has the session go on, or another one may.
+    pub(super) const fn forget_refusals(&mut self) {
+        (self.overflow, self.refused, self.refused_at) = (false, false, None);
+    }
+
     pub(super) fn made(&mut self, compacted: &Compacted) {
         let freed = compacted.tokens_before.saturating_sub(compacted.tokens_after);
         let is_poor = freed.saturating_mul(100) < compacted.tokens_before.saturating_mul(POOR_BELOW);

@@ -395,6 +395,7 @@ impl SessionState {
                 self.goal_resumed();
                 self.calls.iter_mut().for_each(|call| call.stage = call.stage.resumed());
                 self.asked.resumed();
+                self.compactions.forget_refusals();
                 self.told.wrapped_up = false;
                 self.last_words = None;
                 self.counters.interruptions = 0;

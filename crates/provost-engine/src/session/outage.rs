@@ -246,7 +246,7 @@ impl SessionState {
             outage.silent = 0;
         }
         self.counters.failed_attempts = 0;
-        self.compactions.refused_at = None;
+        self.compactions.forget_refusals();
     }
 }
 

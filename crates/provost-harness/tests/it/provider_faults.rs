@@ -272,7 +272,10 @@ async fn an_empty_answer_is_asked_again() {
     assert_eq!(causes, [RetryCause::EmptyAnswer, RetryCause::EmptyAnswer]);
 
     let told = run(vec![empty(), empty(), empty()]).await;
-    assert!(matches!(told.outcome, Outcome::Failed { .. }), "{:?}", told.outcome);
+    let Outcome::Paused { why: PauseReason::Model(trouble) } = &told.outcome else {
+        panic!("{:?}", told.outcome)
+    };
+    assert_eq!(trouble.class, ErrorClass::NoAnswer);
 }
 
 #[tokio::test]
