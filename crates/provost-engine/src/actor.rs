@@ -113,7 +113,10 @@ impl Actor {
         if found != head.next() {
             return Err(ReplayError::Gap { actor, head, found });
         }
-        if self.has_ended() && !matches!(record.entry, Entry::Resumed(_)) {
+        // What the next segment is to be worked with may be said before it begins.
+        let may_follow_end =
+            matches!(record.entry, Entry::Resumed(_) | Entry::ModelChanged(_) | Entry::OutageWaitChanged(_));
+        if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });
         }
         self.apply(&record.entry, record.at);

@@ -86,7 +86,7 @@ fn a_completed_run_goes_on_with_what_is_said_and_its_whole_conversation() {
 
 #[test]
 fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
-    let scene = Scene::scripted("answers: [{ fault: not_found }]");
+    let scene = Scene::scripted("answers: [{ expect: { contains: nothing like it }, text: done }]");
     assert_eq!(scene.provost(&["run", "look"]).status, 1);
     scene.write("work/agent.yaml", "answers: [{ text: done }]");
     let resumed = scene.provost(&["resume", "last", "try again"]);
@@ -101,6 +101,19 @@ fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
     let resumed = log.lines().filter(|line| line.contains(r#""type":"resumed""#)).collect::<Vec<_>>();
     assert!(resumed.iter().all(|line| line.contains(r#""reopens":true"#)), "{resumed:?}");
+}
+
+#[test]
+fn an_ended_run_goes_on_with_another_model_and_its_log_can_be_read() {
+    let scene = Scene::scripted("answers: [{ text: one }]");
+    scene.write("work/other.yaml", "answers: [{ text: one }, { text: two }]");
+    scene.provost(&["run", "look"]);
+    let resumed = scene.provost(&["resume", "last", "--model", "script:other.yaml", "more"]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "two\n"), "{resumed:?}");
+    // Another process folds the whole log.
+    let shown = scene.provost(&["show", "last"]);
+    assert_eq!(shown.status, 0, "{shown:?}");
+    assert!(view(&scene).contains("more"), "{}", view(&scene));
 }
 
 #[test]
