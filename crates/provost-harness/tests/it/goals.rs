@@ -185,7 +185,7 @@ async fn so_many_rejected_claims_block_the_run_with_the_last_reason_and_a_resume
 
 #[tokio::test]
 async fn turns_in_which_nothing_moves_pause_the_run_as_stuck() {
-    // One call after the other, so that it isn't one that goes in circles.
+    // One call after the other, so that none is a repeated call.
     let circle = [act(1), act(2), act(3)].into_iter().cycle().take(40).collect::<Vec<_>>();
     let stage = Stage::new().agent(circle).judge([yes()]);
     let (mut playing, outcome) = play(
@@ -204,11 +204,12 @@ async fn turns_in_which_nothing_moves_pause_the_run_as_stuck() {
         turn 5 ends
         the agent answers
         turn 6 ends
+          told: NoProgressNotice
         the agent answers
         turn 7 ends
         the agent answers
         turn 8 ends
-        paused: stuck: 5 turns without a new file, result, plan item or tool call
+        paused: stuck: 5 turns without measurable progress
     "#]],
     )
     .await;
