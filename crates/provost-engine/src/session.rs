@@ -366,7 +366,7 @@ impl SessionState {
     /// About how many tokens the next model call takes that has room for a useful answer.
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
-        self.request_tokens(Purpose::Turn).saturating_add(u64::from(crate::USEFUL_OUTPUT_TOKENS))
+        self.request_tokens(Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
     }
 
     /// The effects whose results are awaited.

@@ -79,6 +79,11 @@ impl RunState {
         }
         self.updated_at = at;
         self.count_work(at);
+        self.set_timer();
+    }
+
+    /// The run's timer goes off when the first thing is due that it waits for.
+    fn set_timer(&mut self) {
         let due = self.clock.due().into_iter().chain(self.agents.first_due()).chain(self.step_due()).min();
         let due = due.filter(|_| self.outcome.is_none());
         if due != self.timer.map(|(_, due)| due) {

@@ -6,7 +6,8 @@ mod goal;
 use provost_event::{
     Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Entry, ItemKind, Json, Limits,
     ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
-    SessionStarted, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus, UserMessage, WrappedUp,
+    SessionStarted, StopRequested, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus,
+    UserMessage, WrappedUp,
 };
 
 use super::progress::MeasuredCall;
@@ -24,13 +25,7 @@ impl SessionState {
         self.context.add(self.head, entry, self.reads(entry));
         match entry {
             Entry::SessionStarted(started) => self.started(started),
-            Entry::UserMessage(message) => {
-                self.done_before = None;
-                self.unheard = true;
-                self.last_said = self.head;
-                self.progress.begin_anew();
-                self.said(message);
-            }
+            Entry::UserMessage(message) => self.spoken_to(message),
             Entry::SystemItem(item) => {
                 self.done_before = None;
                 self.told(item.item);
@@ -59,11 +54,7 @@ impl SessionState {
             Entry::GoalJudged(judged) => self.goal_judged(judged, at),
             Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
             Entry::GoalCleared(_) => self.goal_cleared(),
-            Entry::StopRequested(requested) => {
-                self.goal_check_is_void();
-                self.stopping = Some(requested.outcome.clone());
-                self.stops_for_child = requested.for_child;
-            }
+            Entry::StopRequested(requested) => self.stop_requested(requested),
             Entry::Paused(paused) => self.rests(&paused.outcome),
             Entry::Ended(ended) => self.rests(&ended.outcome),
             Entry::Resumed(resumed) => self.resumed(resumed, at),
@@ -97,6 +88,20 @@ impl SessionState {
             | Entry::Reprioritized(_)
             | Entry::StepEnded(_) => {}
         }
+    }
+
+    fn spoken_to(&mut self, message: &UserMessage) {
+        self.done_before = None;
+        self.unheard = true;
+        self.last_said = self.head;
+        self.progress.begin_anew();
+        self.said(message);
+    }
+
+    fn stop_requested(&mut self, requested: &StopRequested) {
+        self.goal_check_is_void();
+        self.stopping = Some(requested.outcome.clone());
+        self.stops_for_child = requested.for_child;
     }
 
     pub(super) fn limits(&self) -> Limits {

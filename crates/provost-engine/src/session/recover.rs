@@ -40,16 +40,8 @@ impl Deciding<'_> {
             return;
         }
         match lost {
-            Phase::Preparing(_) | Phase::Compacting(_) => {
-                if let Some(outcome) = self.state.stopping.clone() {
-                    self.rest(outcome);
-                }
-            }
-            Phase::Wishing(seq) if asks.contains(&seq) => {
-                if let Some(outcome) = self.state.stopping.clone() {
-                    self.rest(outcome);
-                }
-            }
+            Phase::Preparing(_) | Phase::Compacting(_) => self.rest_if_stopping(),
+            Phase::Wishing(seq) if asks.contains(&seq) => self.rest_if_stopping(),
             Phase::Thinking(seq) if fresh.contains(&seq) && self.state.stopping.is_none() => {}
             Phase::Thinking(seq) => {
                 self.step.close(seq);
@@ -80,12 +72,14 @@ impl Deciding<'_> {
             }
             Phase::Acting => self.recover_tools(running, fresh),
             Phase::Ready => self.next_call(),
-            Phase::Between => {
-                if let Some(outcome) = self.state.stopping.clone() {
-                    self.rest(outcome);
-                }
-            }
+            Phase::Between => self.rest_if_stopping(),
             Phase::New | Phase::Verifying | Phase::Judging(_) | Phase::JudgeWaits(_) => {}
+        }
+    }
+
+    fn rest_if_stopping(&mut self) {
+        if let Some(outcome) = self.state.stopping.clone() {
+            self.rest(outcome);
         }
     }
 

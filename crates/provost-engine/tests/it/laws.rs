@@ -270,18 +270,7 @@ impl Driver {
             Op::Pause => self.world.run_event(RunEvent::Pause { agent: None, by: "p".into() }),
             Op::Cancel if !self.cancels => {}
             Op::Cancel => self.world.run_event(RunEvent::Cancel { agent: None, by: "c".into() }),
-            Op::Resume(more) => {
-                self.raised |= *more;
-                let budget = Budget { tokens: more.then_some(100_000), ..Budget::default() };
-                let turns_max = more.then_some(40);
-                self.world.run_event(RunEvent::Resume {
-                    agent: None,
-                    by: "r".into(),
-                    budget,
-                    turns_max,
-                    text: None,
-                });
-            }
+            Op::Resume(more) => self.resume(*more),
             Op::Say(size) => {
                 let text = words(usize::from(*size) * 20);
                 self.world.run_event(RunEvent::Say { agent: 0, text, by: "s".into() });
@@ -300,6 +289,14 @@ impl Driver {
             Op::Withdraw(which) => self.withdraw(*which),
             Op::Close(is_seen) => self.close(*is_seen),
         }
+    }
+
+    fn resume(&mut self, more: bool) {
+        self.raised |= more;
+        let budget = Budget { tokens: more.then_some(100_000), ..Budget::default() };
+        let turns_max = more.then_some(40);
+        let resume = RunEvent::Resume { agent: None, by: "r".into(), budget, turns_max, text: None };
+        self.world.run_event(resume);
     }
 
     fn withdraw(&mut self, which: u8) {

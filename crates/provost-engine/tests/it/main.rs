@@ -44,6 +44,7 @@ mod log_laws;
 mod long;
 #[cfg(test)]
 mod outage;
+#[cfg(test)]
 mod permissions;
 #[cfg(test)]
 mod permissions_attempts;

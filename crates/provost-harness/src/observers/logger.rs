@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use provost_event::{
     ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry,
-    GoalFinding, HookDecision, HooksDecided, MicroDollars, Purpose, RetryCause, RunId, StopHookVerdict,
-    StopVerdicts, Usage, WrappedUp,
+    GoalFinding, HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose, RetryCause, RunId,
+    StopHookVerdict, StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -124,15 +124,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::RunStarted(started) => started.goal.clone(),
         Entry::SessionStarted(started) => started.policy.model.name.clone(),
         Entry::ModelCalled(called) if kind == ObservedKind::TurnStart => format!("turn {}", called.turn),
-        Entry::ModelCalled(called) => {
-            let purpose = match called.purpose {
-                Purpose::Turn => "",
-                Purpose::Summary => ", for a summary",
-                Purpose::WrapUp => ", for last words",
-                Purpose::Judge => ", by a judge",
-            };
-            format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
-        }
+        Entry::ModelCalled(called) => asked(called),
         Entry::AssistantMessage(message) => {
             format!("{} {}", message.model, spent(message.usage, message.cost))
         }
@@ -192,6 +184,16 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
     }
+}
+
+fn asked(called: &ModelCalled) -> String {
+    let purpose = match called.purpose {
+        Purpose::Turn => "",
+        Purpose::Summary => ", for a summary",
+        Purpose::WrapUp => ", for last words",
+        Purpose::Judge => ", by a judge",
+    };
+    format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
 }
 
 fn consent(resolved: &ApprovalResolved) -> String {

@@ -256,7 +256,7 @@ pub(crate) fn goal(judges: &[&str]) -> GoalPolicy {
 
 /// A store, a clock, and who speaks; any number of processes can work on its run, one after the other.
 pub(crate) struct Stage {
-    pub(crate) folder: TempDir,
+    pub(crate) folder: Arc<TempDir>,
     pub(crate) clock: Arc<dyn Clock>,
     voices: BTreeMap<&'static str, BTreeMap<u32, Vec<Say>>>,
     others: Vec<(&'static str, Arc<dyn Model>)>,
@@ -267,7 +267,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
         std::fs::create_dir(folder.path().join("work")).unwrap();
         Self {
             folder,
@@ -378,7 +378,7 @@ impl Stage {
     pub(crate) async fn start(&self, change: impl FnOnce(&mut RunPolicy)) -> Playing {
         let (harness, home) = self.process(self.store());
         let run = harness.start(RUN, "Make it.", self.policy(change)).await.unwrap();
-        Playing { run, home, tape: self.tape.clone() }
+        Playing { run, home, tape: self.tape.clone(), _folder: self.folder.clone() }
     }
 
     /// Goes on with the run in another process, as soon as the one before has let go of it.
@@ -393,7 +393,7 @@ impl Stage {
             }
         };
         let run = timeout(DEADLINE, claim).await.expect("the run is let go of");
-        Playing { run, home, tape: self.tape.clone() }
+        Playing { run, home, tape: self.tape.clone(), _folder: self.folder.clone() }
     }
 
     /// Another process, which only posts.
@@ -407,6 +407,8 @@ pub(crate) struct Playing {
     pub(crate) run: Harness,
     pub(crate) home: Arc<LocalHome>,
     tape: Tape,
+    /// A store whose folder is gone says so.
+    _folder: Arc<TempDir>,
 }
 
 impl Playing {

@@ -88,6 +88,7 @@ mod recall;
 mod recall_stage;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod shell_stop_hook;
 #[cfg(test)]
 mod supervisor;

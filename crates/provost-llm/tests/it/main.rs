@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod anthropic_answers;
+#[cfg(test)]
 mod anthropic_binding;
 #[cfg(test)]
 mod anthropic_faults;

@@ -124,7 +124,11 @@ fn a_question_is_found_by_its_name_by_its_run_and_alone() {
     let both = until("both ask", || Some(names(&scene)).filter(|names| names.len() == 2));
     let unclear = scene.provost(&["approve"]);
     check(&unclear, 2, "error: 2 questions wait for approval:\n  ");
-    check(&unclear, 2, &format!("\n  {first}#5  shell echo published >> effects\nhint: name one of them\n"));
+    check(
+        &unclear,
+        2,
+        &format!("\n    {first}#5  shell echo published >> effects\nhint: name one of them\n"),
+    );
     check(&scene.provost(&["approve", &format!("{first}#4")]), 2, "asks nothing:\n");
     check(&scene.provost(&["approve", &format!("{first}.1#5")]), 2, "asks nothing:\n");
     check(&scene.provost(&["approve", "last#five"]), 2, "error: `last#five` names no question\n");

@@ -160,6 +160,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.max_turns               40  (default)
         agent.instructions            ""  (default)
         agent.output_tokens_max       not set: what the model allows
+        agent.fallback_models         not set: none
         agent.effort                  not set: as its provider has it
         agent.stuck_turns             20  (default)
         agent.keep_awake              true  (default)
@@ -185,7 +186,8 @@ fn check_says_what_counts_and_where_it_came_from() {
         goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
         goal.judge_effort             not set: as its provider has it
         goal.budget_percent           20  (default)
-        limits.model_attempts         4  (default)
+        limits.model_patience         not set: 
+        limits.outage_max             not set: 
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)
         limits.repeated_call_notice   3  (default)

@@ -409,7 +409,7 @@ answers:
     assert_eq!(
         *total,
         json(
-            r#"{"calls":2,"unknown_price_calls":0,"input_tokens":1700,"cache_read_tokens":20,
+            r#"{"calls":2,"unknown_price_calls":0,"estimated_tokens":0,"estimated_micro_usd":0,"unconfirmed_tokens":0,"unconfirmed_micro_usd":0,"input_tokens":1700,"cache_read_tokens":20,
                 "cache_write_tokens":30,"output_tokens":49,"reasoning_tokens":0,"cost_micro_usd":0}"#
         )
     );
@@ -516,8 +516,8 @@ fn wrong_words_are_answered_with_the_right_ones() {
     .assert_eq(&said(&["zzzz"]));
     expect![[r#"
         error: 2 runs begin with `0000`:
-          00000000000b Write the manual
-          00000000000a Repair the parser …
+            00000000000b Write the manual
+            00000000000a Repair the parser …
         hint: write more of the id
     "#]]
     .assert_eq(&said(&["0000"]));

@@ -21,7 +21,8 @@ fn done_is_0() {
 
 #[test]
 fn failed_is_1() {
-    check(&Scene::scripted("answers: [{ fault: unauthorized }]"), &[], 1, "the provider refused the key");
+    let unexpected = "answers: [{ expect: { contains: nothing like it }, text: done }]";
+    check(&Scene::scripted(unexpected), &[], 1, "the script doesn't fit the conversation");
     check(&Scene::scripted("answers: [{ text: 'VERDICT: FAIL' }]"), &[], 1, "completed (verdict FAIL)");
     check(&Scene::scripted("answers: [{ text: 'VERDICT: PARTIAL' }]"), &[], 1, "completed (verdict PARTIAL)");
 }

@@ -444,7 +444,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            failed turns notice        5        0          2        0
            failed turns              12        0          2        0
         -  interruptions              3        0          0        0  it was never interrupted
-           stop blocks                8        1          1        0
+        -  stop blocks                8        0          0        0  no stop hook said no
 
         stop hooks
            STOP HOOK  CONSULTED   TIME  LONGEST
@@ -480,7 +480,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            trace.file          2    49     2  calls failed 2
         ?  trace.otlp          0     0     0  not reported: the process was killed, or worked on another machine
 
-        - 11 of 29 were never consulted: 4 limits, 3 hooks, 4 permissions
+        - 12 of 29 were never consulted: 5 limits, 3 hooks, 4 permissions
         ! 3 of them can't be reached
         ? of 1 observer nothing is reported
     "#]].assert_eq(&text(&scene));

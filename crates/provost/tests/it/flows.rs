@@ -148,8 +148,8 @@ fn what_a_flows_file_runs_must_be_trusted_first() {
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
     expect![[r#"
         error: the project's files want what you haven't agreed to
-          flow.toml:7:15: runs when step b wishes to stop (stop hook check-1)
-              touch ran
+            flow.toml:7:15: runs when step b wishes to stop (stop hook check-1)
+                touch ran
         hint: nothing of this was done; `provost trust --flow flow.toml` in /FOLDER/work shows it and asks you
     "#]]
     .assert_eq(&scene.stable(&refused.stderr));
@@ -246,7 +246,7 @@ fn a_flow_survives_kills_at_any_moment() {
             scene.provost(&["flow", "run", "flow.toml"])
         };
         // Dead just after its end, it has nothing left to resume.
-        assert!(done.status == 0 || done.stderr.contains("has ended: completed"), "{delay} ms: {done:?}");
+        assert!(done.status == 0 || done.stderr.contains("all steps of run"), "{delay} ms: {done:?}");
         let ends = ends(&scene);
         assert_eq!((ends.len(), ends[3].as_str()), (4, "ship done"), "{delay} ms");
         assert_eq!(entries(&scene, "session_started").len(), 4, "{delay} ms");

@@ -6,6 +6,7 @@
 mod acting;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod acts_on_runs;
 #[cfg(test)]
 mod agents;
@@ -13,12 +14,15 @@ mod agents;
 mod approvals;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod attach;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod awake;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod awake_embedded;
 #[cfg(test)]
 mod checks;
@@ -38,6 +42,7 @@ mod cost;
 mod embedding;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod exec;
 #[cfg(test)]
 mod exit_statuses;
@@ -57,6 +62,7 @@ mod interrupting;
 mod long_runs;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod lost_output;
 #[cfg(test)]
 mod lost_store;
@@ -78,6 +84,7 @@ mod progress;
 mod recording;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod replay;
 #[cfg(test)]
 mod resuming;
@@ -105,11 +112,13 @@ mod shown;
 mod support;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod transfer;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tree;
 #[cfg(test)]
 mod tree_acting;

@@ -186,13 +186,33 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until the file is there with a whole line in it, and returns that.
+/// Waits until the file is there with a whole line in it, and returns that. Ids of processes, as these wrote them, are
+/// those that they have outside.
 #[track_caller]
 pub(crate) fn line_in(file: &Path) -> String {
     until(&format!("{} has a line", file.display()), || {
         let text = fs::read_to_string(file).ok()?;
-        text.strip_suffix('\n').map(str::to_owned)
+        let folder = file.parent()?.canonicalize().ok()?;
+        let lines = text.strip_suffix('\n')?.lines().map(|line| outside(line, &folder));
+        Some(lines.collect::<Vec<_>>().join("\n"))
     })
+}
+
+/// What a process that works in `folder` or below it is called outside, which calls itself `pid`: programs of an
+/// administrator's agents have a numbering of their own. Anything else stays as it is.
+fn outside(pid: &str, folder: &Path) -> String {
+    if pid.parse::<u32>().is_err() {
+        return pid.to_owned();
+    }
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = processes.map(|process| process.path()).find(|process| {
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        let is_it = numbers.split_whitespace().next_back() == Some(pid);
+        is_it && fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+    });
+    let name = found.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+    name.unwrap_or(pid).to_owned()
 }
 
 /// Waits until no process has this id, but for one that has ended and that nobody has asked for.

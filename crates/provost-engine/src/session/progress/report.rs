@@ -21,6 +21,9 @@ pub enum ProgressState {
     Idle,
 }
 
+/// Tells whether a turn brought something of one kind.
+type Brought = fn(&TurnProgress) -> bool;
+
 impl fmt::Display for ProgressState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -64,7 +67,7 @@ impl Progress {
 
     fn reasons(&self) -> Vec<String> {
         let all = self.recent.len();
-        let brought: [(fn(&TurnProgress) -> bool, &str); 9] = [
+        let brought: [(Brought, &str); 9] = [
             (|turn| turn.files, "changed files"),
             (|turn| turn.checks, "changed a check's result"),
             (|turn| turn.steps, "ticked steps of the plan"),

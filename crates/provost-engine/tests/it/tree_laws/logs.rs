@@ -498,13 +498,18 @@ pub(crate) struct SessionLaws {
     pub(crate) goal: GoalLaws,
 }
 
+/// After an end nothing follows but another segment, and none of one that was delivered.
+fn may_follow_an_end(record: &Record) {
+    let kind = record.entry.kind();
+    assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
+    let is_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
+    assert!(is_root, "{} had been delivered, and goes on", record.actor);
+}
+
 impl SessionLaws {
     pub(crate) fn see(&mut self, record: &Record) {
         if std::mem::take(&mut self.has_ended) {
-            let kind = record.entry.kind();
-            assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
-            let is_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
-            assert!(is_root, "{} had been delivered, and goes on", record.actor);
+            may_follow_an_end(record);
         }
         match &record.entry {
             Entry::SessionStarted(started) => {
@@ -568,15 +573,17 @@ impl SessionLaws {
             }
             Entry::Paused(paused) => self.paused(record, paused),
             Entry::Resumed(resumed) => self.resumed(resumed),
-            Entry::Ended(ended) => {
-                assert!(ended.outcome.is_final(), "an end is no rest");
-                self.results_are_complete(record, "an end");
-                self.delegated.clear();
-                (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);
-                self.has_ended = true;
-            }
+            Entry::Ended(ended) => self.ended(record, &ended.outcome),
             _ => {}
         }
+    }
+
+    fn ended(&mut self, record: &Record, outcome: &provost_event::Outcome) {
+        assert!(outcome.is_final(), "an end is no rest");
+        self.results_are_complete(record, "an end");
+        self.delegated.clear();
+        (self.is_stopping, self.is_told_to_stop, self.yields) = (false, false, false);
+        self.has_ended = true;
     }
 
     fn resumed(&mut self, resumed: &Resumed) {
