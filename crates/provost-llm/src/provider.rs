@@ -268,14 +268,7 @@ fn discarded(reader: &dyn Reader, request: &ModelRequest<'_>, is_paid_for: bool)
 /// Whether a call that failed like this, after the provider took it, may have had the model work: unless the provider
 /// says itself that it failed.
 const fn may_have_worked(class: ErrorClass) -> bool {
-    matches!(
-        class,
-        ErrorClass::Cut
-            | ErrorClass::Stalled
-            | ErrorClass::Silent
-            | ErrorClass::Aborted
-            | ErrorClass::Nonsense
-    )
+    matches!(class, ErrorClass::Cut | ErrorClass::Stalled | ErrorClass::Aborted | ErrorClass::Nonsense)
 }
 
 impl fmt::Debug for ProviderModel {

@@ -137,8 +137,12 @@ impl Place {
         let guards = self.folder.join(GUARDS);
         match provost_process::end_leftovers(&guards) {
             Ok(0) => {}
-            Ok(count) => eprintln!("note: processes that a killed Provost had left were ended: {count}"),
-            Err(error) => eprintln!("warning: what a killed Provost may have left isn't known: {error}"),
+            Ok(count) => crate::output::tell(&format!(
+                "note: processes that a killed Provost had left were ended: {count}"
+            )),
+            Err(error) => crate::output::tell(&format!(
+                "warning: what a killed Provost may have left isn't known: {error}"
+            )),
         }
         provost_process::keep_ledger(guards);
     }

@@ -130,6 +130,7 @@ impl Deciding<'_> {
         }
         match class {
             ErrorClass::Aborted
+            | ErrorClass::Refusal
             | ErrorClass::ScriptMismatch
             | ErrorClass::Storage
             | ErrorClass::Program

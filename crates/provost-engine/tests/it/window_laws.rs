@@ -127,7 +127,7 @@ impl Driver {
                 Summary::Empty => self.world.say(" "),
                 Summary::Cut => self.world.answer(vec![Block::Text("So".into())], StopReason::OutputCap),
                 Summary::Calls => self.world.call(&[("read", "{}")]),
-                Summary::Fails => self.world.fail(ErrorClass::Unauthorized, None),
+                Summary::Fails => self.world.fail(ErrorClass::InvalidRequest, None),
                 Summary::TooLong => self.world.fail(ErrorClass::ContextTooLong, None),
                 Summary::Long => self.world.say(&"word ".repeat(self.room)),
             }

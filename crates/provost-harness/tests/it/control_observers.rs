@@ -49,6 +49,7 @@ async fn watched(observers: Observers) -> (Duration, Vec<ObserverReport>) {
     let (harness, _home) = harness(&long_script(), observers);
     let mut policy = policy();
     policy.agent.limits.turns_max = 100;
+    policy.agent.limits.stuck_turns = 0;
     policy.agent.limits.repeated_call_notice_at = 1_000;
     policy.agent.limits.repeated_call_max = 1_000;
     policy.agent.model.window_tokens = Some(10_000_000);

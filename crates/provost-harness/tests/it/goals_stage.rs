@@ -506,12 +506,17 @@ pub(crate) async fn goal_of(home: &dyn Home, session: SessionId) -> GoalStatus {
     }
 }
 
+/// What each model was paid for by its provider's word: how many calls, and tokens. A call that was lost has none.
 pub(crate) fn charged(run: &[Arc<Record>]) -> BTreeMap<String, (usize, u64)> {
     let mut charged = BTreeMap::<String, (usize, u64)>::new();
     for record in run {
         if let Entry::BudgetCharged(paid) = &record.entry {
             let sum = charged.entry(paid.model.clone()).or_default();
-            *sum = (sum.0 + 1, sum.1 + paid.usage.total());
+            let reported = match paid.usage.certainty {
+                provost_event::Certainty::Unconfirmed => 0,
+                _ => paid.usage.total(),
+            };
+            *sum = (sum.0 + 1, sum.1 + reported);
         }
     }
     charged

@@ -148,7 +148,7 @@ fn summary() -> impl Strategy<Value = Summary> {
         1 => Just(Summary::Refusal),
         1 => Just(Summary::Fails(ErrorClass::ContextTooLong)),
         1 => Just(Summary::Fails(ErrorClass::InvalidRequest)),
-        1 => Just(Summary::Fails(ErrorClass::Server)),
+        1 => Just(Summary::Fails(ErrorClass::Refusal)),
     ]
 }
 

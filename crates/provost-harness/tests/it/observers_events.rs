@@ -118,6 +118,17 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("session", "worktree_found", r#"{"left":{"kind":"removed"}}"#),
     ("session", "terminal_noted", r#"{"event":"idle","confidence":97}"#),
     ("session", "terminal_ending", r#"{"outcome":OUTCOME}"#),
+    (
+        "run",
+        "provider_awaited",
+        r#"{"session":"000000000001.0","trouble":{"model":"other/model","class":"quota_used_up","message":"its message"},"until":8200000,"suspended":true}"#,
+    ),
+    ("run", "outage_wait_changed", r#"{"outage_max_ms":0,"by":"a person"}"#),
+    (
+        "session",
+        "model_changed",
+        r#"{"from":"script:test","to":{"name":"other/model","output_tokens_max":500},"why":{"fallback":{"number":1,"trouble":{"model":"script:test","class":"unauthorized","message":"its message"}}}}"#,
+    ),
     ("session", "paused", r#"{"outcome":OUTCOME}"#),
     ("run", "paused", r#"{"outcome":OUTCOME}"#),
     ("session", "resumed", r#"{"cause":"interrupted"}"#),
@@ -251,6 +262,9 @@ async fn entries_are_told_as_the_events_they_are() {
         session worktree_found → nobody is told
         session terminal_noted → TERMINAL
         session terminal_ending → nobody is told
+        run provider_awaited → nobody is told
+        run outage_wait_changed → nobody is told
+        session model_changed → nobody is told
         session paused → nobody is told
         run paused → FLOW_END
         session resumed → nobody is told

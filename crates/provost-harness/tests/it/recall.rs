@@ -265,6 +265,7 @@ async fn a_search_goes_on_where_its_answer_was_full_and_misses_none() {
     });
     let mut policy = stage.policy();
     policy.agent.limits.turns_max = 100;
+    policy.agent.limits.stuck_turns = 0;
     policy.agent.model.window_tokens = None;
     let (harness, home) = stage.harness();
     let mut run = harness.start(RUN, "the goal", policy).await.unwrap();

@@ -12,7 +12,7 @@ async fn every_status_has_its_class_and_the_providers_own_message() {
     for (status, kind, class) in [
         (400, "invalid_request_error", ErrorClass::InvalidRequest),
         (401, "authentication_error", ErrorClass::Unauthorized),
-        (402, "billing_error", ErrorClass::Forbidden),
+        (402, "billing_error", ErrorClass::QuotaUsedUp),
         (403, "permission_error", ErrorClass::Forbidden),
         (404, "not_found_error", ErrorClass::NotFound),
         (408, "timeout_error", ErrorClass::Server),

@@ -117,7 +117,7 @@ async fn a_run_is_completed_by_a_judge_of_this_provider(speaker: &dyn Speaker) {
     let deps = HarnessDeps { clock, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) };
     let mut run = AgentHarness::new(deps).start(RUN, "make everything", policy(&workspace)).await.unwrap();
     let outcome = in_time(run.run(&CancellationToken::new())).await.unwrap();
-    assert_eq!(outcome, Outcome::UNVERIFIED);
+    assert_eq!(outcome, Outcome::VERIFIED);
 
     let asked = server.seen().asked;
     let lines = speaker.read(&asked[2].json());

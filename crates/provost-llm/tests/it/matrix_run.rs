@@ -79,7 +79,7 @@ fn policy(tools: &Toolbox) -> RunPolicy {
         tools: tools.specs(),
         workspace: std::env::temp_dir(),
         bounds: Vec::new(),
-        limits: Limits { turns_max: 300, ..Limits::default() },
+        limits: Limits { turns_max: 300, stuck_turns: 0, ..Limits::default() },
         stop_hooks: Vec::new(),
         hooks: Vec::new(),
         permissions: PermissionPolicy::default(),

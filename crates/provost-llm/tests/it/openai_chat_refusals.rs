@@ -34,12 +34,12 @@ async fn openais_errors_have_their_class_and_their_own_words() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_used_up_is_a_limit_of_rate_that_says_so() {
+async fn a_quota_that_is_used_up_is_told_from_a_limit_of_rate() {
     let own = r#"{"error":{"message":"You exceeded your current quota, please check your plan.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#;
-    check(429, own, ErrorClass::RateLimited, "You exceeded your current quota, please check your plan.")
+    check(429, own, ErrorClass::QuotaUsedUp, "You exceeded your current quota, please check your plan.")
         .await;
     let silent = r#"{"error":{"message":"No.","type":"insufficient_quota"}}"#;
-    check(429, silent, ErrorClass::RateLimited, "No. (the quota is used up)").await;
+    check(429, silent, ErrorClass::QuotaUsedUp, "No. (the quota is used up)").await;
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ async fn bodies_of_every_form_are_understood() {
         (
             429,
             error("insufficient_quota", json!("insufficient_quota"), "Pay."),
-            ErrorClass::RateLimited,
+            ErrorClass::QuotaUsedUp,
             "Pay.",
         ),
         (500, error("server_error", Value::Null, "Oops."), ErrorClass::Server, "Oops."),
@@ -101,7 +101,7 @@ async fn a_failed_response_keeps_its_class_and_its_usage() {
         ("something_new", "Oops.", ErrorClass::Server, None),
         ("rate_limit_exceeded", "Please try again in 1.898s.", ErrorClass::RateLimited, Some(1898)),
         ("context_length_exceeded", "Long.", ErrorClass::ContextTooLong, None),
-        ("insufficient_quota", "Pay.", ErrorClass::RateLimited, None),
+        ("insufficient_quota", "Pay.", ErrorClass::QuotaUsedUp, None),
         ("invalid_prompt", "No.", ErrorClass::InvalidRequest, None),
         ("server_is_overloaded", "Busy.", ErrorClass::Overloaded, None),
     ] {

@@ -145,8 +145,8 @@ fn wrong_faults() {
             "answers:\n  - fault: 5\n",
         ],
         expect![[r#"
-            demo.yaml:2:5: `overload` isn't known here; did you mean `overloaded`? The names are `transport`, `cut`, `stalled`, `rate_limited`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
-            demo.yaml:2:21: `aborted` isn't known here; write one of `transport`, `cut`, `stalled`, `rate_limited`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
+            demo.yaml:2:5: `overload` isn't known here; did you mean `overloaded`? The names are `transport`, `cut`, `stalled`, `silent`, `rate_limited`, `quota_used_up`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
+            demo.yaml:2:21: `aborted` isn't known here; write one of `transport`, `cut`, `stalled`, `silent`, `rate_limited`, `quota_used_up`, `overloaded`, `server`, `nonsense`, `invalid_request`, `unauthorized`, `forbidden`, `not_found`, `context_too_long`, `empty`
             demo.yaml:2:14: the key `class` is missing; add it
             demo.yaml:2:29: there is no key `retry` here; write one of `class`, `status`, `message`, `request_id`, `retry_after_ms`, `usage`, `text`, `delay_ms`, `chunk_delay_ms`
             demo.yaml:2:12: that isn't an HTTP status; write one from 100 to 599

@@ -166,7 +166,7 @@ async fn run(model: impl Model + 'static) -> String {
     let deps = HarnessDeps { clock, ..HarnessDeps::new(home.clone(), models, Toolbox::new()) };
     let mut run = AgentHarness::new(deps).start(RUN, "do it", policy(&workspace)).await.unwrap();
     let outcome = in_time(run.run(&CancellationToken::new())).await.unwrap();
-    assert_eq!(outcome, Outcome::UNVERIFIED);
+    assert_eq!(outcome, Outcome::VERIFIED);
     let log = home.read(ActorKey::from(SessionId::root(RUN)), Seq(0), 1_000).await.unwrap();
     let line = |entry: &Entry| match entry {
         Entry::AssistantMessage(message) => Some(serde_json::to_string(&message.content).unwrap()),

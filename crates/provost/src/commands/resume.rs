@@ -70,7 +70,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         more = given.added_to(run, &now, &root).inspect_err(|_| watcher.close())?;
     }
     if matches!(progress, Progress::Plain | Progress::Attended | Progress::Live) && !args.shown.quiet {
-        more.said.iter().for_each(|line| eprintln!("{line}"));
+        more.said.iter().for_each(|line| crate::output::tell(line));
     }
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     tell(&others_at_work(&runs, &folder, Some(run)));

@@ -192,16 +192,16 @@ const WORK: &[Setting<Settings>] = &[
 const BOUNDS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),
-        otherwise: Otherwise::Is("15m"),
-        example: r#""15m""#,
+        otherwise: Otherwise::Is(r#""15m""#),
+        example: r#""1h""#,
         words: "How long a model is tried again that gives no answer; then the next of agent.fallback_models is asked, and \
                 after the last the run is suspended.",
         ..limit("model_patience")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.outage_max_ms = ms),
-        otherwise: Otherwise::Is("8h"),
-        example: r#""8h""#,
+        otherwise: Otherwise::Is(r#""8h""#),
+        example: r#""2h""#,
         words: "How long a suspended run waits for its provider where nobody sits at the terminal, and tries it every 5 \
                 minutes or when the provider says; then it exits with status 4. At a terminal it exits at once.",
         ..limit("outage_max")

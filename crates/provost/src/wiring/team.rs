@@ -345,8 +345,11 @@ pub(crate) fn misplaced(agents: &[Agent], folder: &Path) -> Vec<Problem> {
 
 fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Path) -> SubAgentPolicy {
     let stop_hooks = settings.stop_hooks.iter().filter(|hook| agent.stop_hooks.contains(&hook.name));
-    let limits =
-        Limits { turns_max: agent.max_turns.unwrap_or(settings.limits.turns_max), ..settings.limits };
+    let limits = Limits {
+        turns_max: agent.max_turns.unwrap_or(settings.limits.turns_max),
+        outage_max_ms: outage_max_ms(settings),
+        ..settings.limits
+    };
     SubAgentPolicy {
         name: agent.name.clone(),
         agent: AgentPolicy {

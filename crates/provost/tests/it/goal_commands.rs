@@ -741,15 +741,15 @@ verdicts:
         &["explain", "last"],
         of_judges,
         expect![[r#"
-        goal rounds  2  2  2  1
-        -  judge failures  3  0  0  0  the judges could always tell
-        judges of the goal
-        script:/FOLDER/work/judge.yaml  2  TIME  TIME  $0.00  not reached 2
-        -  script:/FOLDER/work/other.yaml  0  what the judges before it said was enough
-        verified 2 times: at claims 2
-        what that came to: not reached 2
-        - 10 of 14 were never consulted: 9 limits, 1 judge
-    "#]],
+            goal rounds  2  2  2  1
+            -  judge failures  3  0  0  0  the judges could always tell
+            judges of the goal
+            script:/FOLDER/work/judge.yaml  2  TIME  TIME  $0.00  not reached 2
+            -  script:/FOLDER/work/other.yaml  0  what the judges before it said was enough
+            verified 2 times: at claims 2
+            what that came to: not reached 2
+            - 11 of 15 were never consulted: 10 limits, 1 judge
+        "#]],
     );
     let explained = json(scene.provost(&["explain", "last", "--json"]).stdout.trim());
     let goal = &explained["agents"][0]["goal"];

@@ -110,12 +110,11 @@ fn what_is_wrong_is_told_in_words() {
         429,
         r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#,
         expect![[r#"
-            mine/big doesn't work: rate limited
+            mine/big doesn't work: the quota is used up
               it says    You exceeded your current quota
               status     429
               request    req_7
               address    http://127.0.0.1:PORT/v1
-              try        look at the account's credit and limits at the provider
         "#]],
     );
     check_refusal(
@@ -232,5 +231,5 @@ fn how_long_a_model_may_take_to_begin_is_a_setting() {
     scene.write(USER_FILE, &settings.replace("[models", "first_token_secs = 1\n[models"));
     let (exit, text) = checked(&scene, &[]);
     assert_eq!(exit, 1);
-    assert!(text.contains("no answer began for 1 s"), "{text}");
+    assert!(text.contains("nothing came for 1 s"), "{text}");
 }

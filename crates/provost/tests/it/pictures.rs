@@ -115,8 +115,7 @@ fn a_picture_may_have_as_many_bytes_as_models_take() {
 #[test]
 fn a_model_that_is_not_known_to_see_is_shown_nothing_until_the_settings_say_that_it_does() {
     let scene = scene();
-    let blind =
-        "[providers.mine]\nbase_url = \"http://127.0.0.1:9\"\nfree = true\n[limits]\nmodel_attempts = 1\n";
+    let blind = "[providers.mine]\nbase_url = \"http://127.0.0.1:9\"\nfree = true\n[limits]\nmodel_patience = \"1s\"\noutage_max = \"1s\"\n";
     scene.write("home/.config/provost/config.toml", blind);
     let args = ["--image", "a.png", "--model", "mine/eyes"];
     check_refused(
@@ -129,9 +128,9 @@ fn a_model_that_is_not_known_to_see_is_shown_nothing_until_the_settings_say_that
     );
     let sees = format!("{blind}[models.\"mine/eyes\"]\nimages = true\n");
     scene.write("home/.config/provost/config.toml", &sees);
-    // Nobody listens there: the run fails, but it has begun.
+    // Nobody listens there: the run is suspended, but it has begun.
     let ran = scene.provost(&[&["run", "Say what is in it"][..], &args].concat());
-    assert_eq!(ran.status, 1, "{ran:?}");
+    assert_eq!(ran.status, 4, "{ran:?}");
     assert!(ran.stderr.contains("user: [image/png 45 B] for mine/eyes"), "{}", ran.stderr);
 }
 

@@ -64,7 +64,7 @@ const DOOM_LOOPS: [&str; 16] = [
     "date +%N",
     "date +%T.%N",
     "echo $RANDOM",
-    "echo pid $$",
+    "head -c 4 /dev/urandom | od -An -tu4",
     "mktemp -u",
     "echo attempt @",
     "echo attempt @ of 1000; date +%s",

@@ -150,13 +150,13 @@ fn the_users_models_and_providers_are_listed_with_what_is_known_of_them() {
 fn a_model_without_a_price_works_under_a_money_limit_only_when_told() {
     let scene = Scene::new();
     scene.write(USER_FILE, "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n");
-    scene.write("work/provost.toml", "[limits]\nmodel_attempts = 1\n");
+    scene.write("work/provost.toml", "[limits]\nmodel_patience = \"1s\"\noutage_max = \"1s\"\n");
     let args = ["run", "x", "--model", "mine/big", "--usd", "1"];
     let refused = scene.provost(&args);
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("the price of mine/big isn't known"), "{refused:?}");
     let told = scene.provost(&[&args[..], &["--allow-unpriced"]].concat());
-    assert_eq!(told.status, 1, "it got as far as nobody answering: {told:?}");
+    assert_eq!(told.status, 4, "it got as far as nobody answering: {told:?}");
     scene.write(
         USER_FILE,
         "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n[models.\"mine/big\"]\ninput_usd = 1\noutput_usd = 2\n",

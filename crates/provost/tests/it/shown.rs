@@ -51,7 +51,6 @@ fn plain_lines_have_stable_prefixes_and_no_control_codes() {
         ok: list_dir (TIME)
         failed: read_file missing.rs (TIME)
           `missing.rs` doesn't exist
-        retry: rate limited (429): slow down; again in TIME
         tool: update_plan 1/2 repair
         ok: update_plan 1/2 repair (TIME)
         tool: shell echo out; exit 3

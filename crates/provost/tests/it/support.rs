@@ -193,34 +193,45 @@ pub(crate) fn line_in(file: &Path) -> String {
     until(&format!("{} has a line", file.display()), || {
         let text = fs::read_to_string(file).ok()?;
         let folder = file.parent()?.canonicalize().ok()?;
-        let lines = text.strip_suffix('\n')?.lines().map(|line| outside(line, &folder));
+        let name = file.file_name()?.to_str()?;
+        let lines = text.strip_suffix('\n')?.lines().map(|line| outside(line, &folder, name));
         Some(lines.collect::<Vec<_>>().join("\n"))
     })
 }
 
 /// What a process that works in `folder` or below it is called outside, which calls itself `pid`: programs of an
-/// administrator's agents have a numbering of their own. Anything else stays as it is.
-fn outside(pid: &str, folder: &Path) -> String {
+/// administrator's agents have a numbering of their own. Of several that do, the one whose command line has `word` in it.
+/// Anything else stays as it is.
+fn outside(pid: &str, folder: &Path, word: &str) -> String {
     if pid.parse::<u32>().is_err() {
         return pid.to_owned();
     }
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let found = processes.map(|process| process.path()).find(|process| {
+    let mut found = processes.map(|process| process.path()).collect::<Vec<_>>();
+    found.retain(|process| {
         let status = fs::read_to_string(process.join("status")).unwrap_or_default();
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
         let is_it = numbers.split_whitespace().next_back() == Some(pid);
         is_it && fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
     });
-    let name = found.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+    let says_word = |process: &&std::path::PathBuf| {
+        fs::read(process.join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
+    };
+    let found = found.iter().find(says_word).or(found.first());
+    let name = found.and_then(|process| process.file_name()).and_then(|name| name.to_str());
     name.unwrap_or(pid).to_owned()
 }
 
-/// Waits until no process has this id, but for one that has ended and that nobody has asked for.
+/// Waits until no process has this id, but for one that has ended and that nobody has asked for. A thread of the kernel
+/// only has the number that a program had in a numbering of its own.
 #[track_caller]
 pub(crate) fn gone(pid: &str) {
     until(&format!("process {pid} is gone"), || {
-        let listed = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
-        let stat = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
-        (stat.is_empty() || stat.starts_with('Z')).then_some(())
+        let listed = Command::new("ps").args(["-o", "stat=,ppid=,pid=", "-p", pid]).output().unwrap();
+        let facts = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+        let mut facts = facts.split_whitespace();
+        let (stat, parent, pid) = (facts.next(), facts.next(), facts.next());
+        let is_kernels = parent == Some("2") || matches!(pid, Some("1" | "2"));
+        (stat.is_none_or(|stat| stat.starts_with('Z')) || is_kernels).then_some(())
     });
 }

@@ -37,8 +37,8 @@ fn nothing_runs_before_the_user_has_agreed() {
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
     expect![[r#"
         error: the project's files want what you haven't agreed to
-          provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
-              touch ran
+            provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
+                touch ran
         hint: nothing of this was done; `provost trust` in /FOLDER/work shows it and asks you
     "#]]
     .assert_eq(&scene.stable(&refused.stderr));
@@ -84,10 +84,10 @@ fn a_changed_byte_needs_trust_again_and_what_is_new_is_marked() {
     assert_eq!(refused.status, 2);
     expect![[r#"
         error: the project's files want what you haven't agreed to
-          provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
-              touch ran
-          provost.toml:7:1: new: runs at stop (hook stop: echo new)
-              echo new
+            provost.toml:3:1: runs when the agent wishes to stop (stop hook mark)
+                touch ran
+            provost.toml:7:1: new: runs at stop (hook stop: echo new)
+                echo new
         hint: nothing of this was done; `provost trust` in /FOLDER/work shows it and asks you
     "#]]
     .assert_eq(&scene.stable(&refused.stderr));
