@@ -199,6 +199,7 @@ fn table(events: &[(usize, &'static str)]) -> String {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table, whole")]
 async fn entries_are_told_as_the_events_they_are() {
     expect![[r#"
         session session_started → SESSION_START

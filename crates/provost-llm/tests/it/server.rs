@@ -12,6 +12,9 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 const FLOOD_BYTES_MAX: usize = 100_000_000;
 pub(crate) const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_head\r\ntransfer-encoding: chunked\r\n\r\n";
 
+/// Makes an answer out of a request.
+pub(crate) type Answers = Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>;
+
 /// What the server does once it has read a request.
 #[derive(Clone)]
 pub(crate) enum Reply {
@@ -26,7 +29,7 @@ pub(crate) enum Reply {
     /// Sends these bytes and then closes the connection with an error.
     Broken(Vec<u8>),
     /// Sends what the request is answered with, and waits for the next on the connection.
-    By(Arc<dyn Fn(&Asked) -> Vec<u8> + Send + Sync>),
+    By(Answers),
     /// Sends some bytes and then others again and again, until the client closes the connection.
     Flood(Flood),
 }

@@ -149,6 +149,7 @@ fn init_files_are_right_with_everything_switched_on() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one list, whole")]
 fn check_says_what_counts_and_where_it_came_from() {
     let scene = ran();
     let checked = scene.provost(&["check"]);
