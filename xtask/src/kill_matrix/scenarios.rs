@@ -62,7 +62,7 @@ pub(super) const ALL: &[Scenario] = &[
         name: "too-long-for-good",
         turn: many_turns,
         accepts_tokens: Some(60),
-        shows: &["\"cause\":\"compacted\"", "\"kind\":\"failed\""],
+        shows: &["\"cause\":\"compacted\"", "\"kind\":\"paused\""],
         ..PLAIN
     },
     Scenario {
@@ -209,7 +209,10 @@ pub(super) const ALL: &[Scenario] = &[
     Scenario {
         name: "snapshots-of-both",
         turn: many_turns,
-        policy: |policy| policy.agent.limits.turns_max = 1_000,
+        policy: |policy| {
+            policy.agent.limits.turns_max = 1_000;
+            policy.agent.limits.stuck_turns = 0;
+        },
         points: Points::AroundSnapshots(20),
         shows: &["\"state\":{\"run\":", "\"state\":{\"session\":"],
         ..PLAIN
