@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Block, Certainty, ErrorClass, ModelFailure, Usage};
-use provost_harness::{Model as _, Part, SimulatedClock};
+use provost_event::{Block, Certainty, ErrorClass, ModelFailure, Timestamp, Usage};
+use provost_harness::{Clock, Model as _, Part, SimulatedClock};
 use provost_llm::{ModelLimits, ProviderModel, ProviderOptions};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Reply, Server, chunk};
@@ -42,6 +44,30 @@ macro_rules! for_every_provider {
 }
 pub(crate) use for_every_provider;
 
+/// A clock that stands still and tells how often it was read.
+pub(crate) struct ReadClock {
+    pub(crate) still: Arc<SimulatedClock>,
+    reads: watch::Sender<usize>,
+}
+
+impl ReadClock {
+    pub(crate) async fn until_read(&self, times: usize) {
+        self.reads.subscribe().wait_for(|reads| *reads >= times).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl Clock for ReadClock {
+    fn now(&self) -> Timestamp {
+        self.reads.send_modify(|reads| *reads += 1);
+        self.still.now()
+    }
+
+    async fn sleep_until(&self, due: Timestamp) {
+        self.still.sleep_until(due).await;
+    }
+}
+
 /// A provider behind a server, somebody who asks it, and what is asked.
 pub(crate) struct Scene {
     pub(crate) server: Server,
@@ -66,9 +92,10 @@ impl Scene {
     }
 
     /// With a clock that stands still.
-    pub(crate) async fn timed(speaker: &dyn Speaker, reply: Reply) -> (Self, Arc<SimulatedClock>) {
+    pub(crate) async fn timed(speaker: &dyn Speaker, reply: Reply) -> (Self, Arc<ReadClock>) {
         let server = Server::start([reply]).await;
-        let (clock, by_clock) = support::still_clock();
+        let clock = Arc::new(ReadClock { still: support::still_clock().0, reads: watch::Sender::new(0) });
+        let by_clock: Arc<dyn Clock> = Arc::<ReadClock>::clone(&clock);
         let options = ProviderOptions { clock: by_clock, ..options(speaker, &server.url()) };
         let model = ProviderModel::new(options).unwrap();
         (Self { server, model, conversation: Conversation::new("go") }, clock)

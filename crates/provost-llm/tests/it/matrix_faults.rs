@@ -153,10 +153,14 @@ async fn a_server_that_says_nothing_is_a_stall(speaker: &dyn Speaker) {
     for bytes in [Vec::new(), head(speaker), begun(speaker, speaker.ping().repeat(3))] {
         let pinged = bytes.len() > head(speaker).len();
         let (scene, clock) = Scene::timed(speaker, Reply::Hold(bytes)).await;
-        let began = clock.now();
+        let began = clock.still.now();
         let (failure, at) = tokio::join!(scene.fails_and_closes(), async {
             scene.server.until(|seen| seen.asked.len() == 1).await;
-            in_time(clock.advance_to_next_sleeper()).await
+            if pinged {
+                // Once when it asks, and again when bytes of the body come.
+                in_time(clock.until_read(2)).await;
+            }
+            in_time(clock.still.advance_to_next_sleeper()).await
         });
         assert_eq!(at, began.plus_ms(120_000));
         // A ping is a sign of life.
@@ -177,10 +181,10 @@ async fn a_stream_that_stops_coming_is_a_stall_that_keeps_what_was_taken(speaker
     let first = &events[..=speaker.before_text()];
     let (scene, clock) = Scene::timed(speaker, Reply::Hold(begun(speaker, stream(first)))).await;
     let (heard, cancel) = (Heard::default(), CancellationToken::new());
-    let began = clock.now();
+    let began = clock.still.now();
     let (outcome, at) = tokio::join!(scene.hear(&heard, &cancel), async {
         in_time(heard.until_first()).await;
-        in_time(clock.advance_to_next_sleeper()).await
+        in_time(clock.still.advance_to_next_sleeper()).await
     });
     let failure = outcome.unwrap_err();
     assert_eq!(at, began.plus_ms(120_000));
