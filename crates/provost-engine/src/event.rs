@@ -1,10 +1,10 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, EffectId, Exhausted, Exit, HookReport, Image,
-    Json, JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited,
-    Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted, Timestamp,
-    ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId, Exhausted, Exit,
+    HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan,
+    Priority, ProviderAwaited, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport,
+    TerminalNoted, Timestamp, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -167,14 +167,26 @@ pub enum RunEvent {
 }
 
 /// A wish for budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRequest {
     /// Whose.
     pub session: SessionId,
     /// For which of its calls.
     pub call: u32,
-    /// Estimated tokens of the request.
+    /// In which turn.
+    #[serde(default)]
+    pub turn: u32,
+    /// The model that is to be asked, by the policy's name.
+    #[serde(default)]
+    pub model: String,
+    /// Tokens of the request: what the provider reported last and what was added since, and no less than the estimate.
     pub input_tokens: u64,
+    /// The same by our own estimate alone; 0 if nobody knows.
+    #[serde(default)]
+    pub estimated_tokens: u64,
+    /// Whether a provider has counted this conversation before.
+    #[serde(default)]
+    pub is_counted: bool,
     /// The cap on the answer.
     pub output_tokens_max: u32,
     /// What the model's tokens cost, if known.
@@ -197,6 +209,31 @@ pub struct ReserveRequest {
     /// What for.
     #[serde(default)]
     pub purpose: Purpose,
+}
+
+/// How much of a limit is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitUse {
+    /// Which limit.
+    pub dimension: Dimension,
+    /// What was used, in the dimension's unit.
+    pub used: u64,
+    /// The limit.
+    pub limit: u64,
+    /// Whose.
+    pub owner: LimitOwner,
+}
+
+impl LimitUse {
+    /// Percent from which on an agent is told.
+    pub(crate) const NEAR: u8 = 50;
+
+    /// Percent of the limit that are used, 100 at most.
+    #[must_use]
+    pub fn percent(&self) -> u8 {
+        let percent = u128::from(self.used) * 100 / u128::from(self.limit.max(1));
+        u8::try_from(percent.min(100)).unwrap_or(100)
+    }
 }
 
 /// What a model call took.
@@ -234,6 +271,12 @@ pub enum SessionEvent {
         output_tokens_max: u32,
         /// When the run's time is over, if it is limited.
         deadline: Option<Timestamp>,
+        /// The limits that are half used up or more: of each dimension the one that is nearest to its end.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        limits: Vec<LimitUse>,
+        /// No other turn fits the turns that the run, or an agent above, may take.
+        #[serde(default)]
+        is_last_turn: bool,
     },
     /// The run has no budget for call number `call`.
     Refused {

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, Entry, HookSubject, Json, Outcome, Plan, Purpose, Seq, SessionId, SessionSource,
-    Timestamp, ToolSpec,
+    AgentPolicy, CallId, Dimension, Entry, HookSubject, Json, Outcome, Plan, Purpose, Seq, SessionId,
+    SessionSource, Timestamp, ToolSpec,
 };
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ use crate::step::StepBuilder;
 use crate::{Now, SessionEvent, Step};
 
 mod act;
+mod announce;
 mod answer;
 mod approve;
 mod ask;
@@ -151,10 +152,35 @@ struct Told {
     batch: bool,
     /// The model knows that this turn is its last.
     last_turn: u32,
+    /// Percent of each limit that it was told of last, in the order of [`Dimension`].
+    limits: [u8; 4],
     /// A compaction that they are still to be told of.
     compaction_untold: bool,
     /// Last words were asked for at the present limit.
     wrapped_up: bool,
+}
+
+impl Told {
+    /// Percent of a limit that the model was told of last.
+    const fn percent_of(&self, dimension: Dimension) -> u8 {
+        let [tokens, money, turns, time] = self.limits;
+        match dimension {
+            Dimension::Tokens => tokens,
+            Dimension::Money => money,
+            Dimension::Turns => turns,
+            Dimension::WallTime => time,
+        }
+    }
+
+    const fn told_of(&mut self, dimension: Dimension, percent: u8) {
+        let [tokens, money, turns, time] = &mut self.limits;
+        *match dimension {
+            Dimension::Tokens => tokens,
+            Dimension::Money => money,
+            Dimension::Turns => turns,
+            Dimension::WallTime => time,
+        } = percent;
+    }
 }
 
 /// Results that wait for those of earlier calls of the same answer. The one thing of a session that isn't in its log:
@@ -349,6 +375,13 @@ impl SessionState {
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_deref()
+    }
+
+    /// Tokens of its next request for `purpose`, as the model's window is reckoned with: corrected by what the provider
+    /// reported, within bounds. Budgets go by the report itself.
+    #[must_use]
+    pub fn window_tokens(&self, purpose: Purpose) -> u64 {
+        self.request_tokens(purpose)
     }
 
     /// How it gets on, by what was measured; absent before its first turn has ended.

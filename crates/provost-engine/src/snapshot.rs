@@ -10,7 +10,7 @@ use crate::Step;
 pub(crate) const EVERY: u64 = 1_000;
 /// The layout of states. It changes whenever one of their fields or an entry's meaning does; a snapshot of another
 /// layout is passed over.
-const LAYOUT: u32 = 6;
+const LAYOUT: u32 = 7;
 
 /// A state that snapshots are taken of.
 pub(crate) trait Snapshots: Serialize {

@@ -11,7 +11,7 @@ pub struct BudgetReserved {
     pub session: SessionId,
     /// For which of its calls.
     pub call: u32,
-    /// Tokens: estimated input and the output cap.
+    /// Tokens: the input, by what was reported so far and no less than the estimate, and the output cap.
     pub tokens: u64,
     /// What they would cost at most; 0 where the price is unknown.
     pub cost: MicroDollars,
@@ -20,6 +20,22 @@ pub struct BudgetReserved {
     /// What the call is for.
     #[serde(default, skip_serializing_if = "Purpose::is_turn")]
     pub purpose: Purpose,
+    /// The session's turn that it belongs to.
+    #[serde(default, skip_serializing_if = "is_zero_turn")]
+    pub turn: u32,
+    /// The request's tokens by our own estimate, which the provider's count is compared with; 0 if nobody knows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub estimated_tokens: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+const fn is_zero_turn(turn: &u32) -> bool {
+    *turn == 0
 }
 
 /// What a model call really took.

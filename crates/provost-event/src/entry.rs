@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
     BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
-    ChildStarted, ChildYields, Compacted, ErrorClass, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict,
-    HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged, OutageWaitChanged, Outcome,
-    PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, Seq, SessionId, Snapshot, StepEnded,
-    StopReport, TerminalEnding, TerminalNoted, Timestamp, Usage, Worktree, WorktreeAsked, WorktreeFound,
-    WorktreeMade, WrappedUp, YieldRequested,
+    ChildStarted, ChildYields, Compacted, Dimension, ErrorClass, GoalCheckStarted, GoalCleared, GoalJudged,
+    GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged, OutageWaitChanged,
+    Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, Seq, SessionId, Snapshot,
+    StepEnded, StopReport, TerminalEnding, TerminalNoted, Timestamp, Usage, Worktree, WorktreeAsked,
+    WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -251,6 +251,13 @@ pub enum ItemKind {
     LastTurn,
     /// Another segment begins, and what there is to know of it.
     Resumed,
+    /// So much of a limit is used.
+    LimitNotice {
+        /// Which limit.
+        dimension: Dimension,
+        /// The threshold that was passed: 50, 80 or 95.
+        percent: u8,
+    },
 }
 
 /// Who inside Provost spoke.

@@ -51,7 +51,7 @@ pub use hook::{
 pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
-pub use outcome::{Dimension, Exhausted, Outcome, PauseReason};
+pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, Permission, PermissionDecided,
     PermissionPolicy, Unanswered,

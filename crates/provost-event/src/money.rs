@@ -148,6 +148,12 @@ pub struct LongPrice {
 }
 
 impl Price {
+    /// This price where all input is written to the cache, if that costs more.
+    #[must_use]
+    pub fn worst(self) -> Self {
+        Self { input: self.input.max(self.cache_write), ..self }
+    }
+
     /// What counts for a request with a prompt of so many tokens.
     #[must_use]
     pub fn for_prompt(self, tokens: u64) -> Self {
@@ -162,6 +168,12 @@ impl Price {
             cache_write: of(self.cache_write, long.input_percent),
             long: None,
         }
+    }
+
+    /// What so many output tokens cost, rounded up to a whole micro-dollar.
+    #[must_use]
+    pub fn output_cost(&self, output_tokens: u64) -> MicroDollars {
+        self.cost(Usage { output_tokens, ..Usage::default() })
     }
 
     /// What `usage` costs, rounded up to a whole micro-dollar.

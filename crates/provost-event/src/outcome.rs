@@ -7,17 +7,56 @@ use serde::{Deserialize, Serialize};
 use crate::{ErrorClass, MicroDollars, ModelTrouble, SessionId, Verdict, Verification};
 
 /// What a limit counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
     /// Tokens of all kinds.
     Tokens,
     /// Money, in micro-dollars.
     Money,
-    /// Turns of one agent.
+    /// Turns: those of one agent, or those of all agents of a run.
     Turns,
     /// Time during which the run was worked on, in milliseconds.
     WallTime,
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitOwner {
+    /// The run's: everything that its agents take counts.
+    #[default]
+    Run,
+    /// One agent's, with those that work for it.
+    Agent,
+}
+
+impl LimitOwner {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+    fn is_run(&self) -> bool {
+        *self == Self::Run
+    }
+}
+
+/// Why a call doesn't fit although the limit isn't used up, in the dimension's unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortfall {
+    /// What the smallest useful call takes at most.
+    pub needs: u64,
+    /// What is reserved for calls of other agents that are in flight.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reserved: u64,
+    /// What is kept for the final summary.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub summary: u64,
+    /// What is kept for judges.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub judges: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A limit that was reached.
@@ -25,10 +64,87 @@ pub enum Dimension {
 pub struct Exhausted {
     /// Which limit.
     pub dimension: Dimension,
-    /// What was used, in the dimension's unit; with a call that no longer fits, what it would have come to.
+    /// What was used, in the dimension's unit.
     pub used: u64,
     /// The limit, in the dimension's unit.
     pub limit: u64,
+    /// Whose limit.
+    #[serde(default, skip_serializing_if = "LimitOwner::is_run")]
+    pub owner: LimitOwner,
+    /// What the call that doesn't fit would take; absent where no call was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortfall: Option<Shortfall>,
+    /// The final summary couldn't be paid either, so that there is none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsummarized: bool,
+}
+
+impl Exhausted {
+    /// A limit of the run, without a call that needs more.
+    #[must_use]
+    pub const fn new(dimension: Dimension, used: u64, limit: u64) -> Self {
+        Self { dimension, used, limit, owner: LimitOwner::Run, shortfall: None, unsummarized: false }
+    }
+
+    /// What is left of the limit, reserved or kept or not.
+    #[must_use]
+    pub const fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+
+    /// The least limit with which the call would have fit.
+    #[must_use]
+    pub fn least_limit(&self) -> u64 {
+        let used = self.used.max(self.limit);
+        let Some(Shortfall { needs, reserved, summary, judges }) = self.shortfall else { return used };
+        [needs, reserved, summary, judges].into_iter().fold(self.used, u64::saturating_add).max(used)
+    }
+
+    fn show(&self, amount: u64) -> String {
+        match self.dimension {
+            Dimension::Money => MicroDollars(amount).to_string(),
+            Dimension::WallTime => format!("{}.{:01} s", amount / 1000, amount % 1000 / 100),
+            Dimension::Tokens | Dimension::Turns => amount.to_string(),
+        }
+    }
+
+    /// With thousands apart, where a limit is explained.
+    fn show_long(&self, amount: u64) -> String {
+        match self.dimension {
+            Dimension::Tokens | Dimension::Turns => grouped(amount),
+            Dimension::Money | Dimension::WallTime => self.show(amount),
+        }
+    }
+
+    fn show_shortfall(&self, f: &mut fmt::Formatter<'_>, shortfall: Shortfall) -> fmt::Result {
+        let Shortfall { needs, reserved, summary, judges } = shortfall;
+        let left = self.left();
+        let (unit, are) = if self.dimension == Dimension::Tokens { (" tokens", "are") } else { ("", "is") };
+        write!(f, "; the next call needs about {}{unit}", self.show_long(needs))?;
+        // What is kept matters only where the call would have fit without it.
+        if needs <= left {
+            let parts = [
+                (summary, "kept for the final summary"),
+                (judges, "kept for judges"),
+                (reserved, "reserved for calls of other agents"),
+            ];
+            for (amount, what) in parts.into_iter().filter(|(amount, _)| *amount > 0) {
+                write!(f, ", {} {are} {what}", self.show_long(amount))?;
+            }
+        }
+        write!(f, "; {} {are} left", self.show_long(left))
+    }
+}
+
+/// A number with thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let places = digits.chars().rev().enumerate();
+    let grouped = places.flat_map(|(place, digit)| {
+        let comma = (place > 0 && place.is_multiple_of(3)).then_some(',');
+        comma.into_iter().chain([digit])
+    });
+    grouped.collect::<Vec<_>>().into_iter().rev().collect()
 }
 
 impl fmt::Display for Exhausted {
@@ -39,17 +155,25 @@ impl fmt::Display for Exhausted {
             Dimension::Turns => "Turn",
             Dimension::WallTime => "Time",
         };
-        let show = |amount: u64| match self.dimension {
-            Dimension::Money => MicroDollars(amount).to_string(),
-            Dimension::WallTime => format!("{}.{:01} s", amount / 1000, amount % 1000 / 100),
-            Dimension::Tokens | Dimension::Turns => amount.to_string(),
+        let owner = match (self.owner, self.dimension) {
+            (LimitOwner::Agent, _) => " of the agent",
+            (LimitOwner::Run, Dimension::Turns) => " of the run",
+            (LimitOwner::Run, _) => "",
         };
-        let (used, limit) = (show(self.used), show(self.limit));
-        if self.used > self.limit {
-            write!(f, "{name} budget exceeded: {used} > {limit}")
-        } else {
-            write!(f, "{name} budget used up: {used} of {limit}")
+        let (used, limit) = (self.show(self.used), self.show(self.limit));
+        match self.shortfall {
+            _ if self.used > self.limit => write!(f, "{name} budget{owner} exceeded: {used} > {limit}")?,
+            Some(shortfall) if self.used < self.limit => {
+                let (used, limit) = (self.show_long(self.used), self.show_long(self.limit));
+                write!(f, "{name} budget{owner} too small to go on: {used} of {limit} used")?;
+                self.show_shortfall(f, shortfall)?;
+            }
+            Some(_) | None => write!(f, "{name} budget{owner} used up: {used} of {limit}")?,
         }
+        if self.unsummarized {
+            f.write_str("; no final summary: it can't be paid either")?;
+        }
+        Ok(())
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Budget {
     /// Time worked on the run, in milliseconds; time between interruption and resume doesn't count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
+    /// Turns of all agents together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
 }
 
 impl Budget {
@@ -70,6 +73,7 @@ impl Budget {
             tokens: if newer.tokens.is_some() { newer.tokens } else { self.tokens },
             money: if newer.money.is_some() { newer.money } else { self.money },
             wall_time_ms: if newer.wall_time_ms.is_some() { newer.wall_time_ms } else { self.wall_time_ms },
+            turns: if newer.turns.is_some() { newer.turns } else { self.turns },
         }
     }
 }
@@ -167,7 +171,8 @@ pub enum Effort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Turns; the agent rests as budget exhausted when they are used up. Default 40.
+    /// Turns of one agent; it rests as budget exhausted when they are used up. [`Limits::TURNS_UNLIMITED`] is no limit.
+    /// Default 300.
     pub turns_max: u32,
     /// Milliseconds that a model may fail in a row, tried again and again; then the next fallback model is asked, and
     /// after the last the session is suspended. Default 900,000 (15 minutes).
@@ -200,6 +205,17 @@ pub struct Limits {
     pub stop_blocks_max: u32,
 }
 
+impl Limits {
+    /// As [`turns_max`](Self::turns_max): no limit.
+    pub const TURNS_UNLIMITED: u32 = u32::MAX;
+
+    /// Turns of one agent; `None` is unlimited.
+    #[must_use]
+    pub const fn turns_limit(&self) -> Option<u32> {
+        if self.turns_max == Self::TURNS_UNLIMITED { None } else { Some(self.turns_max) }
+    }
+}
+
 const fn model_patience_ms() -> u64 {
     900_000
 }
@@ -207,7 +223,7 @@ const fn model_patience_ms() -> u64 {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            turns_max: 40,
+            turns_max: 300,
             model_patience_ms: model_patience_ms(),
             outage_max_ms: 0,
             empty_answers_max: 2,

@@ -138,7 +138,8 @@ impl Words {
                 | ItemKind::RepeatedCallNotice
                 | ItemKind::FailedCallsNotice
                 | ItemKind::NoProgressNotice
-                | ItemKind::LastTurn => {}
+                | ItemKind::LastTurn
+                | ItemKind::LimitNotice { .. } => {}
             },
             Entry::ModelCalled(_) => self.offered = record.seq,
             Entry::Resumed(_) => {

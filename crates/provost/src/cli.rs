@@ -94,7 +94,7 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits of the whole run")]
 pub(crate) struct BudgetArgs {
-    /// Turns the agent may take.
+    /// Turns of all agents together.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) max_turns: Option<String>,
     /// Tokens of all kinds.

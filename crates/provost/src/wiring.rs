@@ -2,6 +2,7 @@
 
 mod afford;
 mod choose;
+mod default_limit;
 mod external;
 mod goals;
 mod retire;
@@ -28,6 +29,7 @@ use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setti
 use crate::trust::TrustStore;
 
 pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};
+pub(crate) use default_limit::default_limit;
 pub(crate) use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, passed, profile_of, programs_problems,
 };

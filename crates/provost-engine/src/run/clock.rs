@@ -79,7 +79,7 @@ impl WorkClock {
     /// What is used of the limit, if there is one.
     pub(super) fn used(&self, now: Timestamp) -> Option<Exhausted> {
         let limit = self.limit_ms?;
-        Some(Exhausted { dimension: Dimension::WallTime, used: self.used_ms(now), limit })
+        Some(Exhausted::new(Dimension::WallTime, self.used_ms(now), limit))
     }
 
     /// The limit, once all of it is used up.

@@ -2,16 +2,18 @@
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Entry, Exhausted, Image,
-    Outcome, PauseReason, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId, SessionStarted,
-    Timestamp,
+    LimitOwner, Outcome, PauseReason, Purpose, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId,
+    SessionStarted, Timestamp,
 };
 
 use super::agents::ROOT;
 use super::brief::told_of_goal;
-use super::{Deciding, Refusal, RunState, ledger};
+use super::{AgentNumber, Deciding, Refusal, RunState, ledger};
 use crate::snapshot;
 use crate::step::StepBuilder;
-use crate::{Effect, Event, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step};
+use crate::{
+    Effect, Event, LimitUse, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step,
+};
 
 impl RunState {
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
@@ -52,7 +54,7 @@ impl Deciding<'_> {
             RunEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
             RunEvent::Start { .. } => {}
-            RunEvent::Reserve(request) => self.reserve(&request),
+            RunEvent::Reserve(request) => self.reserve(request),
             RunEvent::Settle(note) => self.settle(note),
             RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
             RunEvent::SessionRests { session, outcome, text, for_child } => {
@@ -106,30 +108,31 @@ impl Deciding<'_> {
         }
     }
 
-    fn reserve(&mut self, request: &ReserveRequest) {
+    fn reserve(&mut self, request: ReserveRequest) {
         if self.state.outcome.is_some() {
             return;
         }
-        let ReserveRequest { session, call, purpose, .. } = *request;
+        let ReserveRequest { session, call, purpose, .. } = request;
         if let Some(exhausted) = self.state.time_is_over(session, self.step.now()) {
             return self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges: false });
         }
-        let deadline = self.state.deadline_of(session);
         if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call, purpose) {
-            let reserved = SessionEvent::Reserved { call, purpose, output_tokens_max, deadline };
-            return self.tell(session, reserved);
+            return self.tell_of_reserve(session, call, purpose, output_tokens_max);
         }
-        match self.state.ledger.fitting_output(self.state.budget, request) {
+        let request = self.state.ledger.calibrated(request);
+        match self.state.ledger.fitting_output(self.state.budget, &request) {
             Ok(output_tokens_max) => {
                 self.commit(BudgetReserved {
                     session,
                     call,
                     tokens: request.input_tokens.saturating_add(u64::from(output_tokens_max)),
-                    cost: ledger::worst_cost(request, output_tokens_max),
+                    cost: ledger::worst_cost(&request, output_tokens_max),
                     output_tokens_max,
                     purpose,
+                    turn: request.turn,
+                    estimated_tokens: request.estimated_tokens,
                 });
-                self.tell(session, SessionEvent::Reserved { call, purpose, output_tokens_max, deadline });
+                self.tell_of_reserve(session, call, purpose, output_tokens_max);
             }
             Err(Refusal { exhausted, by, is_judges }) => {
                 if request.ends_work && !is_judges {
@@ -139,6 +142,19 @@ impl Deciding<'_> {
                 self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges });
             }
         }
+    }
+
+    fn tell_of_reserve(&mut self, session: SessionId, call: u32, purpose: Purpose, output_tokens_max: u32) {
+        let state = &self.state;
+        let limits = match purpose {
+            Purpose::Turn => state.limits_near(session.agent, self.step.now()),
+            Purpose::Summary | Purpose::WrapUp | Purpose::Judge => Vec::new(),
+        };
+        let deadline = state.deadline_of(session);
+        let is_last_turn = state.ledger.is_at_last_turn(state.budget, session.agent);
+        let reserved =
+            SessionEvent::Reserved { call, purpose, output_tokens_max, deadline, limits, is_last_turn };
+        self.tell(session, reserved);
     }
 
     /// A call that was lost to a crash counts with what was set aside for it.
@@ -227,6 +243,20 @@ impl RunState {
     fn deadline_of(&self, session: SessionId) -> Option<Timestamp> {
         let own = self.agents.get(session.agent).and_then(|agent| agent.clock.due());
         own.into_iter().chain(self.clock.due()).min()
+    }
+
+    /// Of each dimension the limit that is nearest to its end, where half of it is used or more.
+    fn limits_near(&self, agent: AgentNumber, now: Timestamp) -> Vec<LimitUse> {
+        let mut limits = self.ledger.limits_near(self.budget, agent);
+        let own = self.agents.get(agent).and_then(|agent| agent.clock.used(now));
+        let run = self.clock.used(now);
+        let time = [(own, LimitOwner::Agent), (run, LimitOwner::Run)].into_iter();
+        let time = time.filter_map(|(used, owner)| {
+            let Exhausted { dimension, used, limit, .. } = used?;
+            Some(LimitUse { dimension, used, limit, owner })
+        });
+        limits.extend(time.max_by_key(LimitUse::percent).filter(|limit| limit.percent() >= LimitUse::NEAR));
+        limits
     }
 
     /// What is said to whoever wants to call a model when all time is over.

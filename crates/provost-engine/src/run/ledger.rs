@@ -1,19 +1,22 @@
 //! What a run and each of its agents have spent and set aside, and what that leaves of their budgets.
 
+mod calibration;
 mod tracker;
 
 use std::collections::BTreeMap;
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetReserved, Certainty, Exhausted, MicroDollars, Price, Purpose, SessionId,
-    Usage,
+    Budget, BudgetCharged, BudgetReserved, Certainty, Dimension, Exhausted, LimitOwner, MicroDollars,
+    Purpose, SessionId, Usage,
 };
 use serde::{Deserialize, Serialize};
 
 pub use tracker::{ExecutionTracker, USEFUL_OUTPUT_TOKENS};
 
 use super::AgentNumber;
-use crate::ReserveRequest;
+use crate::{LimitUse, ReserveRequest};
+use calibration::Calibration;
+use tracker::opens_turn;
 
 /// Tokens that are kept back for an agent's last words at a limit, besides what the conversation takes.
 pub const LAST_WORDS_TOKENS: u32 = 512;
@@ -37,6 +40,9 @@ pub struct Ledger {
     #[serde(default, skip_serializing_if = "ExecutionTracker::is_empty")]
     judges: ExecutionTracker,
     agents: BTreeMap<AgentNumber, Account>,
+    /// How what providers count compares with our estimates.
+    #[serde(default)]
+    calibration: Calibration,
 }
 
 /// A part of what was charged that no provider has reported.
@@ -83,6 +89,11 @@ struct Reservation {
     output_tokens_max: u32,
     #[serde(default)]
     purpose: Purpose,
+    /// 1 if it opens a turn.
+    #[serde(default)]
+    turns: u32,
+    #[serde(default)]
+    estimated: u64,
 }
 
 /// A call that doesn't fit.
@@ -135,27 +146,39 @@ impl Ledger {
     /// Notes what is set aside for a call, in place of what already was.
     pub fn reserve(&mut self, entry: &BudgetReserved) {
         let (agent, call) = (entry.session.agent, entry.call);
+        self.give_back(agent, call);
+        let turns = u32::from(opens_turn(entry.purpose, entry.turn, self.own_turns(agent)));
         let reservation = Reservation {
             tokens: entry.tokens,
             cost: entry.cost,
             output_tokens_max: entry.output_tokens_max,
             purpose: entry.purpose,
+            turns,
+            estimated: entry.estimated_tokens,
         };
-        self.give_back(agent, call);
         if reservation.purpose == Purpose::Judge {
-            self.judges.set_aside(entry.tokens, entry.cost);
+            self.judges.set_aside(entry.tokens, entry.cost, 0);
         }
         self.agents.entry(agent).or_default().reserved.insert(call, reservation);
-        self.each_up_from(agent, |spent| spent.set_aside(entry.tokens, entry.cost));
+        self.each_up_from(agent, |spent| spent.set_aside(entry.tokens, entry.cost, turns));
     }
 
     /// Notes what a call took, and gives back what was set aside for it, if anything was.
     pub fn charge(&mut self, entry: &BudgetCharged) {
         let agent = entry.session.agent;
-        let is_judges = self.give_back(agent, entry.call);
+        let reserved = self.give_back(agent, entry.call);
+        let purpose = reserved.map_or(Purpose::Turn, |reserved| reserved.purpose);
+        let is_judges = purpose == Purpose::Judge;
+        if let Some(reserved) = reserved.filter(|_| entry.usage.certainty.is_reported()) {
+            self.calibration.note(&entry.model, is_judges, reserved.estimated, entry.usage.prompt_tokens());
+        }
         let account = self.agents.entry(agent).or_default();
-        let turns = entry.turn.saturating_sub(account.own_turns);
-        account.own_turns = account.own_turns.max(entry.turn);
+        // A summary or a judge opens no turn of its own.
+        let turns = match purpose {
+            Purpose::Turn => entry.turn.saturating_sub(account.own_turns),
+            Purpose::Summary | Purpose::WrapUp | Purpose::Judge => 0,
+        };
+        account.own_turns = account.own_turns.saturating_add(turns);
         let (tokens, cost) = (entry.usage.total(), entry.cost.unwrap_or_default());
         self.each_up_from(agent, |spent| spent.charge(tokens, cost, turns));
         if is_judges {
@@ -180,16 +203,15 @@ impl Ledger {
         }
     }
 
-    /// Returns whether it was a judge's call.
-    fn give_back(&mut self, agent: AgentNumber, call: u32) -> bool {
-        let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call));
-        let Some(Reservation { tokens, cost, purpose, .. }) = reserved else { return false };
-        self.each_up_from(agent, |spent| spent.give_back(tokens, cost));
-        let is_judges = purpose == Purpose::Judge;
-        if is_judges {
-            self.judges.give_back(tokens, cost);
+    /// Returns what was set aside.
+    fn give_back(&mut self, agent: AgentNumber, call: u32) -> Option<Reservation> {
+        let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call))?;
+        let Reservation { tokens, cost, purpose, turns, .. } = reserved;
+        self.each_up_from(agent, |spent| spent.give_back(tokens, cost, turns));
+        if purpose == Purpose::Judge {
+            self.judges.give_back(tokens, cost, 0);
         }
-        is_judges
+        Some(reserved)
     }
 
     /// The agent's numbers, those of all above it, and the run's.
@@ -233,31 +255,80 @@ impl Ledger {
         self.agents.get(&session.agent)?.reserved.get(&call)
     }
 
+    /// `request` by what providers have reported in this run: an agent's first request, and every judge's, is taken
+    /// for as much as earlier ones to that model came to.
+    #[must_use]
+    pub fn calibrated(&self, request: ReserveRequest) -> ReserveRequest {
+        let is_judges = request.purpose == Purpose::Judge;
+        let judges = |amount| self.calibration.of_judges(amount);
+        let counted = self.calibration.of(&request.model, is_judges, request.estimated_tokens);
+        ReserveRequest {
+            input_tokens: match request.is_counted {
+                true => request.input_tokens,
+                false => request.input_tokens.max(counted),
+            },
+            kept_tokens: judges(request.kept_tokens),
+            kept_cost: MicroDollars(judges(request.kept_cost.0)),
+            ..request
+        }
+    }
+
     /// The output cap that fits what is left of every limit: the agent's own, those of the agents above it, and the
     /// run's.
     ///
     /// # Errors
     /// The first limit, in that order, that leaves no useful cap.
     pub fn fitting_output(&self, run_budget: Budget, request: &ReserveRequest) -> Result<u32, Refusal> {
+        let agent = request.session.agent;
+        let opens = opens_turn(request.purpose, request.turn, self.own_turns(agent));
         let mut output = u64::from(request.output_tokens_max);
-        let mut next = Some(request.session.agent);
-        while let Some((by, account)) = next.and_then(|by| Some((by, self.agents.get(&by)?))) {
-            let fits = account.spent.fitting_output(account.budget, request);
+        for (by, account) in self.up_from(agent) {
+            let limit = (account.budget, LimitOwner::Agent);
+            let fits = account.spent.fitting_output(limit, request, opens);
             output = output.min(fits.map_err(|exhausted| Refusal {
                 exhausted,
                 by: Some(by),
                 is_judges: false,
             })?);
-            next = account.parent;
         }
         if request.purpose == Purpose::Judge {
-            let fits = self.judges.fitting_output(share(run_budget, request.judges_percent), request);
+            let limit = (share(run_budget, request.judges_percent), LimitOwner::Run);
+            let fits = self.judges.fitting_output(limit, request, false);
             output =
                 output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None, is_judges: true })?);
         }
-        let fits = self.run.fitting_output(run_budget, request);
+        let fits = self.run.fitting_output((run_budget, LimitOwner::Run), request, opens);
         output = output.min(fits.map_err(|exhausted| Refusal { exhausted, by: None, is_judges: false })?);
         Ok(u32::try_from(output).unwrap_or(u32::MAX))
+    }
+
+    /// Of each dimension the limit of an agent, of those above it or of the run that is nearest to its end, where half
+    /// of it is used or more.
+    #[must_use]
+    pub fn limits_near(&self, run_budget: Budget, agent: AgentNumber) -> Vec<LimitUse> {
+        let mut nearest = BTreeMap::<Dimension, LimitUse>::new();
+        let own = self.up_from(agent);
+        let own = own.flat_map(|(_, account)| account.spent.limits_near(account.budget, LimitOwner::Agent));
+        for limit in own.chain(self.run.limits_near(run_budget, LimitOwner::Run)) {
+            let known = nearest.entry(limit.dimension).or_insert(limit);
+            if limit.percent() > known.percent() {
+                *known = limit;
+            }
+        }
+        nearest.into_values().collect()
+    }
+
+    /// Whether no turn fits any more beside those that are taken or set aside, for `agent` or by the run.
+    #[must_use]
+    pub fn is_at_last_turn(&self, run_budget: Budget, agent: AgentNumber) -> bool {
+        self.run.is_at_last_turn(run_budget)
+            || self.up_from(agent).any(|(_, account)| account.spent.is_at_last_turn(account.budget))
+    }
+
+    /// An agent's account and those of all above it.
+    fn up_from(&self, agent: AgentNumber) -> impl Iterator<Item = (AgentNumber, &Account)> {
+        let one = |agent: AgentNumber| Some((agent, self.agents.get(&agent)?));
+        std::iter::successors(one(agent), move |(_, account)| one(account.parent?))
     }
 }
 
@@ -267,6 +338,7 @@ fn share(budget: Budget, percent: u8) -> Budget {
     Budget {
         tokens: budget.tokens.map(of),
         money: budget.money.map(|limit| MicroDollars(of(limit.0))),
+        turns: None,
         ..budget
     }
 }
@@ -278,13 +350,10 @@ fn part(limit: u64, percent: u8) -> u64 {
 
 /// What the call costs if nothing comes from a cache and the answer is as long as it may be.
 pub(super) fn worst_cost(request: &ReserveRequest, output_tokens: u32) -> MicroDollars {
-    let worst = |price: Price| {
-        let dearest = Price { input: price.input.max(price.cache_write), ..price };
-        dearest.cost(Usage {
-            input_tokens: request.input_tokens,
-            output_tokens: u64::from(output_tokens),
-            ..Usage::default()
-        })
+    let usage = Usage {
+        input_tokens: request.input_tokens,
+        output_tokens: u64::from(output_tokens),
+        ..Usage::default()
     };
-    request.price.map(worst).unwrap_or_default()
+    request.price.map(|price| price.worst().cost(usage)).unwrap_or_default()
 }

@@ -237,6 +237,24 @@ impl SessionState {
         self.context.tokens().saturating_add(self.context.scaled(question))
     }
 
+    /// Tokens of a request with what is asked besides, for budgets: at most, and by estimate alone.
+    pub(super) fn reserved_tokens(&self, purpose: Purpose) -> (u64, u64) {
+        if purpose == Purpose::Judge || self.is_external() {
+            let tokens = self.request_tokens(purpose);
+            return (tokens, tokens);
+        }
+        let question = self.question(purpose).map_or(0, |question| tokens_of(&question));
+        let estimated = self.context.estimated_tokens().saturating_add(question);
+        (self.context.reserved_tokens(question), estimated)
+    }
+
+    /// What a budget of `tokens` for the conversation comes to where its window is looked at.
+    pub(super) fn room_for_budget(&self, tokens: u64) -> u64 {
+        let room = u128::from(tokens) * u128::from(self.context.tokens());
+        let room = room / u128::from(self.context.reserved_tokens(0).max(1));
+        u64::try_from(room).unwrap_or(u64::MAX).min(tokens)
+    }
+
     fn has_room_for(&self, purpose: Purpose) -> bool {
         self.room().is_none_or(|room| self.request_tokens(purpose) <= room)
     }

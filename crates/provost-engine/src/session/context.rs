@@ -133,6 +133,26 @@ struct Anchor {
     at: Seq,
 }
 
+/// What a provider reported last, as it did: budgets go by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Report {
+    /// Tokens of a request, and of its answer as far as that is sent back.
+    counted: u64,
+    /// What they were estimated at.
+    estimated: u64,
+    /// The entry that has the report: what stands after it is not among them.
+    at: Seq,
+}
+
+impl Report {
+    /// An estimate by the ratio of the report, and no less than it is.
+    fn scaled(&self, estimated: u64) -> u64 {
+        let scaled = u128::from(estimated) * u128::from(self.counted);
+        let scaled = scaled.div_ceil(u128::from(self.estimated.max(1)));
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(estimated)
+    }
+}
+
 /// The conversation as the model sees it, by size.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Context {
@@ -156,6 +176,9 @@ pub(super) struct Context {
     /// What the last request was estimated at.
     asked: u64,
     anchor: Option<Anchor>,
+    report: Option<Report>,
+    /// The last model call was a judge's: it has another conversation.
+    is_judge: bool,
     /// A request was refused as too long that by what the provider reported was not.
     underreports: bool,
     /// Tokens of the last request, as the provider counted them.
@@ -185,6 +208,7 @@ impl Context {
             }
             Entry::ModelCalled(called) => {
                 self.asked = self.estimated;
+                self.is_judge = called.purpose == Purpose::Judge;
                 if called.purpose == Purpose::Turn {
                     self.take_back();
                     self.is_unanswered = true;
@@ -194,6 +218,10 @@ impl Context {
             Entry::Retry(retry) => {
                 self.underreports |= retry.cause == RetryCause::Compacted;
                 self.take_back();
+                let counted = retry.usage.prompt_tokens();
+                if counted > 0 && !self.is_judge && retry.usage.certainty.is_reported() {
+                    self.report = Some(Report { counted, estimated: self.asked, at });
+                }
             }
             Entry::Paused(_) | Entry::Ended(_) => self.take_back(),
             Entry::Compacted(compacted) => self.compact(at, compacted),
@@ -238,7 +266,11 @@ impl Context {
             estimated.saturating_mul(least) / 1_000,
             (estimated.saturating_mul(most) / 1_000).saturating_add(PRIOR_TOKENS),
         );
-        let counted = usage.total().saturating_sub(hidden).clamp(bounds.0, bounds.1);
+        let reported = usage.total().saturating_sub(hidden);
+        if input > 0 {
+            self.report = Some(Report { counted: reported, estimated, at });
+        }
+        let counted = reported.clamp(bounds.0, bounds.1);
         let counted = if self.underreports { counted.max(estimated) } else { counted };
         self.anchor = (input > 0).then_some(Anchor { counted, estimated, at });
     }
@@ -274,6 +306,32 @@ impl Context {
             part.max(old).min(anchor.counted)
         };
         counted.saturating_add(self.scaled(new))
+    }
+
+    /// Tokens of the next request at most, for budgets: what the provider reported last, however much that was, with
+    /// what was added since by the same ratio; no less than the estimate. What was left out since is taken off by that
+    /// ratio too.
+    pub(super) fn reserved_tokens(&self, question: u64) -> u64 {
+        let estimated = self.estimated.saturating_add(question);
+        let Some(report) = self.report else { return estimated };
+        let new = self.waiting.iter().filter(|item| item.at > report.at).map(Item::shown);
+        let new = new.fold(0, u64::saturating_add);
+        let old = self.estimated.saturating_sub(new);
+        let counted = match old.checked_sub(report.estimated) {
+            Some(more) => report.counted.saturating_add(report.scaled(more)),
+            None => report.scaled(old),
+        };
+        counted.saturating_add(report.scaled(new.saturating_add(question))).max(estimated)
+    }
+
+    /// Tokens of the next request by estimate alone.
+    pub(super) const fn estimated_tokens(&self) -> u64 {
+        self.estimated
+    }
+
+    /// Whether a provider has counted it.
+    pub(super) const fn is_counted(&self) -> bool {
+        self.report.is_some()
     }
 
     /// An estimate, corrected by how the last one compares with what the provider counted.

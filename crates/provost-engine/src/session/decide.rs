@@ -1,11 +1,12 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Dimension, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars,
-    ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested,
-    TurnEnded, Usage, UserMessage,
+    Block, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars, ModelCalled,
+    ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage,
+    UserMessage,
 };
 
+use super::announce::Heard;
 use super::{Deciding, Phase, SessionState};
 use crate::{Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote, Think};
 
@@ -21,9 +22,10 @@ impl Deciding<'_> {
             _ if self.state.has_ended() => {}
             SessionEvent::Start(_) => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
-            SessionEvent::Reserved { call, purpose, output_tokens_max, deadline } => {
+            SessionEvent::Reserved { call, purpose, output_tokens_max, deadline, limits, is_last_turn } => {
                 if self.awaits_budget_for(call, purpose) {
-                    self.reserved(call, output_tokens_max, deadline);
+                    let heard = Heard { limits, is_last_turn };
+                    self.reserved(call, output_tokens_max, deadline, &heard);
                 }
             }
             SessionEvent::Refused { call, purpose, exhausted, is_judges } => {
@@ -110,14 +112,8 @@ impl Deciding<'_> {
         if self.made_way() {
             return;
         }
-        let (used, limit) = (self.state.counters.turns_ended, self.state.turns_max);
-        if used >= limit {
-            let (used, limit) = (u64::from(used), u64::from(limit));
-            return self.rest(Outcome::BudgetExhausted(Exhausted {
-                dimension: Dimension::Turns,
-                used,
-                limit,
-            }));
+        if let Some(exhausted) = self.state.turns_exhausted() {
+            return self.rest(Outcome::BudgetExhausted(exhausted));
         }
         self.announce_last_turn();
         // Whoever spoke shall be heard by the next call, if hooks let him.
@@ -147,25 +143,17 @@ impl Deciding<'_> {
         }
     }
 
-    fn announce_last_turn(&mut self) {
-        let turn = self.state.next_turn();
-        if self.state.is_external() {
-            // Its program would take it for a task.
-            return;
-        }
-        if turn == self.state.turns_max && self.state.told.last_turn < turn {
-            let body = "This is your last turn: tools that you call now are still run, and then you are asked once, \
-                        without tools, how far the work has come. Finish what matters most.";
-            self.say(ItemKind::LastTurn, body);
-        }
-    }
-
     pub(super) fn reserve(&mut self, purpose: Purpose) {
         let (kept_tokens, kept_cost) = self.state.kept_for_judges(purpose);
+        let (input_tokens, estimated_tokens) = self.state.reserved_tokens(purpose);
         let request = ReserveRequest {
             session: self.state.session,
             call: self.state.counters.calls.saturating_add(1),
-            input_tokens: self.state.request_tokens(purpose),
+            turn: self.state.turn_of(purpose),
+            model: self.state.model_of(purpose).map(|model| model.name.clone()).unwrap_or_default(),
+            input_tokens,
+            estimated_tokens,
+            is_counted: self.state.is_counted(purpose),
             output_tokens_max: self.state.output_tokens_max(purpose),
             price: self.state.model_of(purpose).and_then(|model| model.price),
             // Before its first answer an agent has nothing to say at a limit.
@@ -195,7 +183,13 @@ impl Deciding<'_> {
             }
     }
 
-    fn reserved(&mut self, call: u32, output_tokens_max: u32, deadline: Option<provost_event::Timestamp>) {
+    fn reserved(
+        &mut self,
+        call: u32,
+        output_tokens_max: u32,
+        deadline: Option<provost_event::Timestamp>,
+        heard: &Heard,
+    ) {
         let purpose = self.state.next_purpose();
         if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
             // Somebody has spoken since it was asked for.
@@ -203,6 +197,9 @@ impl Deciding<'_> {
         }
         if purpose == Purpose::Judge && self.made_way() {
             return;
+        }
+        if purpose == Purpose::Turn {
+            self.announce_limits(heard);
         }
         // It may have been asked for something else before.
         let output_tokens_max = output_tokens_max.min(self.state.output_tokens_max(purpose));

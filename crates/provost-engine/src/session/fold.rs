@@ -139,6 +139,7 @@ impl SessionState {
                 self.phase = Phase::Ready;
             }
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
+            ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
             ItemKind::NoProgressNotice => self.progress.is_told = true,
             ItemKind::AnswerAgain
             | ItemKind::Resumed
@@ -402,6 +403,7 @@ impl SessionState {
                 self.asked.resumed();
                 self.compactions.forget_refusals();
                 self.told.wrapped_up = false;
+                self.told.limits = [0; 4];
                 self.last_words = None;
                 self.counters.interruptions = 0;
                 self.counters.failed_attempts = 0;

@@ -59,6 +59,9 @@ impl Deciding<'_> {
         }
         let problem = Some(exhausted.to_string());
         self.commit(WrappedUp { text: String::new(), call: None, problem });
+        if let Some(Outcome::BudgetExhausted(first)) = self.state.stopping.clone() {
+            return self.rest(Outcome::BudgetExhausted(Exhausted { unsummarized: true, ..first }));
+        }
         self.rest_as_asked();
     }
 
@@ -100,7 +103,7 @@ impl SessionState {
             (Dimension::Money, Some(price)) => price.output_tokens_for(MicroDollars(left)),
             (Dimension::Money, None) | (Dimension::Turns | Dimension::WallTime, _) => 0,
         };
-        tokens.saturating_sub(u64::from(self.wrap_up_tokens_max()))
+        self.room_for_budget(tokens.saturating_sub(u64::from(self.wrap_up_tokens_max())))
     }
 
     /// What a model call took whose answer is no part of the conversation.

@@ -27,10 +27,7 @@ fn a_budget_that_is_all_used_up_leaves_no_last_look() {
     let mut world = at_limit(policy);
     assert_eq!((world.judging(), dimension(world.outcome())), (None, Some(Dimension::Tokens)));
     let Some(GoalFinding::Unverified { why }) = status(&world).finding else { panic!("{}", world.news()) };
-    expect![
-        "the judges' part of the run's budget is used up (Token budget used up: 0 of 70): give the run more"
-    ]
-    .assert_eq(&why);
+    expect!["the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 70 used; the next call needs about 2,259 tokens; 70 are left): give the run more"].assert_eq(&why);
 }
 
 #[test]
@@ -43,8 +40,8 @@ fn a_claim_that_no_budget_can_verify_rests_unverified() {
     expect![[r#"
         assistant_message EndTurn 1 blocks
         goal_check_started Claim turn 1 generation 1
-        goal_verdict Claim turn 1 generation 1: unverified, the judges' part of the run's budget is used up (Token budget used up: 0 of 70): give the run more
-        paused: no judge can be asked: the judges' part of the run's budget is used up (Token budget used up: 0 of 70): give the run more
+        goal_verdict Claim turn 1 generation 1: unverified, the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 70 used; the next call needs about 2,259 tokens; 70 are left): give the run more
+        paused: no judge can be asked: the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 70 used; the next call needs about 2,259 tokens; 70 are left): give the run more
     "#]].assert_eq(&world.news());
     // With more of it the same claim is verified.
     resume_with(&mut world, Budget { tokens: Some(700_000), ..Budget::default() });

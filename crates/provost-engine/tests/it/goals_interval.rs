@@ -277,7 +277,7 @@ fn a_judge_without_budget_lets_the_work_go_on() {
         tool_finished c1 Ok: read
         turn_ended
         goal_check_started Interval turn 1 generation 1
-        goal_verdict Interval turn 1 generation 1: unverified, the judges' part of the run's budget is used up (Token budget used up: 0 of 8000): give the run more
+        goal_verdict Interval turn 1 generation 1: unverified, the judges' part of the run's budget is used up (Token budget too small to go on: 0 of 8,000 used; the next call needs about 9,759 tokens; 8,000 are left): give the run more
         model_called turn 2 call 2 attempt 1
           → #9 think (turn 2, cap 1000)
     "#]].assert_eq(&world.news());

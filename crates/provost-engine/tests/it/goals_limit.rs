@@ -139,7 +139,7 @@ fn the_last_look_comes_after_the_last_words() {
         tool_started c2
         tool_finished c2 Ok: read
         turn_ended
-        stop_requested: Turn budget used up: 2 of 2
+        stop_requested: Turn budget of the agent used up: 2 of 2
         model_called turn 2 call 3 attempt 1 for WrapUp
         wrapped_up: As far as I came.
         goal_check_started Limit turn 2 generation 1
@@ -147,7 +147,7 @@ fn the_last_look_comes_after_the_last_words() {
         goal_judged judge generation 1: not achieved 0.90
         goal_verdict Limit turn 2 generation 1: not achieved, I looked.
         system_item GoalNotReached
-        paused: Turn budget used up: 2 of 2
+        paused: Turn budget of the agent used up: 2 of 2
     "#]]
     .assert_eq(&world.news());
 }

@@ -261,6 +261,8 @@ fn a_verification_that_waits_for_budget_asks_for_it_again_after_a_crash() {
     assert!(asks_for_budget(&step), "{step:?}");
     // Both answers may come: one call is made.
     let granted = || SessionEvent::Reserved {
+        limits: Vec::new(),
+        is_last_turn: false,
         call: 2,
         output_tokens_max: 500,
         deadline: None,
@@ -287,7 +289,14 @@ fn a_verification_that_waits_for_budget_stops_at_once() {
         assert_eq!(rests(&tell(&mut session, event)), Some(outcome));
         // What was set aside meanwhile is nobody's.
         let purpose = Purpose::Judge;
-        let late = SessionEvent::Reserved { call: 2, output_tokens_max: 500, deadline: None, purpose };
+        let late = SessionEvent::Reserved {
+            call: 2,
+            output_tokens_max: 500,
+            deadline: None,
+            purpose,
+            limits: Vec::new(),
+            is_last_turn: false,
+        };
         let late = tell(&mut session, late);
         assert_eq!((late.effects.len(), late.entries.len()), (0, 0), "{late:?}");
     }

@@ -62,6 +62,7 @@ struct Request {
     /// What a call that keeps something back leaves for a judge besides.
     kept_tokens: u64,
     kept_cost: MicroDollars,
+    turn: u32,
 }
 
 impl Request {
@@ -113,7 +114,8 @@ fn one_of<T: Copy, const N: usize>(all: [T; N], byte: u8) -> T {
 
 fn budget(tokens: u8, money: u8) -> Budget {
     let of = |byte: u8, each: u64| (!byte.is_multiple_of(3)).then(|| u64::from(byte) * each);
-    Budget { tokens: of(tokens, 40), money: of(money, 80).map(MicroDollars), wall_time_ms: None }
+    let turns = (tokens ^ money).is_multiple_of(7).then(|| u32::from(money % 6));
+    Budget { tokens: of(tokens, 40), money: of(money, 80).map(MicroDollars), wall_time_ms: None, turns }
 }
 
 impl Op {
@@ -130,6 +132,7 @@ impl Op {
             percent: one_of([0, 1, 20, 50, 100], d / 4),
             kept_tokens: one_of([0, 100, 3_000], e),
             kept_cost: MicroDollars(one_of([0, 250, 9_000], e / 3)),
+            turn: u32::from(e % 4),
         };
         let took = Took { percent: one_of([0, 10, 50, 99, 100, 100, 400], a), turn: u32::from(b % 8) };
         match kind % 32 {
@@ -156,7 +159,7 @@ struct Agent {
 struct Call {
     agent: u32,
     number: u32,
-    set_aside: Option<(u64, MicroDollars)>,
+    set_aside: Option<(u64, MicroDollars, u32)>,
     request: Request,
     output: u32,
 }
@@ -168,6 +171,7 @@ struct Charge {
     tokens: u64,
     cost: MicroDollars,
     is_judges: bool,
+    is_turn: bool,
 }
 
 /// Lists of what there is and what happened.
@@ -197,10 +201,14 @@ impl Naive {
     fn own_turns(&self, agent: u32) -> u32 {
         self.charges
             .iter()
-            .filter(|charge| charge.agent == agent)
+            .filter(|charge| charge.agent == agent && charge.is_turn)
             .map(|charge| charge.turn)
             .max()
             .unwrap_or(0)
+    }
+
+    fn opens_turn(&self, agent: u32, request: Request) -> bool {
+        request.purpose == Purpose::Turn && request.turn > self.own_turns(agent)
     }
 
     fn spent(&self, whom: Option<u32>) -> ExecutionTracker {
@@ -218,7 +226,8 @@ impl Naive {
             sum.cost += charge.cost;
         }
         let calls = self.calls.iter().filter(|call| counts(call.agent, call.request.is_judges()));
-        for (tokens, cost) in calls.filter_map(|call| call.set_aside) {
+        for (tokens, cost, turns) in calls.filter_map(|call| call.set_aside) {
+            sum.turns_set_aside += turns;
             sum.tokens_set_aside += tokens;
             sum.cost_set_aside += cost;
         }
@@ -240,37 +249,53 @@ impl Naive {
         let share = request.is_judges().then(|| {
             let money = self.run_budget.money.map(|limit| MicroDollars(request.part(limit.0)));
             let tokens = self.run_budget.tokens.map(|limit| request.part(limit));
-            let share = Budget { tokens, money, wall_time_ms: None };
+            let share = Budget { tokens, money, wall_time_ms: None, turns: None };
             (None, share, self.taken(|_, is_judges| is_judges), true)
         });
         let run = run.map(|(by, budget)| (by, budget, self.spent(by), false));
         let mut all = all.chain(share).chain(run);
         all.find_map(|(by, budget, spent, is_judges)| {
-            let exhausted = breaks_one(budget, spent, request, output)?;
+            let opens = !is_judges && self.opens_turn(agent, request);
+            let exhausted = breaks_one(budget, spent, (request, opens), output)?;
             Some(Refusal { exhausted, by, is_judges })
         })
     }
 }
 
 /// The limit of one budget that a call with so long an answer would break.
-fn breaks_one(budget: Budget, spent: ExecutionTracker, request: Request, output: u32) -> Option<Exhausted> {
+fn breaks_one(
+    budget: Budget,
+    spent: ExecutionTracker,
+    (request, opens): (Request, bool),
+    output: u32,
+) -> Option<Exhausted> {
+    let turns = spent.turns + spent.turns_set_aside;
+    if let Some(limit) = budget.turns.filter(|limit| opens && turns >= *limit) {
+        return Some(Exhausted::new(Dimension::Turns, turns.into(), limit.into()));
+    }
     let (times, words) = if request.keeps_back() { (2, u64::from(LAST_WORDS_TOKENS)) } else { (1, 0) };
     let kept = |kept: u64, limit: u64| if request.keeps_back() { kept.min(request.part(limit)) } else { 0 };
     let tokens = times * (request.input + u64::from(output)) + words;
     if let Some(limit) = budget.tokens
         && spent.tokens + spent.tokens_set_aside + tokens + kept(request.kept_tokens, limit) > limit
     {
-        return Some(Exhausted { dimension: Dimension::Tokens, used: spent.tokens, limit });
+        return Some(Exhausted::new(Dimension::Tokens, spent.tokens, limit));
     }
     if let (Some(MicroDollars(limit)), Some(price)) = (budget.money, request.price) {
         let last_words = if request.keeps_back() { worst(price, request.input, words) } else { 0 };
         let answers = worst_output(price, request.input, times * u64::from(output));
         let money = worst(price, request.input, 0) + last_words + answers;
         if spent.cost.0 + spent.cost_set_aside.0 + money + kept(request.kept_cost.0, limit) > limit {
-            return Some(Exhausted { dimension: Dimension::Money, used: spent.cost.0, limit });
+            return Some(Exhausted::new(Dimension::Money, spent.cost.0, limit));
         }
     }
     None
+}
+
+/// A refusal without whose limit it is and why: the numbers are compared.
+fn bare(refusal: Refusal) -> Refusal {
+    let Exhausted { dimension, used, limit, .. } = refusal.exhausted;
+    Refusal { exhausted: Exhausted::new(dimension, used, limit), ..refusal }
 }
 
 /// Micro-dollars, if all input is written to the cache where that is dearer.
@@ -348,6 +373,7 @@ impl Both {
                     percent: 100,
                     kept_tokens: 0,
                     kept_cost: MicroDollars(0),
+                    turn: 0,
                 };
                 let (agent, number) = (self.agent(agent), u32::MAX);
                 self.settle(&Call { agent, number, set_aside: None, request, output: 30 }, took);
@@ -388,11 +414,15 @@ impl Both {
             price: request.price,
             keeps_back: request.keeps_back(),
             purpose: request.purpose,
+            turn: request.turn,
+            model: String::new(),
+            estimated_tokens: 0,
+            is_counted: true,
         };
         let told = self.ledger.fitting_output(self.naive.run_budget, &asked);
         let Ok(output) = told else {
             let refused = self.naive.breaks(agent, request, request.output.min(USEFUL));
-            prop_assert_eq!(told.err(), refused);
+            prop_assert_eq!(told.err().map(bare), refused);
             return Ok(());
         };
         prop_assert!(output <= request.output && output >= request.output.min(USEFUL));
@@ -413,6 +443,10 @@ impl Both {
         let cost = request.price.map_or(0, |price| worst(price, request.input, u64::from(output)));
         let cost = MicroDollars(cost);
         self.hear_of(agent);
+        let same = |call: &&Call| (call.agent, call.number) == (agent, number);
+        let is_again = self.naive.calls.iter().any(|call| same(&call) && call.set_aside.is_some());
+        self.naive.calls.retain(|call| !same(&call));
+        let opens = self.naive.opens_turn(agent, request);
         self.ledger.reserve(&BudgetReserved {
             purpose: request.purpose,
             session: session(agent),
@@ -420,9 +454,10 @@ impl Both {
             tokens,
             cost,
             output_tokens_max: output,
+            turn: request.turn,
+            estimated_tokens: 0,
         });
-        self.naive.calls.retain(|call| (call.agent, call.number) != (agent, number));
-        let set_aside = Some((tokens, cost));
+        let set_aside = Some((tokens, cost, u32::from(opens)));
         self.naive.calls.push(Call { agent, number, set_aside, request, output });
         prop_assert_eq!(self.ledger.reserved_output(session(agent), number, request.purpose), Some(output));
         let others = [Purpose::Turn, Purpose::Judge].into_iter().filter(|other| *other != request.purpose);
@@ -432,6 +467,8 @@ impl Both {
         for (by, budget) in self.naive.limits(agent) {
             let spent = by.map_or(Some(self.ledger.run()), |agent| self.ledger.spent(agent));
             let spent = spent.expect("it is known");
+            let turns = spent.turns + spent.turns_set_aside;
+            prop_assert!(!opens || is_again || budget.turns.is_none_or(|limit| turns <= limit));
             let tokens = spent.tokens + spent.tokens_set_aside;
             prop_assert!(budget.tokens.is_none_or(|limit| tokens <= limit));
             let money = spent.cost + spent.cost_set_aside;
@@ -465,7 +502,8 @@ impl Both {
         let known = self.naive.calls.iter_mut().find(same);
         let was_set_aside = known.and_then(|known| known.set_aside.take()).is_some();
         let is_judges = call.request.is_judges() && was_set_aside;
-        self.naive.charges.push(Charge { agent, turn: took.turn, tokens, cost, is_judges });
+        let is_turn = !was_set_aside || call.request.purpose == Purpose::Turn;
+        self.naive.charges.push(Charge { agent, turn: took.turn, tokens, cost, is_judges, is_turn });
     }
 
     fn check(&self, agent: u32) -> Result<(), TestCaseError> {
@@ -507,7 +545,8 @@ impl Both {
         }
         let agents = self.naive.agents.iter().filter_map(|agent| self.ledger.spent(agent.number));
         for spent in agents.chain([self.ledger.run()]) {
-            prop_assert_eq!((spent.tokens_set_aside, spent.cost_set_aside), (0, MicroDollars(0)));
+            let set_aside = (spent.tokens_set_aside, spent.cost_set_aside, spent.turns_set_aside);
+            prop_assert_eq!(set_aside, (0, MicroDollars(0), 0));
         }
         Ok(())
     }
@@ -525,8 +564,12 @@ fn no_call_is_granted_that_a_budget_above_it_could_not_pay_for() {
     let told = TestRunner::new(config).run(&sequence, |((tokens, money), ops)| {
         let mut both = Both::default();
         let run = budget(tokens, money);
-        both.naive.run_budget =
-            Budget { tokens: run.tokens.map(|tokens| tokens * 2), money: run.money, wall_time_ms: None };
+        both.naive.run_budget = Budget {
+            tokens: run.tokens.map(|tokens| tokens * 2),
+            money: run.money,
+            wall_time_ms: None,
+            turns: None,
+        };
         for (place, op) in ops.into_iter().enumerate() {
             both.apply(op)?;
             both.check(both.agent(place))?;
@@ -552,6 +595,10 @@ fn request(purpose: Purpose, percent: u8, kept_tokens: u64) -> ReserveRequest {
         judges_percent: percent,
         ends_work: true,
         purpose,
+        turn: 1,
+        model: String::new(),
+        estimated_tokens: 1_000,
+        is_counted: true,
     }
 }
 
@@ -566,8 +613,8 @@ fn judges_have_a_part_of_the_run_s_limit_and_none_of_an_agent_s() {
     let judge = request(Purpose::Judge, 20, 0);
     assert_eq!(ledger.fitting_output(tokens(9_000), &judge), Ok(800));
     let refused = ledger.fitting_output(tokens(6_000), &judge).expect_err("256 tokens are the least");
-    let exhausted = Exhausted { dimension: Dimension::Tokens, used: 0, limit: 1_200 };
-    assert_eq!(refused, Refusal { exhausted, by: None, is_judges: true });
+    let exhausted = Exhausted::new(Dimension::Tokens, 0, 1_200);
+    assert_eq!(bare(refused), Refusal { exhausted, by: None, is_judges: true });
     // An agent's own limit binds its judges whole.
     ledger.admit(0, None, tokens(1_900));
     assert_eq!(ledger.fitting_output(Budget::default(), &judge), Ok(900));
@@ -599,6 +646,8 @@ fn what_no_provider_has_reported_is_told_apart() {
     let session = SessionId::root(RUN);
     let mut ledger = Ledger::default();
     ledger.reserve(&BudgetReserved {
+        turn: 1,
+        estimated_tokens: 0,
         session,
         call: 1,
         tokens: 700,

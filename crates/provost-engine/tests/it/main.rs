@@ -39,6 +39,8 @@ mod laws;
 #[cfg(test)]
 mod ledger;
 #[cfg(test)]
+mod limits_bind;
+#[cfg(test)]
 mod log_laws;
 #[cfg(test)]
 mod long;

@@ -50,7 +50,7 @@ fn random_flow(bytes: &[u32]) -> FlowPolicy {
 }
 
 fn outcome(kind: u8) -> Outcome {
-    let exhausted = |dimension| Outcome::BudgetExhausted(Exhausted { dimension, used: 2, limit: 1 });
+    let exhausted = |dimension| Outcome::BudgetExhausted(Exhausted::new(dimension, 2, 1));
     match kind % 12 {
         0..4 => Outcome::UNVERIFIED,
         4 => Outcome::Completed {

@@ -454,10 +454,10 @@ fn a_child_whose_turns_are_used_up_says_its_last_words_and_its_parent_goes_on() 
     check(
         &mut tree,
         expect![[r#"
-        1 spawned by 0 (normal, a slot is free)
-        1 started
-        1 finished: Turn budget used up: 1 of 1
-    "#]],
+            1 spawned by 0 (normal, a slot is free)
+            1 started
+            1 finished: Turn budget of the agent used up: 1 of 1
+        "#]],
     );
 }
 
@@ -825,8 +825,8 @@ fn a_child_is_bound_by_its_own_budget_and_its_parent_hears_when_that_is_spent() 
         expect![[r#"
             1 spawned by 0 (normal, a slot is free)
             1 started
-            1 at a limit of 1: Token budget used up: 1050 of 2500
-            1 finished: Token budget used up: 1050 of 2500
+            1 at a limit of 1: Token budget of the agent too small to go on: 1,050 of 2,500 used; the next call needs about 1,318 tokens, 1,830 are kept for the final summary; 1,450 are left
+            1 finished: Token budget of the agent too small to go on: 1,050 of 2,500 used; the next call needs about 1,318 tokens, 1,830 are kept for the final summary; 1,450 are left; no final summary: it can't be paid either
             ended: completed, not verified
         "#]],
     );
@@ -856,10 +856,10 @@ fn a_child_draws_from_every_budget_above_it() {
             1 started
             2 spawned by 1 (high, a slot is free)
             2 started
-            2 at a limit of 1: Token budget used up: 1150 of 3000
-            2 finished: Token budget used up: 1150 of 3000
-            1 at a limit of 1: Token budget used up: 2200 of 3000
-            1 finished: Token budget used up: 2200 of 3000
+            2 at a limit of 1: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,318 tokens, 1,830 are kept for the final summary; 1,850 are left
+            2 finished: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,318 tokens, 1,830 are kept for the final summary; 1,850 are left
+            1 at a limit of 1: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,165 tokens; 800 are left
+            1 finished: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,165 tokens; 800 are left; no final summary: it can't be paid either
             ended: completed, not verified
         "#]],
     );
@@ -881,11 +881,11 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
             1 started
             2 spawned by 0 (normal, a slot is free)
             2 started
-            2 at a limit of the run: Token budget used up: 950 of 2400
-            2 rests: Token budget used up: 950 of 2400
+            2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,053 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
+            2 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,053 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
             1 finished: completed, not verified
-            0 rests: Token budget used up: 950 of 2400
-            rests: Token budget used up: 950 of 2400
+            0 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,053 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,053 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
         "#]],
     );
     assert!(matches!(tree.outcome(), Some(Outcome::BudgetExhausted(_))));

@@ -430,8 +430,12 @@ impl Driver {
                 resumes += 1;
                 assert!(resumes < 60, "it rests again and again: {outcome:?}");
                 let more = 10_000_000 * (resumes + 1);
-                let budget =
-                    Budget { tokens: Some(more), money: Some(MicroDollars(more)), wall_time_ms: Some(more) };
+                let budget = Budget {
+                    tokens: Some(more),
+                    money: Some(MicroDollars(more)),
+                    wall_time_ms: Some(more),
+                    turns: None,
+                };
                 let (by, turns_max) = ("r".to_owned(), Some(1_000));
                 self.tree.run_event(RunEvent::Resume { agent: None, by, budget, turns_max, text: None });
             } else {

@@ -251,8 +251,10 @@ fn a_refusal_is_an_outcome() {
 
 #[test]
 fn the_same_call_with_the_same_result_is_noticed_and_then_suspended() {
+    let mut policy = policy();
+    policy.agent.limits.turns_max = 50;
     check(
-        policy(),
+        policy,
         |w| {
             for _ in 0..10 {
                 w.call(&[("read", "{}")]);
@@ -311,7 +313,6 @@ fn the_same_call_with_the_same_result_is_noticed_and_then_suspended() {
             tool_finished c9 Ok: same
             system_item RepeatedCallNotice
             turn_ended
-            system_item LastTurn
             model_called turn 10 call 10 attempt 1
             assistant_message ToolUse 1 blocks
             tool_started c10
@@ -441,10 +442,10 @@ fn turns_used_up_are_a_rest_and_more_turns_go_on() {
             tool_started c1
             tool_finished c1 Ok: x
             turn_ended
-            stop_requested: Turn budget used up: 1 of 1
+            stop_requested: Turn budget of the agent used up: 1 of 1
             model_called turn 1 call 2 attempt 1 for WrapUp
             wrapped_up: that far
-            paused: Turn budget used up: 1 of 1
+            paused: Turn budget of the agent used up: 1 of 1
         "#]],
     );
     world.run_event(RunEvent::Resume {
@@ -475,8 +476,8 @@ fn a_token_budget_lowers_the_cap_and_then_refuses_the_call() {
         }
     }
     // From the second call on enough is kept back for last words.
-    expect!["[1000, 434, 385, 335, 285, 1000]"].assert_eq(&format!("{caps:?}"));
-    expect!["Token budget used up: 500 of 1700"].assert_eq(&world.outcome().expect("a rest").to_string());
+    expect!["[1000, 430, 383, 300, 1000]"].assert_eq(&format!("{caps:?}"));
+    expect!["Token budget too small to go on: 400 of 1,700 used; the next call needs about 433 tokens, 945 are kept for the final summary; 1,300 are left"].assert_eq(&world.outcome().expect("a rest").to_string());
 }
 
 #[test]
@@ -490,7 +491,7 @@ fn a_money_budget_binds_too() {
     }
     world.say("so far");
     let outcome = world.outcome().expect("a rest").to_string();
-    expect!["Money budget used up: $0.0003 of $0.0015"].assert_eq(&outcome);
+    expect!["Money budget too small to go on: $0.0003 of $0.0015 used; the next call needs about $0.0005, $0.0010 is kept for the final summary; $0.0012 is left"].assert_eq(&outcome);
 }
 
 #[test]
@@ -799,11 +800,12 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         tool_started c2
         tool_finished c2 Ok: y
         turn_ended
-        stop_requested: Turn budget used up: 2 of 2
+        stop_requested: Turn budget of the agent used up: 2 of 2
         model_called turn 2 call 4 attempt 1 for WrapUp
         wrapped_up: that far
-        paused: Turn budget used up: 2 of 2
+        paused: Turn budget of the agent used up: 2 of 2
         resumed
+        system_item LimitNotice { dimension: Turns, percent: 50 }
         model_called turn 3 call 5 attempt 1
         assistant_message ToolUse 1 blocks
         tool_started c3
@@ -811,7 +813,7 @@ fn the_last_turn_is_announced_once_and_again_when_there_are_more() {
         turn_ended
         system_item LastTurn
         model_called turn 4 call 6 attempt 1
-          → #26 think (turn 4, cap 1000)
+          → #27 think (turn 4, cap 1000)
     "#]]
     .assert_eq(&world.news());
 }

@@ -20,7 +20,7 @@ use crate::goal_laws::GoalLaws;
 use crate::log_laws::LogLaws;
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 6;
+pub(crate) const LAYOUT: u32 = 7;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -190,8 +190,10 @@ impl World {
             steps += 1;
             assert!(steps < 100, "messages go round for ever");
             let now = Now { at: self.now, entropy: self.entropy };
-            if let Event::Run(RunEvent::Reserve(request)) = &event {
-                self.request_tokens = request.input_tokens;
+            if let Event::Run(RunEvent::Reserve(request)) = &event
+                && let Some(Actor::Session(session)) = self.actors.get(&request.session.into())
+            {
+                self.request_tokens = session.window_tokens(request.purpose);
             }
             let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
             let step = actor.decide(event, now);

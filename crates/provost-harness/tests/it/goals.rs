@@ -616,7 +616,7 @@ async fn a_goal_that_is_found_reached_at_a_limit_completes_the_run() {
               told: LastTurn
             the agent answers
             turn 2 ends
-            stop: Turn budget used up: 2 of 2
+            stop: Turn budget of the agent used up: 2 of 2
             last words
             verify: Limit, turn 2, generation 1
               ask a judge
@@ -630,25 +630,26 @@ async fn a_goal_that_is_found_reached_at_a_limit_completes_the_run() {
 
 #[tokio::test]
 async fn a_limit_stays_a_limit_where_the_judge_says_no_or_nothing() {
-    let exhausted = Exhausted { dimension: Dimension::Turns, used: 2, limit: 2 };
+    let exhausted =
+        Exhausted { owner: provost_event::LimitOwner::Agent, ..Exhausted::new(Dimension::Turns, 2, 2) };
     at_the_limit(
         no(),
         Outcome::BudgetExhausted(exhausted),
         expect![[r#"
-        the agent answers
-        turn 1 ends
-          told: LastTurn
-        the agent answers
-        turn 2 ends
-        stop: Turn budget used up: 2 of 2
-        last words
-        verify: Limit, turn 2, generation 1
-          ask a judge
-          judge for generation 1: no at 0.80
-          verdict on turn 2: not achieved: "It isn't there."
-          told: GoalNotReached
-        paused: Turn budget used up: 2 of 2
-    "#]],
+            the agent answers
+            turn 1 ends
+              told: LastTurn
+            the agent answers
+            turn 2 ends
+            stop: Turn budget of the agent used up: 2 of 2
+            last words
+            verify: Limit, turn 2, generation 1
+              ask a judge
+              judge for generation 1: no at 0.80
+              verdict on turn 2: not achieved: "It isn't there."
+              told: GoalNotReached
+            paused: Turn budget of the agent used up: 2 of 2
+        "#]],
     )
     .await;
     let down = Say::Fails(ErrorClass::Server, None);
@@ -656,19 +657,19 @@ async fn a_limit_stays_a_limit_where_the_judge_says_no_or_nothing() {
         down,
         Outcome::BudgetExhausted(exhausted),
         expect![[r#"
-        the agent answers
-        turn 1 ends
-          told: LastTurn
-        the agent answers
-        turn 2 ends
-        stop: Turn budget used up: 2 of 2
-        last words
-        verify: Limit, turn 2, generation 1
-          ask a judge
-          judge for generation 1: failed: the provider failed: not now
-          verdict on turn 2: unverified: the provider failed: not now
-        paused: Turn budget used up: 2 of 2
-    "#]],
+            the agent answers
+            turn 1 ends
+              told: LastTurn
+            the agent answers
+            turn 2 ends
+            stop: Turn budget of the agent used up: 2 of 2
+            last words
+            verify: Limit, turn 2, generation 1
+              ask a judge
+              judge for generation 1: failed: the provider failed: not now
+              verdict on turn 2: unverified: the provider failed: not now
+            paused: Turn budget of the agent used up: 2 of 2
+        "#]],
     )
     .await;
 }

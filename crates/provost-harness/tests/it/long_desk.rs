@@ -44,7 +44,11 @@ impl Desk {
         let mut posts = VecDeque::from([(to, event)]);
         while let Some((to, event)) = posts.pop_front() {
             if let Event::Run(RunEvent::Reserve(wish)) = &event {
-                self.wished = Some(*wish);
+                let mut wish = wish.clone();
+                if let Actor::Session(session) = &self.session {
+                    wish.input_tokens = session.window_tokens(wish.purpose);
+                }
+                self.wished = Some(wish);
             }
             self.now_ms += 1;
             let now = Now { at: Timestamp(self.now_ms), entropy: self.now_ms };

@@ -293,7 +293,7 @@ impl Play<'_> {
         if let Some(plan) = &self.plan {
             prop_assert!(is_said(messages, plan), "the plan is gone");
         }
-        let wished = self.desk.wished.unwrap();
+        let wished = self.desk.wished.clone().unwrap();
         let room = self.history.window - u64::from(think.output_tokens_max);
         prop_assert!(wished.input_tokens <= room, "{} of {room} tokens", wished.input_tokens);
         if self.history.reported_percent == 0 {

@@ -152,7 +152,7 @@ fn neutral(records: &[Arc<Record>]) -> Vec<Value> {
     let entry = |record: &Arc<Record>| {
         let mut body: Value = serde_json::from_str(&record.entry.body().unwrap()).unwrap();
         let object = body.as_object_mut().unwrap();
-        for field in ["usage", "cost", "model", "tokens", "state"] {
+        for field in ["usage", "cost", "model", "tokens", "estimated_tokens", "state"] {
             object.remove(field);
         }
         if let Some(call) = object.get_mut("call").filter(|call| call.is_string()) {

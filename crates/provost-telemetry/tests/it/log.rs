@@ -292,7 +292,7 @@ pub(crate) fn long_run(wrapped: WrappedUp) -> Vec<Record> {
     let usage = aside(2, "").usage;
     let useless = Retry::at_once(2, RetryCause::UselessSummary { why }, usage);
     let turn = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
-    let limit = Exhausted { dimension: Dimension::Turns, used: 2, limit: 2 };
+    let limit = Exhausted::new(Dimension::Turns, 2, 2);
     let outcome = Outcome::BudgetExhausted(limit);
     log.root(1_100, tool_finished("c1", "shell", ToolStatus::Ok))
         .root(2_000, called_aside(1, Purpose::Summary))

@@ -74,7 +74,7 @@ fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
         parts.push("in a worktree".to_owned());
     }
     parts.extend(agent.max_turns.map(|turns| format!("{turns} turns")));
-    let Budget { tokens, money, wall_time_ms } = agent.budget;
+    let Budget { tokens, money, wall_time_ms, turns: _ } = agent.budget;
     parts.extend(tokens.map(|tokens| format!("{} tokens", amount(tokens))));
     parts.extend(money.map(|money| money.to_string()));
     parts.extend(wall_time_ms.map(duration));

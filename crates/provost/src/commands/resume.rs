@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunEvent, RunState, Standing, StepStanding};
 use provost_event::{
-    ActorKey, Budget, Dimension, GoalState, MicroDollars, Outcome, RunId, RunPolicy, SessionId,
+    ActorKey, Budget, Dimension, Exhausted, GoalState, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy,
+    SessionId, Shortfall,
 };
 use provost_harness::{Harness, Home as _, Models, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
@@ -157,7 +158,6 @@ impl Tuning {
 /// What is given to the next segment.
 struct Given {
     budget: Budget,
-    turns: Option<u32>,
     flags: Vec<&'static str>,
     text: Option<String>,
 }
@@ -179,10 +179,10 @@ impl Given {
             tokens: settings.budget.tokens.filter(|_| has("--tokens")),
             money: settings.budget.money.filter(|_| has("--usd")),
             wall_time_ms: settings.budget.wall_time_ms.filter(|_| has("--wall-time")),
+            turns: settings.budget.turns.filter(|_| has("--max-turns")),
         };
-        let turns = has("--max-turns").then_some(settings.limits.turns_max);
         let text = Some(text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
-        Ok(Self { budget, turns, flags, text })
+        Ok(Self { budget, flags, text })
     }
 
     /// The limits of the next segment of `run`: what it has, and what is given besides.
@@ -211,51 +211,65 @@ impl Given {
             let what = format!("all steps of run {run} are done");
             return Err(Refusal::new(what, format!("`provost show {run}` shows them")));
         }
-        let meters = self.meters(state);
         let refused = match outcome {
             Outcome::BudgetExhausted(exhausted) => Some(*exhausted),
             _ => None,
         };
+        let meters = self.meters(state, refused);
         for meter in &meters {
-            let is_refused = refused.is_some_and(|exhausted| exhausted.dimension == meter.dimension);
-            let needs = match root {
-                Actor::Session(root) if is_refused && meter.dimension == Dimension::Tokens => {
-                    root.next_call_tokens()
-                }
-                _ => 0,
-            };
-            meter.refuse(run, is_refused, needs)?;
+            let refused = refused.filter(|exhausted| exhausted.dimension == meter.dimension);
+            let needs = refused.map_or(0, |exhausted| needs(exhausted, root));
+            meter.refuse(run, refused.is_some(), needs)?;
         }
-        let limit_of = |dimension: Dimension| {
-            let given = meters.iter().find(|meter| meter.dimension == dimension && meter.given > 0);
-            given.and_then(Meter::limit)
+        let limit_of = |dimension: Dimension, owner: LimitOwner| {
+            let is_it =
+                |meter: &&Meter| meter.dimension == dimension && meter.owner == owner && meter.given > 0;
+            meters.iter().find(is_it).and_then(Meter::limit)
         };
+        let count = |turns: u64| u32::try_from(turns).unwrap_or(u32::MAX);
+        let of_run = |dimension: Dimension| limit_of(dimension, LimitOwner::Run);
         let budget = Budget {
-            tokens: limit_of(Dimension::Tokens),
-            money: limit_of(Dimension::Money).map(MicroDollars),
-            wall_time_ms: limit_of(Dimension::WallTime),
+            tokens: of_run(Dimension::Tokens),
+            money: of_run(Dimension::Money).map(MicroDollars),
+            wall_time_ms: of_run(Dimension::WallTime),
+            turns: of_run(Dimension::Turns).map(count),
         };
-        let turns_max = limit_of(Dimension::Turns).map(|turns| u32::try_from(turns).unwrap_or(u32::MAX));
+        // The root agent's own limit doesn't keep it from what the run is given.
+        let given = u64::from(self.budget.turns.unwrap_or_default());
+        let own = count(u64::from(own_turns(state)).saturating_add(given));
+        let turns_max = limit_of(Dimension::Turns, LimitOwner::Agent)
+            .map(count)
+            .or_else(|| Some(own).filter(|own| given > 0 && *own > state.turns_max()));
         let said = meters.iter().filter(|meter| meter.given > 0).map(Meter::said).collect();
         Ok(More { budget, turns_max, said })
     }
 
-    /// Each dimension that has a limit, or is given one.
-    fn meters(&self, state: &RunState) -> Vec<Meter> {
+    /// Each dimension that has a limit, or is given one. Turns are the root agent's where its own limit was reached,
+    /// and those of all agents otherwise.
+    fn meters(&self, state: &RunState, refused: Option<Exhausted>) -> Vec<Meter> {
         let (budget, ledger) = (state.budget(), state.ledger());
-        let root = state.agents().find(|agent| agent.session.agent == 0);
-        let own_turns = root.as_ref().map_or(0, |root| root.turns);
         let meter = |dimension, flag, before: Option<u64>, used: u64, given: Option<u64>| Meter {
             dimension,
+            owner: LimitOwner::Run,
             flag,
             before,
             used,
             given: given.unwrap_or_default(),
         };
         let money = |money: Option<MicroDollars>| money.map(|money| money.0);
-        let turns = root.map(|_| u64::from(state.turns_max()));
+        let given_turns = self.budget.turns.map(u64::from);
+        let is_own =
+            refused.is_some_and(|one| one.dimension == Dimension::Turns && one.owner == LimitOwner::Agent);
+        let turns = if is_own {
+            let before = Some(u64::from(state.turns_max()));
+            let own = meter(Dimension::Turns, "--max-turns", before, own_turns(state).into(), given_turns);
+            Meter { owner: LimitOwner::Agent, ..own }
+        } else {
+            let before = budget.turns.map(u64::from);
+            meter(Dimension::Turns, "--max-turns", before, ledger.turns().into(), given_turns)
+        };
         let all = [
-            meter(Dimension::Turns, "--max-turns", turns, own_turns.into(), self.turns.map(u64::from)),
+            turns,
             meter(Dimension::Tokens, "--tokens", budget.tokens, ledger.tokens, self.budget.tokens),
             meter(Dimension::Money, "--usd", money(budget.money), ledger.cost.0, money(self.budget.money)),
             meter(
@@ -270,9 +284,25 @@ impl Given {
     }
 }
 
+/// What the next call takes of a limit that was reached, with what is kept besides it; 0 where that isn't known.
+fn needs(exhausted: Exhausted, root: &Actor) -> u64 {
+    match (exhausted.shortfall, root) {
+        (Some(Shortfall { needs, summary, judges, .. }), _) => {
+            needs.saturating_add(summary).saturating_add(judges)
+        }
+        (None, Actor::Session(root)) if exhausted.dimension == Dimension::Tokens => root.next_call_tokens(),
+        (None, _) => 0,
+    }
+}
+
+fn own_turns(state: &RunState) -> u32 {
+    state.agents().find(|agent| agent.session.agent == 0).map_or(0, |root| root.turns)
+}
+
 /// One dimension of a run's limits.
 struct Meter {
     dimension: Dimension,
+    owner: LimitOwner,
     flag: &'static str,
     /// The limit up to now, if there was one.
     before: Option<u64>,

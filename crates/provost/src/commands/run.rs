@@ -27,7 +27,9 @@ use crate::settings::{Folders, Request, Scope, Settings, Settled, load};
 use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
-use crate::wiring::{Around, Place, Programs, Team, Variables, doubts, policy, retiring, variables};
+use crate::wiring::{
+    Around, Place, Programs, Team, Variables, default_limit, doubts, policy, retiring, variables,
+};
 
 /// A flag and what stands behind it.
 type Flag = (&'static str, String);
@@ -111,6 +113,8 @@ impl Ready {
         Shape { progress, asides }: Shape,
     ) -> anyhow::Result<Work> {
         let Self { settled, folder, variables, place, folders, shown } = self;
+        let (policy, unlimited) = default_limit(policy, &settled);
+        unlimited.into_iter().for_each(|note| output::tell(&note));
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet().into_iter().collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
-    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Image, MicroDollars,
+    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Image, Limits, MicroDollars,
     Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEvent, TerminalState,
     ToolStatus, WrappedUp,
 };
@@ -52,7 +52,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         return live::follow(&home, summary, drawing, args.json).await;
     }
     let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
-    let facts = Facts { turns_max: state.turns_max(), ..Facts::read(&home, run, &state).await? };
+    let facts = Facts { turns_max: turns_max(&state), ..Facts::read(&home, run, &state).await? };
     let open = of_summary(&home, &summary).await?;
     let status = status(&summary, &open, at_terminal(&home, &summary).await);
     let which = if args.all || args.json { Which::All } else { Which::Shown };
@@ -104,11 +104,18 @@ fn since_ms(summary: &RunSummary, state: &RunState) -> u64 {
     }
 }
 
+/// Turns that the run may take: its own limit, or its root agent's where that is less.
+fn turns_max(state: &RunState) -> Option<u32> {
+    let own = Some(state.turns_max()).filter(|most| *most != Limits::TURNS_UNLIMITED);
+    own.into_iter().chain(state.budget().turns).min()
+}
+
 /// What the root agent's log tells beyond its run's; in a flow, which has none, what is counted of all agents' logs.
 #[derive(Default, Serialize)]
 struct Facts {
     goal_images: Vec<Image>,
-    turns_max: u32,
+    /// `None` is unlimited.
+    turns_max: Option<u32>,
     last_text: String,
     plan: Vec<PlanItem>,
     /// How the agent gets on, by what was measured; absent before its first turn has ended.

@@ -65,12 +65,12 @@ pub(super) fn snapshot(entry: &Snapshot) -> Saying {
     Saying::detail(format!("where it stands, to be read back from here ({})", size(bytes)))
 }
 
-/// A limit that was reached. Spending ends before it does, so that there is something left for last words; what not
-/// even a first call fits is told without that.
+/// A limit that was reached. Time ends before it does, so that there is some left for the final summary; why spending
+/// does, the limit tells itself.
 pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
-    let Exhausted { dimension, used, limit } = *exhausted;
-    let is_early = dimension != Dimension::Turns && used > 0 && used < limit;
-    let why = if is_early { " (the rest is kept for last words)" } else { "" };
+    let Exhausted { dimension, used, limit, .. } = *exhausted;
+    let is_early = dimension == Dimension::WallTime && used > 0 && used < limit;
+    let why = if is_early { " (the rest is kept for the final summary)" } else { "" };
     format!("{exhausted}{why}")
 }
 
@@ -154,20 +154,17 @@ mod tests {
 
     #[test]
     fn what_is_left_at_a_limit_is_explained() {
-        let time = |used| Exhausted { dimension: Dimension::WallTime, used, limit: 10_000 };
+        let time = |used| Exhausted::new(Dimension::WallTime, used, 10_000);
         assert_eq!(
             exhausted_in_words(&time(9_000)),
-            "Time budget used up: 9.0 s of 10.0 s (the rest is kept for last words)"
+            "Time budget used up: 9.0 s of 10.0 s (the rest is kept for the final summary)"
         );
         assert_eq!(exhausted_in_words(&time(10_000)), "Time budget used up: 10.0 s of 10.0 s");
-        let tokens = |used| Exhausted { dimension: Dimension::Tokens, used, limit: 900 };
-        assert_eq!(
-            exhausted_in_words(&tokens(700)),
-            "Token budget used up: 700 of 900 (the rest is kept for last words)"
-        );
+        let tokens = |used| Exhausted::new(Dimension::Tokens, used, 900);
+        assert_eq!(exhausted_in_words(&tokens(700)), "Token budget used up: 700 of 900");
         assert_eq!(exhausted_in_words(&tokens(0)), "Token budget used up: 0 of 900");
-        let turns = Exhausted { dimension: Dimension::Turns, used: 3, limit: 4 };
-        assert_eq!(exhausted_in_words(&turns), "Turn budget used up: 3 of 4");
+        let turns = Exhausted::new(Dimension::Turns, 3, 4);
+        assert_eq!(exhausted_in_words(&turns), "Turn budget of the run used up: 3 of 4");
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Certainty, ChildSpawned, Ended, Entry, ItemKind, ModelCalled, ModelChange, ModelChanged, Origin,
-    OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause, Resumed, Retry,
-    RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason, StopReport, StopRequested,
-    StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    CallId, Certainty, ChildSpawned, Dimension, Ended, Entry, ItemKind, ModelCalled, ModelChange,
+    ModelChanged, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason,
+    StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
+    UserMessage,
 };
 
 use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};
@@ -120,10 +121,13 @@ impl Sayer {
         agents::spawned(entry, &self.names)
     }
 
-    /// Whose limit it is, unless it is the run's.
+    /// Of the run's own limit its root agent tells too, when it stops.
     fn budget_exhausted(&self, entry: &BudgetExhausted) -> Saying {
-        let whose = entry.of.map(|of| format!("{}: ", self.names.in_words(of))).unwrap_or_default();
-        Saying::kept(Tag::Budget, format!("{whose}{}", exhausted_in_words(&entry.exhausted)))
+        let exhausted = exhausted_in_words(&entry.exhausted);
+        match entry.of {
+            Some(of) => Saying::kept(Tag::Budget, format!("{}: {exhausted}", self.names.in_words(of))),
+            None => Saying::detail(format!("budget: {exhausted}")),
+        }
     }
 
     fn stop_requested(&self, actor: ActorKey, entry: &StopRequested) -> Saying {
@@ -232,6 +236,15 @@ fn system_item(entry: &SystemItem) -> Saying {
                 Origin::Engine | Origin::StopHooks(_) | Origin::Judges => one_line(&entry.body, WIDTH_MAX),
             },
         ),
+        ItemKind::LimitNotice { dimension, percent } => {
+            let of = match dimension {
+                Dimension::Tokens => "tokens",
+                Dimension::Money => "money",
+                Dimension::Turns => "turns",
+                Dimension::WallTime => "time",
+            };
+            Saying::passing(Tag::Provost, format!("told that {percent}% of its limit of {of} is used"))
+        }
         ItemKind::LastTurn => Saying::passing(Tag::Provost, "told that this is its last turn"),
         ItemKind::GoalNotReached => Saying::passing(Tag::Provost, "told what the judges miss"),
         // The suspension that follows says the same.

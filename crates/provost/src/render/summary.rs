@@ -43,9 +43,11 @@ pub(crate) fn summary(
 /// The command that lets the run go on, with a limit that would let it.
 fn command(run: RunId, outcome: &Outcome) -> String {
     let flag = match outcome {
-        Outcome::BudgetExhausted(Exhausted { dimension, used, limit }) => {
+        Outcome::BudgetExhausted(exhausted) => {
+            let Exhausted { dimension, used, limit, .. } = exhausted;
             // It is added to the limit.
-            let more = (*limit).max(used.saturating_sub(*limit).saturating_mul(4)).max(1);
+            let short = exhausted.least_limit().saturating_sub(*limit);
+            let more = (*limit).max(short).max(used.saturating_sub(*limit).saturating_mul(4)).max(1);
             match dimension {
                 Dimension::Tokens => format!(" --tokens {more}"),
                 Dimension::Turns => format!(" --max-turns {more}"),

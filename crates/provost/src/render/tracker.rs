@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use provost_engine::{AgentStanding, RunState, StepStanding, StepTracker};
 use provost_event::{
-    ActorKey, Block, CallId, Delta, DeltaKind, Entry, GoalJudged, GoalTrigger, GoalVerdict, MicroDollars,
-    Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEvent, TerminalState,
+    ActorKey, Block, CallId, Delta, DeltaKind, Entry, GoalJudged, GoalTrigger, GoalVerdict, Limits,
+    MicroDollars, Purpose, Record, RunPolicy, Seq, StepEnd, StepEnded, TerminalEvent, TerminalState,
 };
 
 use super::arguments;
@@ -91,7 +91,7 @@ impl Tracker {
             tracker.before_ms = state.active_ms();
             let root = state.agents().find(|agent| agent.session.agent == ROOT);
             tracker.turn = root.map_or(0, |root| root.turns);
-            tracker.turns_max = state.turns_max();
+            tracker.turns_max = state.turns_max().min(state.budget().turns.unwrap_or(u32::MAX));
             tracker.tokens = state.ledger().tokens;
             tracker.cost = tracker.cost.map(|_| state.ledger().cost);
             let steps = state.flow().into_iter().flat_map(StepTracker::iter);
@@ -106,7 +106,7 @@ impl Tracker {
     }
 
     fn given(&mut self, policy: &RunPolicy) {
-        self.turns_max = policy.agent.limits.turns_max;
+        self.turns_max = policy.agent.limits.turns_max.min(policy.budget.turns.unwrap_or(u32::MAX));
         self.has_hooks = !policy.agent.stop_hooks.is_empty();
         self.cost = policy.agent.model.price.map(|_| MicroDollars(0));
         self.slots = policy.spawn.slots();
@@ -207,7 +207,10 @@ impl Tracker {
         }
         parts.push(self.in_words());
         if self.turn > 0 && !has_others {
-            parts.push(format!("turn {}/{}", self.turn, self.turns_max));
+            match self.turns_max {
+                Limits::TURNS_UNLIMITED => parts.push(format!("turn {}", self.turn)),
+                most => parts.push(format!("turn {}/{most}", self.turn)),
+            }
         }
         if self.tokens > 0 {
             parts.push(format!("{} tokens", tokens(self.tokens)));

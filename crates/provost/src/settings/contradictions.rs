@@ -55,8 +55,10 @@ fn slow_hooks(loading: &Loading) -> Vec<Problem> {
     let stop_hooks = stop_hooks.iter().filter(|hook| hook.is_timeout_given).map(|hook| {
         (StopHook::LIST, hook.name.clone(), hook.timeout_secs.saturating_mul(1_000), &hook.timeout_source)
     });
+    // The default is shortened to what the run has.
+    let hooks = hooks.iter().filter(|hook| hook.has_given("timeout_secs"));
     let hooks =
-        hooks.iter().map(|hook| (Hook::LIST, hook.name(), hook.timeout_ms(), hook.source_of("timeout_secs")));
+        hooks.map(|hook| (Hook::LIST, hook.name(), hook.timeout_ms(), hook.source_of("timeout_secs")));
     let slow = stop_hooks.chain(hooks).filter(|(_, _, timeout_ms, _)| *timeout_ms > limit_ms);
     let problem = |(list, name, timeout_ms, source): (&str, String, u64, &Source)| Problem {
         source: source.clone(),

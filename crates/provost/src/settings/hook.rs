@@ -66,6 +66,11 @@ impl Hook {
         self.places.get(field).unwrap_or(&self.source)
     }
 
+    /// Whether `field` was given, and isn't the default.
+    pub(crate) fn has_given(&self, field: &str) -> bool {
+        self.places.contains_key(field)
+    }
+
     /// How long it may take.
     pub(crate) const fn timeout_ms(&self) -> u64 {
         self.timeout_secs.saturating_mul(1_000)
@@ -333,7 +338,7 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
         otherwise: Otherwise::Is("60"),
         example: "10",
-        words: "Seconds it may take; at most what the run may (budget.wall_time). Then it is ended and has given no \
+        words: "Seconds it may take; at most what the run may (budget.wall_time), to which the default is shortened. Then it is ended and has given no \
                 answer.",
         ..field("timeout_secs")
     },

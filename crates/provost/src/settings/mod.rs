@@ -246,8 +246,13 @@ impl Loading {
     /// Everything that is wrong.
     pub(crate) fn settled(self) -> Result<Settled, Problems> {
         if self.problems.is_empty() {
+            let mut settings = self.settings;
+            let is_given = self.given.contains_key("agent.max_turns");
+            if !is_given && !settings.budget.is_unlimited() {
+                settings.limits.turns_max = Limits::TURNS_UNLIMITED;
+            }
             Ok(Settled {
-                settings: self.settings,
+                settings,
                 project: self.project,
                 skipped: self.skipped,
                 given: self.given,

@@ -64,11 +64,10 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.limits.turns_max = small(n) },
-        otherwise: Otherwise::Is("40"),
-        example: "40",
-        words: "Turns an agent may take: model calls, each with the tool calls it asks for. When they are used up it says \
-                how far it has come, which is no turn, and rests.",
-        flag: Some("--max-turns"),
+        otherwise: Otherwise::Unset("300; no limit where [budget] limits tokens, money, time or turns"),
+        example: "300",
+        words: "Turns each agent may take: model calls, each with the tool calls it asks for. When they are used up it says \
+                how far it has come, which is no turn, and rests. `budget.turns` limits all agents of a run together.",
         ..agent("max_turns")
     },
     Setting {
@@ -140,7 +139,9 @@ const WORK: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Money(|s, money| s.budget.money = Some(money)),
-        otherwise: Otherwise::Unset("no limit"),
+        otherwise: Otherwise::Unset(
+            "no limit; 20.00 where [budget] limits nothing and a model's price is known",
+        ),
         example: "5.00",
         words: "Money in US dollars, with at most six decimals. Needs a model whose price is known.",
         flag: Some("--usd"),
@@ -162,6 +163,15 @@ const WORK: &[Setting<Settings>] = &[
                 is kept for the agent's last words: work ends before.",
         flag: Some("--wall-time"),
         ..budget("wall_time")
+    },
+    Setting {
+        kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.budget.turns = Some(small(n)) },
+        otherwise: Otherwise::Unset("no limit"),
+        example: "100",
+        words: "Turns of all agents together, sub-agents included. Waiting takes none: for consent, a provider, a sub-agent. \
+                Nor do summaries, judges and the final summary.",
+        flag: Some("--max-turns"),
+        ..budget("turns")
     },
     Setting {
         kind: Kind::Count { min: 1, max: AGENTS_MAX, put: |s, n| s.spawn.max_agents = small(n) },

@@ -85,6 +85,7 @@ pub(crate) fn external_policy(settled: &Settled, team: &Team, workspace: &Path, 
     let attended = wanted.manner.is_attended();
     let turns_max = match (is_set("agent.max_turns"), attended) {
         (true, _) => settings.limits.turns_max,
+        (false, _) if settings.budget.turns.is_some() => Limits::TURNS_UNLIMITED,
         (false, true) => EXCHANGES_OF_PERSON,
         (false, false) => EXCHANGES_MAX,
     };

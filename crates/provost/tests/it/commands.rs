@@ -58,7 +58,7 @@ fn show_tells_all_of_one_run() {
                     and its tests
         model       script:/FOLDER/work/agent.yaml
         workspace   /FOLDER/work
-        turns       2 of 40
+        turns       2
         tokens      2 170 of 50 000
         cost        $0.00
         calls       2 tool calls, 1 failed
@@ -83,7 +83,7 @@ fn show_tells_all_of_one_run() {
     let run = json(&scene.provost(&["show", "last", "--json"]).stdout);
     assert_eq!(
         (&run["verdict"], &run["turns_max"], &run["failed_tool_calls"]),
-        (&"pass".into(), &40.into(), &1.into())
+        (&"pass".into(), &serde_json::Value::Null, &1.into())
     );
     assert_eq!(run["last_text"], "I have looked.\n\nVERDICT: PASS");
 }
@@ -158,7 +158,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         read /FOLDER/work/provost.toml
 
         agent.model                   script:agent.yaml  (provost.toml:2:1)
-        agent.max_turns               40  (default)
+        agent.max_turns               not set: 300; no limit where [budget] limits tokens, money, time or turns
         agent.instructions            ""  (default)
         agent.output_tokens_max       not set: what the model allows
         agent.fallback_models         not set: none
@@ -167,9 +167,10 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.keep_awake              true  (default)
         agent.block_sleep             false  (default)
         budget.tokens                 50000  (provost.toml:4:1)
-        budget.usd                    not set: no limit
+        budget.usd                    not set: no limit; 20.00 where [budget] limits nothing and a model's price is known
         budget.allow_unpriced         false  (default)
         budget.wall_time              not set: no limit
+        budget.turns                  not set: no limit
         spawn.max_agents              8  (default)
         spawn.allow_preempt           true  (default)
         spawn.max_depth               4  (default)
@@ -223,7 +224,10 @@ fn check_says_what_counts_and_where_it_came_from() {
     "#]]
     .assert_eq(&scene.stable(&checked.stdout));
     let schema = scene.provost(&["check", "--schema"]).stdout;
-    assert_eq!(json(&schema)["properties"]["agent"]["properties"]["max_turns"]["default"], 40);
+    assert_eq!(
+        json(&schema)["properties"]["agent"]["properties"]["max_turns"]["default"],
+        serde_json::Value::Null
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn wrong_usage_is_2() {
 #[test]
 fn a_spent_budget_is_3() {
     let scene = Scene::scripted(TWO_TURNS);
-    check(&scene, &["--max-turns", "1"], 3, "Turn budget used up: 1 of 1");
+    check(&scene, &["--max-turns", "1"], 3, "Turn budget of the run used up: 1 of 1");
     check(&scene, &["--tokens", "2000"], 3, "Token budget");
     let slow = "answers: [{ tools: [{ shell: { command: sleep 60 } }] }, { text: done }]";
     check(&Scene::scripted(slow), &["--wall-time", "1s"], 3, "Time budget");

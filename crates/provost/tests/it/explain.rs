@@ -138,6 +138,8 @@ impl Log {
         let tokens = u64::from(output_tokens_max) + 200;
         let cost = MicroDollars(tokens);
         self.run(BudgetReserved {
+            turn: 0,
+            estimated_tokens: 0,
             purpose: provost_event::Purpose::Turn,
             session,
             call,
@@ -319,7 +321,8 @@ fn asked_by_somebody() -> ResumeCause {
 fn rich_policy() -> RunPolicy {
     use HookMoment as M;
     let mut policy = plain();
-    policy.budget = Budget { tokens: Some(1_500), money: Some(MicroDollars(5_000_000)), wall_time_ms: None };
+    policy.budget =
+        Budget { tokens: Some(1_500), money: Some(MicroDollars(5_000_000)), wall_time_ms: None, turns: None };
     policy.observers = vec!["trace.file".to_owned(), "trace.otlp".to_owned()];
     let agent = &mut policy.agent;
     let stop_hook = |name: &str| {
@@ -394,7 +397,7 @@ fn rich() -> Log {
         ],
     );
     log.turn_ended(3, 0);
-    let exhausted = Exhausted { dimension: Dimension::Tokens, used: 300, limit: 1_500 };
+    let exhausted = Exhausted::new(Dimension::Tokens, 300, 1_500);
     let session = log.session();
     log.run(BudgetExhausted { session, of: None, exhausted });
     log.rests(&Outcome::BudgetExhausted(exhausted));
@@ -432,10 +435,11 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            tokens       9 000      400          5        1  1 500 at first; at most 1 200 set aside, refused 1
            money        $5.00  $0.0004          4        0  at most $0.0012 set aside
            wall time  not set    1m02s
+           turns      not set        4
 
         limits of the agent
            LIMIT                 SET TO  REACHED  CONSULTED  DECIDED
-           turns                     40        4          4        0
+           turns                    300        4          4        0
         -  model patience secs      900        1          0        0  no model call failed
         -  empty answers              2        0          0        0  no answer was empty
         -  continuations              3        0          0        0  no answer was cut off
@@ -496,7 +500,7 @@ fn json_has_the_exact_numbers() {
     expect![[r#"{"consulted":5,"decided":1,"lowered":0,"most":400,"name":"tokens","refused":1,"reserved_most":1200,"say":"consulted","set_to":9000,"set_to_at_first":1500,"unit":"tokens"}"#]].assert_eq(&row(&whole["limits"], "tokens").to_string());
     let agent = &whole["agents"][0];
     expect![[
-        r#"{"consulted":4,"decided":0,"most":4,"name":"turns","say":"consulted","set_to":40,"unit":"times"}"#
+        r#"{"consulted":4,"decided":0,"most":4,"name":"turns","say":"consulted","set_to":300,"unit":"times"}"#
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
     expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
@@ -523,10 +527,11 @@ fn a_run_that_has_just_begun_tells_that_nothing_was_consulted_yet() {
            tokens     not set        0
            money      not set    $0.00
            wall time  not set      0ms
+           turns      not set        0
 
         limits of the agent
            LIMIT                 SET TO  REACHED  CONSULTED  DECIDED
-        -  turns                     40        0          0        0  no model was called
+        -  turns                    300        0          0        0  no model was called
         -  model patience secs      900        0          0        0  no model call failed
         -  empty answers              2        0          0        0  no answer was empty
         -  continuations              3        0          0        0  no answer was cut off
@@ -590,7 +595,7 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
     log.wishes_to_stop(3);
     log.turn_ended(3, 0);
-    let exhausted = Exhausted { dimension: Dimension::Turns, used: 3, limit: 3 };
+    let exhausted = Exhausted::new(Dimension::Turns, 3, 3);
     log.rests(&Outcome::BudgetExhausted(exhausted));
     log.resumed(&asked_by_somebody(), Budget::default(), Some(10));
     log.called(4, 1, 1_000);
@@ -627,7 +632,8 @@ fn each_counter_tells_how_far_it_went_and_when_it_decided() {
 #[test]
 fn budgets_tell_which_of_them_lowered_an_answer() {
     let mut policy = plain();
-    policy.budget = Budget { tokens: Some(1_000), money: Some(MicroDollars(800)), wall_time_ms: None };
+    policy.budget =
+        Budget { tokens: Some(1_000), money: Some(MicroDollars(800)), wall_time_ms: None, turns: None };
     let mut log = Log::new(policy);
     // 1 000 tokens, less 200 for the input: 800 are left; of the money, 600.
     log.called(1, 1, 600);

@@ -200,7 +200,7 @@ fn pages_logs_and_spending_tell_of_judges() {
             workspace   /FOLDER/work
             started     MOMENT
             updated     MOMENT
-            turns       3 of 40
+            turns       3 of 300
             tokens      1 780
             cost        $0.00
             time        TIME
@@ -274,10 +274,11 @@ fn explain_tells_how_often_a_goal_was_verified() {
             tokens  not set  1 780
             money  not set  $0.00
             wall time  not set  TIME
+            turns  not set  3
 
             limits of the agent
             LIMIT  SET TO  REACHED  CONSULTED  DECIDED
-            turns  40  3  3  0
+            turns  300  3  3  0
             -  model patience secs  900  1  0  0  no model call failed
             -  empty answers  2  0  0  0  no answer was empty
             -  continuations  3  0  0  0  no answer was cut off
@@ -417,7 +418,7 @@ fn a_goal_is_cleared_at_rest() {
             provost: told that this is its last turn
             tool: list_dir
             ok: list_dir (TIME)
-            provost: stopping: Turn budget used up: 1 of 1
+            provost: stopping: Turn budget of the run used up: 1 of 1
             goal: verifying the goal: a limit ends the work
             goal: script:/FOLDER/work/judge.yaml: not reached, confidence 0.90 (TIME)
             goal: the goal isn't reached (confidence 0.90)
@@ -425,7 +426,7 @@ fn a_goal_is_cleared_at_rest() {
               - write it
               - read it back
             provost: told what the judges miss
-            Turn budget used up: 1 of 1 · 1 turn · 640 tokens · $0.00 · TIME
+            Turn budget of the run used up: 1 of 1 · 1 turn · 640 tokens · $0.00 · TIME
             the goal isn't reached (confidence 0.90): Nothing was written.
             go on with: provost resume RUN --max-turns 1
         "#]],
@@ -435,9 +436,9 @@ fn a_goal_is_cleared_at_rest() {
         &["goal", "clear", "last"],
         0,
         expect![[r#"
-        run RUN has no goal any more, and still rests: Turn budget used up: 1 of 1
-        go on without it: provost resume RUN
-    "#]],
+            run RUN has no goal any more, and still rests: Turn budget of the run used up: 1 of 1
+            go on without it: provost resume RUN
+        "#]],
     );
     check(
         &scene,
@@ -593,21 +594,21 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
         (
             "{ achieved: false, confidence: 0.9, reasoning: \"Nothing was written.\\nAt all.\", usage: { input: 500, output: 20 } }",
             expect![[r#"
-                Turn budget used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
+                Turn budget of the run used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
                 the goal isn't reached (confidence 0.90): Nothing was written.
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
             "{ achieved: true, confidence: 0.2, reasoning: It may be there., usage: { input: 500, output: 20 } }",
             expect![[r#"
-                Turn budget used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
+                Turn budget of the run used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
                 the goal isn't reached: It looks reached, but the judge is not sure enough: 0.20, and 0.70 is needed. It may be there.
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
             "{ fault: { class: unauthorized, message: no such key } }",
             expect![[r#"
-                Turn budget used up: 1 of 1 · 1 turn · 110 tokens · $0.00 · TIME
+                Turn budget of the run used up: 1 of 1 · 1 turn · 110 tokens · $0.00 · TIME
                 the goal couldn't be verified: the provider refused the key: no such key
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
@@ -802,7 +803,7 @@ agents:
         |line| line.contains("writer") || line.contains("outcome"),
         expect![[r#"
             outcome  the goal was cleared by provost goal clear; resume goes on without it
-            └ 1 writer  rests: the goal was cleared by provo…  normal  1/40  110  $0.00  TIME  write it
+            └ 1 writer  rests: the goal was cleared by provo…  normal  1/300  110  $0.00  TIME  write it
         "#]],
     );
     assert_eq!(ended.status, 4, "{ended:?}");

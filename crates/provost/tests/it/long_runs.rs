@@ -276,8 +276,8 @@ fn a_script_without_last_words_has_none_and_a_failure_is_told() {
             agent: Chapter 1.
             provost: told that this is its last turn
             agent: Chapter 2.
-            provost: stopping: Turn budget used up: 2 of 2
-            Turn budget used up: 2 of 2 · 2 turns · 6.6k tokens · $0.00 · TIME
+            provost: stopping: Turn budget of the run used up: 2 of 2
+            Turn budget of the run used up: 2 of 2 · 2 turns · 6.6k tokens · $0.00 · TIME
         "#]],
     );
     assert!(!scene.provost(&["show", "last"]).stdout.contains("no last words"));
@@ -302,7 +302,7 @@ fn a_limit_that_ends_work_early_says_why() {
     assert_eq!(ran.status, 3);
     let last = ran.stderr.lines().rev().nth(1).unwrap();
     assert!(
-        last.starts_with("Time budget used up: 0.9 s of 1.0 s (the rest is kept for last words) · "),
+        last.starts_with("Time budget used up: 0.9 s of 1.0 s (the rest is kept for the final summary) · "),
         "{last}"
     );
 }

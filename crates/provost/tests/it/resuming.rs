@@ -138,7 +138,7 @@ fn amounts_are_added_and_nothing_left_is_told() {
                  hint: provost resume RUN --max-turns 1\n";
     refused(&scene, &["last"], 2, words);
     refused(&scene, &["last", "--tokens", "100000"], 2, words);
-    let words = "error: --max-turns: agent.max_turns: must be at least 1 (is 0); e.g. --max-turns 40\n";
+    let words = "error: --max-turns: budget.turns: must be at least 1 (is 0); e.g. --max-turns 100\n";
     refused(&scene, &["last", "--max-turns", "0"], 2, words);
     let resumed = scene.provost(&["resume", "last", "--max-turns", "1"]);
     assert_eq!(resumed.status, 0, "{resumed:?}");

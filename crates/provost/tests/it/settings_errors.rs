@@ -55,44 +55,44 @@ fn numbers_that_cant_be() {
     check(
         "[agent]\nmax_turns = 0\n",
         expect![[r#"
-        provost.toml:2:1: agent.max_turns: must be at least 1 (is 0); e.g. max_turns = 40
-    "#]],
+            provost.toml:2:1: agent.max_turns: must be at least 1 (is 0); e.g. max_turns = 300
+        "#]],
     );
     check(
         "[agent]\nmax_turns = -3\n",
         expect![[r#"
-        provost.toml:2:1: agent.max_turns: must be at least 1 (is -3); e.g. max_turns = 40
-    "#]],
+            provost.toml:2:1: agent.max_turns: must be at least 1 (is -3); e.g. max_turns = 300
+        "#]],
     );
     check(
         "[agent]\n  max_turns = 2_000_000\n",
         expect![[r#"
-        provost.toml:2:3: agent.max_turns: must be at most 1000000 (is 2000000); e.g. max_turns = 40
-    "#]],
+            provost.toml:2:3: agent.max_turns: must be at most 1000000 (is 2000000); e.g. max_turns = 300
+        "#]],
     );
     check(
         "[agent]\nmax_turns = 99999999999999999999999999\n",
         expect![[r#"
-            provost.toml:2:1: agent.max_turns: must be at most 1000000 (is 99999999999999999999999999); e.g. max_turns = 40
+            provost.toml:2:1: agent.max_turns: must be at most 1000000 (is 99999999999999999999999999); e.g. max_turns = 300
         "#]],
     );
     check(
         "[agent]\nmax_turns = 1.5\n",
         expect![[r#"
-        provost.toml:2:1: agent.max_turns: must be a whole number (is 1.5); e.g. max_turns = 40
-    "#]],
+            provost.toml:2:1: agent.max_turns: must be a whole number (is 1.5); e.g. max_turns = 300
+        "#]],
     );
     check(
         "[agent]\nmax_turns = \"40\"\n",
         expect![[r#"
-        provost.toml:2:1: agent.max_turns: must be a whole number (is text); e.g. max_turns = 40
-    "#]],
+            provost.toml:2:1: agent.max_turns: must be a whole number (is text); e.g. max_turns = 300
+        "#]],
     );
     check(
         "[agent]\nmax_turns = true\n",
         expect![[r#"
-        provost.toml:2:1: agent.max_turns: must be a whole number (is true); e.g. max_turns = 40
-    "#]],
+            provost.toml:2:1: agent.max_turns: must be a whole number (is true); e.g. max_turns = 300
+        "#]],
     );
     check(
         "[agent]\noutput_tokens_max = 100\n",
@@ -403,7 +403,7 @@ fn all_that_is_wrong_is_told_at_once() {
     check(
         "[agent]\nmax_turns = 0\nmodle = \"a/b\"\n[budget]\nusd = nan\nwall_time = 3\n[[stop_hooks]]\nname = 3\n",
         expect![[r#"
-            provost.toml:2:1: agent.max_turns: must be at least 1 (is 0); e.g. max_turns = 40
+            provost.toml:2:1: agent.max_turns: must be at least 1 (is 0); e.g. max_turns = 300
             provost.toml:3:1: agent.modle: there is no such setting; did you mean `agent.model`?
             provost.toml:5:1: budget.usd: must be a finite amount (is nan); e.g. usd = 5.00
             provost.toml:6:1: budget.wall_time: must be a time with its unit, in quotes (is 3); e.g. wall_time = "2h"
@@ -418,8 +418,8 @@ fn flags_and_variables_are_held_to_the_same() {
     check_flags(
         &["--max-turns", "0"],
         expect![[r#"
-        error: --max-turns: agent.max_turns: must be at least 1 (is 0); e.g. --max-turns 40
-    "#]],
+            error: --max-turns: budget.turns: must be at least 1 (is 0); e.g. --max-turns 100
+        "#]],
     );
     check_flags(
         &["--usd", "-1", "--tokens", "many"],

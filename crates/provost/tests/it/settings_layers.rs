@@ -18,7 +18,6 @@ fn each_layer_stands_over_the_ones_before() {
         let output = scene.command(&["check", "--json"]).envs(env.iter().copied()).output().unwrap();
         value_of(&String::from_utf8(output.stdout).unwrap(), "agent.max_turns")
     };
-    assert_eq!(turns(&[]), ("40".to_owned(), "default".to_owned()));
     scene.write("home/.config/provost/config.toml", "[agent]\nmax_turns = 41\n");
     let user = scene.path("home/.config/provost/config.toml");
     assert_eq!(turns(&[]), ("41".to_owned(), format!("{}:2:1", user.display())));
@@ -54,8 +53,11 @@ fn a_flag_stands_over_everything() {
     let output = scene.command(&args).env("PROVOST_AGENT_MAX_TURNS", "43").output().unwrap();
     let started = String::from_utf8(output.stdout).unwrap();
     let policy = &json(started.lines().next().unwrap())["policy"];
-    assert_eq!(policy["agent"]["limits"]["turns_max"], 44);
-    assert_eq!(policy["budget"], json(r#"{"tokens":1000000,"money":250000,"wall_time_ms":5400000}"#));
+    assert_eq!(policy["agent"]["limits"]["turns_max"], 43);
+    assert_eq!(
+        policy["budget"],
+        json(r#"{"tokens":1000000,"money":250000,"wall_time_ms":5400000,"turns":44}"#)
+    );
 }
 
 #[test]

@@ -204,6 +204,7 @@ impl RunState {
                 tokens: left.tokens.map(|tokens| tokens.saturating_sub(spent.tokens)),
                 money: left.money.map(|money| money.saturating_sub(spent.cost)),
                 wall_time_ms: left.wall_time_ms.map(|ms| ms.saturating_sub(worked_ms)),
+                turns: left.turns.map(|turns| turns.saturating_sub(spent.turns)),
             }
         })
     }
@@ -225,6 +226,7 @@ fn tighter(one: Budget, other: Budget) -> Budget {
         tokens: one.tokens.into_iter().chain(other.tokens).min(),
         money: one.money.into_iter().chain(other.money).min(),
         wall_time_ms: one.wall_time_ms.into_iter().chain(other.wall_time_ms).min(),
+        turns: one.turns.into_iter().chain(other.turns).min(),
     }
 }
 

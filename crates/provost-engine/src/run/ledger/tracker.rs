@@ -1,10 +1,10 @@
 //! What one agent and all below it have taken.
 
-use provost_event::{Budget, Dimension, Exhausted, MicroDollars, Price};
+use provost_event::{Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Price, Purpose, Shortfall};
 use serde::{Deserialize, Serialize};
 
 use super::{LAST_WORDS_TOKENS, part, worst_cost};
-use crate::ReserveRequest;
+use crate::{LimitUse, ReserveRequest};
 
 /// An answer shorter than this isn't worth a call: the budget counts as used up instead.
 pub const USEFUL_OUTPUT_TOKENS: u64 = 256;
@@ -24,20 +24,23 @@ pub struct ExecutionTracker {
     pub tokens_set_aside: u64,
     /// Money set aside for them.
     pub cost_set_aside: MicroDollars,
+    /// Turns that those calls open.
+    pub turns_set_aside: u32,
 }
 
 /// One without its fields' names: a snapshot may have many.
-type Packed = (u64, MicroDollars, u32, u64, MicroDollars);
+type Packed = (u64, MicroDollars, u32, u64, MicroDollars, u32);
 
 impl From<Packed> for ExecutionTracker {
-    fn from((tokens, cost, turns, tokens_set_aside, cost_set_aside): Packed) -> Self {
-        Self { tokens, cost, turns, tokens_set_aside, cost_set_aside }
+    fn from((tokens, cost, turns, tokens_set_aside, cost_set_aside, turns_set_aside): Packed) -> Self {
+        Self { tokens, cost, turns, tokens_set_aside, cost_set_aside, turns_set_aside }
     }
 }
 
 impl From<ExecutionTracker> for Packed {
     fn from(spent: ExecutionTracker) -> Self {
-        (spent.tokens, spent.cost, spent.turns, spent.tokens_set_aside, spent.cost_set_aside)
+        let (of_tokens, of_turns) = (spent.tokens_set_aside, spent.turns_set_aside);
+        (spent.tokens, spent.cost, spent.turns, of_tokens, spent.cost_set_aside, of_turns)
     }
 }
 
@@ -46,12 +49,14 @@ impl ExecutionTracker {
         *self == Self::default()
     }
 
-    pub(super) fn set_aside(&mut self, tokens: u64, cost: MicroDollars) {
+    pub(super) fn set_aside(&mut self, tokens: u64, cost: MicroDollars, turns: u32) {
+        self.turns_set_aside = self.turns_set_aside.saturating_add(turns);
         self.tokens_set_aside = self.tokens_set_aside.saturating_add(tokens);
         self.cost_set_aside += cost;
     }
 
-    pub(super) fn give_back(&mut self, tokens: u64, cost: MicroDollars) {
+    pub(super) fn give_back(&mut self, tokens: u64, cost: MicroDollars, turns: u32) {
+        self.turns_set_aside = self.turns_set_aside.saturating_sub(turns);
         self.tokens_set_aside = self.tokens_set_aside.saturating_sub(tokens);
         self.cost_set_aside = self.cost_set_aside.saturating_sub(cost);
     }
@@ -62,21 +67,32 @@ impl ExecutionTracker {
         self.turns = self.turns.saturating_add(turns);
     }
 
-    /// The output cap that fits what is left of every limit of `budget`.
+    /// The output cap that fits what is left of every limit of `budget`, whose owner is `owner`; with `opens_turn` the
+    /// call takes a turn that hasn't been counted yet.
     ///
     /// # Errors
     /// The limit that leaves no useful one.
-    pub(super) fn fitting_output(&self, budget: Budget, request: &ReserveRequest) -> Result<u64, Exhausted> {
+    pub(super) fn fitting_output(
+        &self,
+        (budget, owner): (Budget, LimitOwner),
+        request: &ReserveRequest,
+        opens_turn: bool,
+    ) -> Result<u64, Exhausted> {
         let wanted = u64::from(request.output_tokens_max);
         let floor = wanted.min(USEFUL_OUTPUT_TOKENS);
         let mut output = wanted;
+        if let Some(limit) = budget.turns.filter(|limit| opens_turn && self.turns_taken() >= *limit) {
+            return Err(Exhausted { owner, ..self.at_turns(limit) });
+        }
         if let Some(limit) = budget.tokens {
             let fits = self.output_for_tokens(limit, request).filter(|fits| *fits >= floor);
-            output = output.min(fits.ok_or(self.at_tokens(limit))?);
+            let exhausted = || Exhausted { owner, ..self.at_tokens(limit, request) };
+            output = output.min(fits.ok_or_else(exhausted)?);
         }
         if let (Some(limit), Some(price)) = (budget.money, request.price) {
             let fits = self.output_for_money(limit, price, request).filter(|fits| *fits >= floor);
-            output = output.min(fits.ok_or(self.at_money(limit))?);
+            let exhausted = || Exhausted { owner, ..self.at_money(limit, price, request) };
+            output = output.min(fits.ok_or_else(exhausted)?);
         }
         Ok(output)
     }
@@ -88,10 +104,8 @@ impl ExecutionTracker {
         if !request.keeps_back {
             return Some(left);
         }
-        // Last words need what this call was asked, what it answers, and room for themselves.
-        let last_words = request.input_tokens.saturating_add(u64::from(LAST_WORDS_TOKENS));
-        let left = left.checked_sub(request.kept_tokens.min(part(limit, request.judges_percent)))?;
-        Some(left.checked_sub(last_words)? / 2)
+        let left = left.checked_sub(kept_for_judges(request.kept_tokens, limit, request))?;
+        Some(left.checked_sub(summary_tokens(request))? / 2)
     }
 
     /// The same for money.
@@ -102,17 +116,76 @@ impl ExecutionTracker {
         if !request.keeps_back {
             return Some(price.output_tokens_for(MicroDollars(left)));
         }
-        let last_words = worst_cost(request, LAST_WORDS_TOKENS);
-        let left = left.checked_sub(request.kept_cost.0.min(part(limit.0, request.judges_percent)))?;
-        let left = left.checked_sub(last_words.0)?;
+        let left = left.checked_sub(kept_for_judges(request.kept_cost.0, limit.0, request))?;
+        let left = left.checked_sub(worst_cost(request, LAST_WORDS_TOKENS).0)?;
         Some(price.output_tokens_for(MicroDollars(left)) / 2)
     }
 
-    const fn at_tokens(&self, limit: u64) -> Exhausted {
-        Exhausted { dimension: Dimension::Tokens, used: self.tokens, limit }
+    /// Turns taken and set aside.
+    pub(super) const fn turns_taken(&self) -> u32 {
+        self.turns.saturating_add(self.turns_set_aside)
     }
 
-    const fn at_money(&self, limit: MicroDollars) -> Exhausted {
-        Exhausted { dimension: Dimension::Money, used: self.cost.0, limit: limit.0 }
+    fn at_turns(&self, limit: u32) -> Exhausted {
+        Exhausted::new(Dimension::Turns, self.turns_taken().into(), limit.into())
     }
+
+    fn at_tokens(&self, limit: u64, request: &ReserveRequest) -> Exhausted {
+        let keeps = |amount: u64| if request.keeps_back { amount } else { 0 };
+        // The answer is sent again with the question for the final summary.
+        let floor = u64::from(request.output_tokens_max).min(USEFUL_OUTPUT_TOKENS);
+        let shortfall = Shortfall {
+            needs: request.input_tokens.saturating_add(floor),
+            reserved: self.tokens_set_aside,
+            summary: keeps(summary_tokens(request).saturating_add(floor)),
+            judges: keeps(kept_for_judges(request.kept_tokens, limit, request)),
+        };
+        Exhausted { shortfall: Some(shortfall), ..Exhausted::new(Dimension::Tokens, self.tokens, limit) }
+    }
+
+    fn at_money(&self, limit: MicroDollars, price: Price, request: &ReserveRequest) -> Exhausted {
+        let keeps = |amount: u64| if request.keeps_back { amount } else { 0 };
+        let floor = request.output_tokens_max.min(u32::try_from(USEFUL_OUTPUT_TOKENS).unwrap_or(u32::MAX));
+        let answer = price.for_prompt(request.input_tokens).output_cost(floor.into()).0;
+        let shortfall = Shortfall {
+            needs: worst_cost(request, floor).0,
+            reserved: self.cost_set_aside.0,
+            summary: keeps(worst_cost(request, LAST_WORDS_TOKENS).0.saturating_add(answer)),
+            judges: keeps(kept_for_judges(request.kept_cost.0, limit.0, request)),
+        };
+        Exhausted { shortfall: Some(shortfall), ..Exhausted::new(Dimension::Money, self.cost.0, limit.0) }
+    }
+
+    /// The limits of `budget` that are half used up or more.
+    pub(super) fn limits_near(&self, budget: Budget, owner: LimitOwner) -> impl Iterator<Item = LimitUse> {
+        let of = |dimension, used: u64, limit: Option<u64>| {
+            limit.map(|limit| LimitUse { dimension, used, limit, owner })
+        };
+        let all = [
+            of(Dimension::Tokens, self.tokens, budget.tokens),
+            of(Dimension::Money, self.cost.0, budget.money.map(|limit| limit.0)),
+            of(Dimension::Turns, self.turns.into(), budget.turns.map(u64::from)),
+        ];
+        all.into_iter().flatten().filter(|limit| limit.percent() >= LimitUse::NEAR)
+    }
+
+    /// Whether no other turn fits.
+    pub(super) fn is_at_last_turn(&self, budget: Budget) -> bool {
+        budget.turns.is_some_and(|limit| self.turns_taken() >= limit)
+    }
+}
+
+/// Whether the call takes a turn that its agent, with so many counted, hasn't begun yet.
+pub(super) const fn opens_turn(purpose: Purpose, turn: u32, counted: u32) -> bool {
+    matches!(purpose, Purpose::Turn) && turn > counted
+}
+
+/// A final summary needs what this call was asked, what it answers, and room for itself.
+fn summary_tokens(request: &ReserveRequest) -> u64 {
+    request.input_tokens.saturating_add(u64::from(LAST_WORDS_TOKENS))
+}
+
+/// What judges would take, and no more than their part of the limit.
+fn kept_for_judges(kept: u64, limit: u64, request: &ReserveRequest) -> u64 {
+    kept.min(part(limit, request.judges_percent))
 }

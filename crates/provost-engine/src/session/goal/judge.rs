@@ -239,7 +239,7 @@ impl SessionState {
         needed.fold((0, MicroDollars::default()), |(tokens, cost): (u64, MicroDollars), judge| {
             let output_tokens = u64::from(judge.output_tokens_max);
             let usage = Usage { input_tokens: input, output_tokens, ..Usage::default() };
-            let more = judge.price.map(|price| price.cost(usage)).unwrap_or_default();
+            let more = judge.price.map(|price| price.worst().cost(usage)).unwrap_or_default();
             (tokens.saturating_add(input).saturating_add(output_tokens), cost + more)
         })
     }

@@ -179,7 +179,7 @@ impl Case {
 
     fn limits(&self) -> Budget {
         let money = self.money.map(MicroDollars);
-        Budget { tokens: self.tokens, money, wall_time_ms: self.wall_time_ms }
+        Budget { tokens: self.tokens, money, wall_time_ms: self.wall_time_ms, turns: None }
     }
 
     pub(super) fn check(&self, seen: &mut Seen) {
@@ -309,6 +309,7 @@ impl Driver {
             tokens: self.limits.tokens.and(more),
             money: self.limits.money.and(more.map(MicroDollars)),
             wall_time_ms: self.limits.wall_time_ms.and(more),
+            turns: None,
         };
         let turns_max = more.map(|_| 60);
         self.world.run_event(RunEvent::Resume { agent: None, by: "r".into(), budget, turns_max, text: None });

@@ -6,7 +6,7 @@ use provost_engine::LAST_WORDS_TOKENS;
 use provost_engine::RunState;
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Entry, MicroDollars, ModelPolicy,
-    Price,
+    Price, Purpose,
 };
 
 use super::agent::AgentSums;
@@ -25,6 +25,7 @@ pub(super) struct BudgetSums {
     tokens: Account,
     money: Account,
     wall_time: Count,
+    turns: Count,
     /// What is set aside for calls in flight.
     open: BTreeMap<(u32, u32), (u64, MicroDollars)>,
 }
@@ -96,6 +97,9 @@ impl BudgetSums {
         let agent = entry.session.agent;
         let wanted = self.models.get(&agent).map_or(u32::MAX, |model| model.output_tokens_max);
         let is_turn = !self.asides.contains(&(agent, entry.call));
+        if entry.purpose == Purpose::Turn && self.budget.turns.is_some() {
+            self.turns.asked();
+        }
         if is_turn && entry.output_tokens_max < wanted {
             let by_tokens = self.is_lowered_by_tokens(entry);
             let account = if by_tokens { &mut self.tokens } else { &mut self.money };
@@ -142,7 +146,10 @@ impl BudgetSums {
                 self.money.refuse();
             }
             Dimension::WallTime => self.wall_time.decided += 1,
-            Dimension::Turns => {}
+            Dimension::Turns => {
+                self.turns.asked();
+                self.turns.decided += 1;
+            }
         }
     }
 
@@ -153,6 +160,7 @@ impl BudgetSums {
             self.tokens.limit(Unit::Tokens, self.at_first.tokens, self.budget.tokens),
             self.money.limit(Unit::MicroUsd, money(self.at_first.money), money(self.budget.money)),
             self.time(state),
+            self.turns(state),
         ];
         limits.into_iter().map(|limit| self.with_standing(limit)).collect()
     }
@@ -167,6 +175,22 @@ impl BudgetSums {
             most: state.active_ms(),
             consulted: self.wall_time.consulted,
             decided: self.wall_time.decided,
+            reserved: None,
+            standing: Standing::NOT_SET,
+        }
+    }
+
+    /// Of all agents together.
+    fn turns(&self, state: &RunState) -> Limit {
+        let (at_first, set_to) = (self.at_first.turns.map(u64::from), self.budget.turns.map(u64::from));
+        Limit {
+            name: "turns",
+            unit: Unit::Times,
+            set_to,
+            set_to_at_first: at_first.filter(|_| at_first != set_to),
+            most: state.ledger().turns().into(),
+            consulted: self.turns.consulted,
+            decided: self.turns.decided,
             reserved: None,
             standing: Standing::NOT_SET,
         }

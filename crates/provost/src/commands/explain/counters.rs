@@ -168,7 +168,8 @@ impl CounterSums {
             | ItemKind::NoProgressNotice
             | ItemKind::GoalNotReached
             | ItemKind::Reminder
-            | ItemKind::LastTurn => {}
+            | ItemKind::LastTurn
+            | ItemKind::LimitNotice { .. } => {}
         }
     }
 
@@ -287,7 +288,10 @@ impl CounterSums {
         };
         let no_calls = "no tool call was made";
         let mut turns = of(self.turns, "turns", self.turns_max, "no model was called");
-        turns.set_to_at_first = Some(set.turns_max.into()).filter(|first| Some(*first) != turns.set_to);
+        let limited = |turns: &u64| *turns != u64::from(Limits::TURNS_UNLIMITED);
+        turns.set_to = turns.set_to.filter(limited);
+        turns.set_to_at_first =
+            Some(u64::from(set.turns_max)).filter(limited).filter(|first| Some(*first) != turns.set_to);
         let mut notice =
             of(self.repeated_call_notice, "repeated_call_notice", set.repeated_call_notice_at, no_calls);
         if set.repeated_call_notice_at >= set.repeated_call_max {

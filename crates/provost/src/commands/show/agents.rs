@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use provost_engine::{Actor, AgentStanding, AgentStatus, RunState};
 use provost_event::{
-    Budget, Entry, GoalState, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget, Timestamp,
+    Budget, Entry, GoalState, Limits, MicroDollars, Outcome, Priority, Record, Seq, SessionId, SpawnBudget,
+    Timestamp,
 };
 use provost_harness::{Home as _, HomeError, read_actor};
 use provost_store::LocalHome;
@@ -195,6 +196,7 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
     let worked_ms = if is_root { run.active_ms() } else { agent.worked_ms };
     let is_priced = run.policy().is_none_or(|policy| policy.agent.model.price.is_some());
     let turns_max = if is_root { Some(run.turns_max()) } else { opening.map(|opening| opening.turns_max) };
+    let turns_max = turns_max.filter(|most| *most != Limits::TURNS_UNLIMITED);
     Node {
         session: agent.session,
         parent: agent.parent.map(|parent| parent.agent),

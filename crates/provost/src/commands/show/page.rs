@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use provost_engine::{Ledger, ProgressReport, RunState};
 use provost_event::{
-    Channel, HookMoment, MicroDollars, PlanItem, PlanStatus, StopHookVerdict, TerminalState, Timestamp,
+    Channel, HookMoment, Limits, MicroDollars, PlanItem, PlanStatus, StopHookVerdict, TerminalState,
+    Timestamp,
 };
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
@@ -209,9 +210,13 @@ pub(in crate::commands) fn moment(at: Timestamp) -> String {
 pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
     let state = seen.state;
     let (ledger, budget) = (state.ledger(), state.budget());
-    let turns = match seen.has_tree() {
-        true => format!("{} by all agents", ledger.turns()),
-        false => format!("{} of {}", ledger.turns(), state.turns_max()),
+    let own = Some(state.turns_max()).filter(|most| *most != Limits::TURNS_UNLIMITED);
+    let turns = match (budget.turns, own, seen.has_tree()) {
+        (Some(most), _, true) => format!("{} of {most}, by all agents", ledger.turns()),
+        (Some(most), _, false) => format!("{} of {}", ledger.turns(), own.map_or(most, |own| own.min(most))),
+        (None, _, true) => format!("{} by all agents", ledger.turns()),
+        (None, Some(most), false) => format!("{} of {most}", ledger.turns()),
+        (None, None, false) => ledger.turns().to_string(),
     };
     let active_ms = state.active_ms().saturating_add(super::since_ms(seen.summary, state));
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();

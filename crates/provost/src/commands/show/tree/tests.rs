@@ -57,8 +57,12 @@ fn draws(crew: &Crew, drawing: Drawing, expected: Expect) {
 
 fn team() -> Vec<Node> {
     let mut limited = node(1, Some(0), "lead", State::Working);
-    limited.budget =
-        Budget { tokens: Some(50_000), money: Some(MicroDollars(500_000)), wall_time_ms: Some(600_000) };
+    limited.budget = Budget {
+        tokens: Some(50_000),
+        money: Some(MicroDollars(500_000)),
+        wall_time_ms: Some(600_000),
+        turns: None,
+    };
     let asked = PauseReason::Asked { by: "ann".to_owned() };
     vec![
         node(0, None, "root", State::Working),

@@ -1,0 +1,113 @@
+//! What the agent is told of its limits: how far each is used, and that a turn is the last.
+
+use provost_event::{Dimension, Exhausted, ItemKind, LimitOwner, Limits, MicroDollars, Purpose};
+
+use super::{Deciding, SessionState};
+use crate::LimitUse;
+
+/// Percent of a limit that the agent is told of, each once.
+const THRESHOLDS: [u8; 3] = [95, 80, 50];
+
+const LAST_TURN: &str = "This is your last turn: tools that you call now are still run, and then you are asked once, \
+                         without tools, how far the work has come. Finish what matters most.";
+const LAST_OF_RUN: &str = "This is the last turn that the run may take, of all its agents: tools that you call now are \
+                           still run, and then you are asked once, without tools, how far the work has come. Finish \
+                           what matters most.";
+
+/// What the run said of its limits when it reserved budget.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) limits: Vec<LimitUse>,
+    pub(super) is_last_turn: bool,
+}
+
+impl Deciding<'_> {
+    /// Before the budget is asked for: the agent's own last turn.
+    pub(super) fn announce_last_turn(&mut self) {
+        let turn = self.state.next_turn();
+        if self.state.turns_limit() == Some(turn) {
+            self.say_last_turn(LAST_TURN);
+        }
+    }
+
+    /// Once it is reserved: the limits of the run and of the agents above.
+    pub(super) fn announce_limits(&mut self, heard: &Heard) {
+        // An external agent's program would take it for a task.
+        if self.state.is_external() {
+            return;
+        }
+        if heard.is_last_turn {
+            self.say_last_turn(LAST_OF_RUN);
+        }
+        let is_last = self.state.told.last_turn == self.state.next_turn();
+        for limit in self.state.limits_near(&heard.limits) {
+            let percent = limit.percent();
+            let threshold = THRESHOLDS.into_iter().find(|threshold| *threshold <= percent).unwrap_or(0);
+            let dimension = limit.dimension;
+            let is_new = threshold > self.state.told.percent_of(dimension);
+            if is_new && !(is_last && dimension == Dimension::Turns) {
+                self.say(ItemKind::LimitNotice { dimension, percent: threshold }, notice(limit, threshold));
+            }
+        }
+    }
+
+    fn say_last_turn(&mut self, body: &str) {
+        if !self.state.is_external() && self.state.told.last_turn < self.state.next_turn() {
+            self.say(ItemKind::LastTurn, body);
+        }
+    }
+}
+
+impl SessionState {
+    /// Turns that the agent itself may take.
+    fn turns_limit(&self) -> Option<u32> {
+        Some(self.turns_max).filter(|turns| *turns != Limits::TURNS_UNLIMITED)
+    }
+
+    /// The agent's own turns, once they are used up.
+    pub(super) fn turns_exhausted(&self) -> Option<Exhausted> {
+        let limit = self.turns_limit().filter(|limit| self.counters.turns_ended >= *limit)?;
+        let exhausted = Exhausted::new(Dimension::Turns, self.counters.turns_ended.into(), limit.into());
+        Some(Exhausted { owner: LimitOwner::Agent, ..exhausted })
+    }
+
+    /// `limits` with the agent's own turns, where they are nearer to their end.
+    fn limits_near(&self, limits: &[LimitUse]) -> Vec<LimitUse> {
+        let own = self.turns_limit().map(|limit| LimitUse {
+            dimension: Dimension::Turns,
+            used: self.counters.turns_ended.into(),
+            limit: limit.into(),
+            owner: LimitOwner::Agent,
+        });
+        let (turns, mut all): (Vec<_>, Vec<_>) =
+            limits.iter().copied().partition(|limit| limit.dimension == Dimension::Turns);
+        all.extend(turns.into_iter().chain(own).max_by_key(LimitUse::percent));
+        all
+    }
+
+    /// Whether a provider has counted what is asked.
+    pub(super) fn is_counted(&self, purpose: Purpose) -> bool {
+        purpose != Purpose::Judge && self.context.is_counted()
+    }
+}
+
+/// What the agent is told once `threshold` percent of a limit are used.
+fn notice(limit: LimitUse, threshold: u8) -> String {
+    let owner = match limit.owner {
+        LimitOwner::Run => "the run's",
+        LimitOwner::Agent => "your",
+    };
+    let (used, most) = (limit.used, limit.limit);
+    let amounts = match limit.dimension {
+        Dimension::Tokens => format!("tokens: {used} of {most}"),
+        Dimension::Money => format!("money: {} of {}", MicroDollars(used), MicroDollars(most)),
+        Dimension::Turns => format!("turns: {used} of {most}"),
+        Dimension::WallTime => format!("time: {} of {} seconds", used / 1_000, most / 1_000),
+    };
+    let advice = match threshold {
+        95 => "Finish what matters most now; at the limit the work stops.",
+        80 => "Bring the work to an end in time; at the limit it stops.",
+        _ => "Plan the rest of the work within it.",
+    };
+    format!("{}% of {owner} limit is used ({amounts}). {advice}", limit.percent())
+}
