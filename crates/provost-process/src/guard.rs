@@ -21,7 +21,7 @@ mod namespace;
 mod sys;
 mod watch;
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -120,6 +120,7 @@ pub fn namespaces_are_there() -> bool {
     static ARE_THERE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ARE_THERE.get_or_init(|| {
         let mut command = Command::new("/");
+        let _starting = crate::registry::starting();
         // SAFETY: as in `install`. It never comes to executing anything.
         unsafe { command.pre_exec(|| Err(sys::try_process_namespace())) };
         command.spawn().is_err_and(|error| error.raw_os_error() == Some(sys::POSSIBLE))
@@ -142,10 +143,16 @@ fn split(control: &UnixStream, input: StandardInput, is_apart: bool) -> io::Resu
     }
     let _ = is_apart;
     let guard = sys::own_pid();
+    // What the child does to its guard it does to one that is set up, and has told the child's number.
+    let (go, gate) = UnixStream::pair()?;
     // SAFETY: this is the only thread, see `install`.
     match unsafe { sys::fork() }? {
-        None => become_child(guard, input),
-        Some(child) => watch::watch(control, child),
+        None => {
+            drop(go);
+            (&gate).read_exact(&mut [0])?;
+            become_child(guard, input)
+        }
+        Some(child) => watch::watch(control, &go, child),
     }
 }
 

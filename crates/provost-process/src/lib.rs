@@ -47,8 +47,9 @@
 //!   process 1, a fork of this program too: whoever goes up by parents finds this program in both.
 //! - That all is ended is said only after it was seen ([`Finished::is_all_ended`]).
 //!
-//! What it can't do: elsewhere a child of the same user can stop or kill its guard. A guard that doesn't answer is killed, with
-//! all below it; what one that was killed leaves is ended where this process [adopts orphans](adopt_orphans). When
+//! What it can't do: elsewhere a child of the same user can stop or kill its guard. What is below a guard that doesn't answer is
+//! killed, and then the guard, if it still doesn't; what one that was killed leaves is ended where this process [adopts
+//! orphans](adopt_orphans), and nobody but this crate may then wait for children that this crate didn't name. When
 //! Provost is killed while a guard is stopped, [`end_leftovers`] ends what is left, at the next start. Off Linux nobody adopts orphans: a descendant that leaves the process group is out of reach.
 //! While a child runs, its guard keeps the pages alive that the caller rewrites meanwhile.
 

@@ -205,6 +205,14 @@ impl PipedChild {
         self.keeper.exit()
     }
 
+    /// Whether it was seen that nothing it started is left, after [`end`](Self::end). It is `false` when the system doesn't let a
+    /// process go, when its guard was killed while nobody adopts orphans ([`adopt_orphans`](crate::adopt_orphans)), and where there
+    /// are no guards.
+    #[must_use]
+    pub fn is_all_ended(&self) -> bool {
+        self.keeper.is_all_ended()
+    }
+
     /// The end of what it wrote to standard error so far, from the beginning of a line where that was cut.
     #[must_use]
     pub fn stderr(&self) -> String {

@@ -304,6 +304,13 @@ impl PtySupervisor {
         self.shared.is_running()
     }
 
+    /// Tells whether it was seen that nothing below the terminal is left, once the program is [gone](Self::gone). It is `false` when
+    /// the system doesn't let a process go, when its guard was killed while nobody adopts orphans
+    /// ([`adopt_orphans`](crate::adopt_orphans)), and where there are no guards.
+    pub fn is_all_ended(&self) -> bool {
+        self.shared.status.borrow().is_all_ended
+    }
+
     /// Returns the program's process number.
     pub const fn pid(&self) -> u32 {
         self.pid

@@ -3,35 +3,33 @@
 //! A process that [adopts orphans](adopt_orphans) becomes the parent of what a killed guard leaves. Whatever is its child and is
 //! no guard of its own, nor was there before, was left by one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::guard;
 use crate::leftover::Ledger;
 
 static ADOPTS: AtomicBool = AtomicBool::new(false);
-/// Children that this process had before it adopted any.
-static BEFORE: OnceLock<HashSet<u32>> = OnceLock::new();
-static GUARDS: Mutex<Option<HashSet<u32>>> = Mutex::new(None);
+/// Children that this process had before it adopted any, and when each was started.
+static BEFORE: OnceLock<HashMap<u32, u64>> = OnceLock::new();
+/// When each was started: the number of one that has ended may be given out anew.
+static GUARDS: Mutex<Option<HashMap<u32, u64>>> = Mutex::new(None);
 /// Held for reading while a guard is started, until its number is known.
 static STARTING: RwLock<()> = RwLock::new(());
 static LEDGER: OnceLock<PathBuf> = OnceLock::new();
 
 /// How long a guard that was killed may take to be gone.
-#[cfg(target_os = "linux")]
-const DYING_ROUNDS_MAX: u32 = 1_000;
-#[cfg(target_os = "linux")]
-const DYING_ROUND: std::time::Duration = std::time::Duration::from_millis(1);
+const DYING_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Has this process adopt what descends from it and has lost its parent (Linux), so that what a killed guard leaves is found and
 /// ended too. It changes what becomes of every descendant of this process, so it is for programs that start processes by this
 /// crate only; to be called first thing in `main`. Returns whether that is so now.
 pub fn adopt_orphans() -> bool {
-    let _ = BEFORE.set(children());
+    let _ = BEFORE.set(children().into_iter().map(|pid| (pid, started_of(pid))).collect());
     let adopts = guard::adopt_orphans();
     ADOPTS.store(adopts, Ordering::Release);
     adopts
@@ -55,9 +53,11 @@ impl<C> Registered<C> {
         self.pid
     }
 
-    /// What it guards wasn't seen to end: it stays written down.
-    pub(crate) fn keep_entry(&mut self) {
-        self.entry = None;
+    /// What it guards was seen to have ended: it needn't be written down any more.
+    pub(crate) fn strike_out(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            entry.close();
+        }
     }
 }
 
@@ -80,10 +80,12 @@ impl<C> Drop for Registered<C> {
         if let Some(guards) = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             guards.remove(&self.pid);
         }
-        if let Some(entry) = self.entry.take() {
-            entry.close();
-        }
     }
+}
+
+/// To be held while a process is started that isn't known as a guard yet: it isn't taken for adopted.
+pub(crate) fn starting() -> RwLockReadGuard<'static, ()> {
+    STARTING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts a guard.
@@ -91,52 +93,46 @@ pub(crate) fn spawn<C>(
     spawn: impl FnOnce() -> io::Result<C>,
     pid: impl Fn(&C) -> u32,
 ) -> io::Result<Registered<C>> {
-    let starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let starting = starting();
     let child = spawn()?;
     let pid = pid(&child);
-    GUARDS.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().insert(pid);
+    GUARDS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get_or_insert_default()
+        .insert(pid, started_of(pid));
     drop(starting);
     let folder = LEDGER.get().filter(|_| !guard::namespaces_are_there());
     let entry = folder.and_then(|folder| Ledger::begin(folder, pid));
     Ok(Registered { child, pid, entry })
 }
 
-/// Ends what this process has adopted from `guard`, which was killed, and from any other; whether nothing was seen to be left.
-/// `false` where it adopts nothing. Blocks for some seconds at most.
+/// Ends what this process has adopted from `guard`, which has ended or was killed, and from any other; whether it was seen that
+/// nothing is left. `false` where it adopts nothing, and while the guard is there. Blocks for some seconds at most.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_adopted(guard: u32) -> bool {
-    use rustix::process::{Pid, WaitOptions, waitpid};
-
-    use crate::leftover::{end_trees, trees_of};
-    use crate::pty::kernel::stat;
+    use crate::leftover::{Kin, process, sweep, until_dead};
 
     if !ADOPTS.load(Ordering::Acquire) {
         return false;
     }
-    // Its channel is closed before its children have another parent; once it is nothing but its status they have.
-    let is_dying = || stat(&format!("/proc/{guard}/stat")).is_some_and(|stat| stat.lives());
-    for _ in 0..DYING_ROUNDS_MAX {
-        if !is_dying() {
-            break;
-        }
-        std::thread::sleep(DYING_ROUND);
+    // Its channel is closed before its children have another parent; once it has ended they have.
+    let known = GUARDS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .as_ref()
+        .and_then(|guards| guards.get(&guard).copied());
+    let is_itself = process(guard).is_some_and(|now| known.is_none_or(|started| now.started == started));
+    if is_itself && !until_dead(guard, DYING_MAX) {
+        return false;
     }
-    let mut seen = HashSet::new();
-    let is_all_gone = {
-        // Whoever is being started has no number yet.
-        let _nobody_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
-        let roots = adopted();
-        seen.extend(roots.iter().copied());
-        end_trees(|| trees_of(&adopted()))
-    };
-    seen.extend(adopted());
-    for pid in seen {
-        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-            // Nobody else waits for it.
-            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
-        }
-    }
-    is_all_gone
+    // Whoever is being started has no number yet. And one at a time: who waits for a child hides what it left from the other.
+    let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+    sweep(|process| {
+        let is_of = |known: &HashMap<u32, u64>| known.get(&process.pid) == Some(&process.started);
+        if is_of(&guards) || BEFORE.get().is_some_and(is_of) { Kin::Ours } else { Kin::Theirs }
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -144,12 +140,15 @@ pub(crate) fn end_adopted(_guard: u32) -> bool {
     false
 }
 
-#[cfg(target_os = "linux")]
-fn adopted() -> Vec<u32> {
-    let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
-    let before = BEFORE.get();
-    let is_own = |pid: &u32| guards.contains(pid) || before.is_some_and(|before| before.contains(pid));
-    children().into_iter().filter(|pid| !is_own(pid)).collect()
+/// When a process was started; 0 where that isn't told.
+fn started_of(pid: u32) -> u64 {
+    #[cfg(target_os = "linux")]
+    return crate::leftover::started_of(pid).unwrap_or_default();
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        0
+    }
 }
 
 /// The children of all threads of this process.

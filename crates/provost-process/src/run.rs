@@ -22,10 +22,6 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// How long a guard may take to kill everything: one that was stopped takes longer, and is then done without.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// How long killed processes may take to vanish; only a process stuck in the kernel, or one of another user,
-/// takes that long. Its guard goes on killing it.
-const VANISH_MAX: Duration = Duration::from_secs(5);
-
 /// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
 const REAP_MAX: Duration = Duration::from_secs(1);
 
@@ -35,8 +31,8 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 /// these get SIGTERM and, after [`ChildSpec::grace`], SIGKILL. Nothing descended from the child is left when
 /// this returns, and all they wrote before is read. Cancelling or the timeout ends child and descendants the same
 /// way; cancelling during a grace period ends it at once. On top of timeout and grace a call takes at most 10 s
-/// to start (a hung file system) and 8 s to end: 5 s for killed processes to vanish, 2 s for pipes to close, 1 s to
-/// reap. [`Finished::is_all_ended`] says whether that was seen: a process that the system won't let go is left to its guard.
+/// to start (a hung file system) and 14 s to end: 1 s for the guard to kill all, 5 s each for what it leaves below it and to this
+/// process to vanish, 2 s for pipes to close, 1 s to reap. [`Finished::is_all_ended`] says whether that was seen: a process that the system won't let go is left to its guard.
 ///
 /// ```
 /// # use std::{path::PathBuf, time::Duration};
@@ -89,8 +85,8 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
         drain(Some(stdout), spec.keep_bytes_max, &ended),
         drain(stderr, spec.keep_bytes_max, &ended),
     );
-    if !is_all_ended {
-        guard.keep_entry();
+    if is_all_ended {
+        guard.strike_out();
     }
     Ok(Finished { ending, is_all_ended, stdout, stderr, duration: began.elapsed() })
 }
@@ -141,47 +137,30 @@ async fn watch(
         ending = stop => Some(ending),
     };
     let pid = guard.pid();
-    let is_swept = match ending {
-        None => false,
-        Some(ending) => {
-            let hurry = async {
-                match ending {
-                    Ending::Cancelled => pending().await,
-                    Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut => {
-                        how.cancel.cancelled().await
-                    }
-                }
-            };
-            end_all(&mut control, pid, how.grace, hurry).await == Swept::All
-        }
-    };
+    if let Some(ending) = ending {
+        let hurry = async {
+            match ending {
+                Ending::Cancelled => pending().await,
+                Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut => how.cancel.cancelled().await,
+            }
+        };
+        end_all(&mut control, pid, how.grace, hurry).await;
+    }
     // The guard has closed its control channel, so this is immediate. If it is stuck, or this future is dropped,
     // tokio's orphan queue reaps it.
     let status = timeout(REAP_MAX, guard.wait()).await;
+    // It ends by itself only when nothing is left.
     let has_seen_all_end = matches!(status, Ok(Ok(status)) if status.success());
-    let is_all_ended = has_seen_all_end || is_swept || apart(move || registry::end_adopted(pid)).await;
+    let is_all_ended =
+        has_seen_all_end || apart(move || registry::end_adopted(pid)).await.unwrap_or_default();
     if !is_all_ended {
         tracing::warn!("the guard of a child was killed, or can't kill; what the child forked may be left");
     }
     (ending.unwrap_or(Ending::Signalled(SIGKILL)), is_all_ended)
 }
 
-/// Whether it took somebody else than the guard to end all.
-#[derive(Debug, PartialEq, Eq)]
-enum Swept {
-    /// The guard has ended, or is still at it.
-    Nothing,
-    /// It didn't answer, and nothing is left.
-    All,
-}
-
 /// Asks everything below the guard to end and kills what is left after `grace`, or as soon as `hurry` is done.
-async fn end_all(
-    control: &mut Control,
-    guard: u32,
-    grace: Duration,
-    hurry: impl Future<Output = ()>,
-) -> Swept {
+async fn end_all(control: &mut Control, guard: u32, grace: Duration, hurry: impl Future<Output = ()>) {
     control.order(Order::Terminate).await;
     let gone_in_time = tokio::select! {
         biased;
@@ -190,19 +169,16 @@ async fn end_all(
         () = sleep(grace) => false,
     };
     if gone_in_time {
-        return Swept::Nothing;
+        return;
     }
     control.order(Order::Kill).await;
-    if timeout(ANSWER_MAX, control.gone()).await.is_ok() {
-        return Swept::Nothing;
+    if timeout(ANSWER_MAX, control.gone()).await.is_err() {
+        // It was stopped, or is slow, or something is stuck.
+        apart(move || leftover::end_guard(guard)).await;
     }
-    // It was stopped or is traced, or something is stuck.
-    let is_swept = apart(move || leftover::end_guard(guard)).await;
-    let is_gone = timeout(VANISH_MAX, control.gone()).await.is_ok();
-    if is_gone && is_swept { Swept::All } else { Swept::Nothing }
 }
 
 /// On a thread that may block.
-async fn apart(act: impl FnOnce() -> bool + Send + 'static) -> bool {
-    tokio::task::spawn_blocking(act).await.unwrap_or_default()
+async fn apart<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(act).await.ok()
 }

@@ -25,10 +25,10 @@ struct Watch<'a> {
     asked: Asked,
 }
 
-/// Guards `child` until it and everything descended from it is gone.
-pub(super) fn watch(control: &UnixStream, child: pid_t) -> ! {
+/// Guards `child`, which begins with a byte on `go`, until it and everything descended from it is gone.
+pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t) -> ! {
     // Before anything else: `spawn` waits for the end of a pipe this process holds a copy of.
-    sys::close_all_but([control.as_raw_fd(); 2]);
+    sys::close_all_but([control.as_raw_fd(), go.as_raw_fd()]);
     sys::take_own_name();
     sys::leave_folder();
     let asked = Asked { groups: [0; ASKED_MAX], count: 0 };
@@ -36,6 +36,9 @@ pub(super) fn watch(control: &UnixStream, child: pid_t) -> ! {
     let mut watch = Watch { control, child_signals, child, is_reaped: false, ordered: None, asked };
     // This and the status fail only when nobody is there to read it.
     let _ = watch.control.write_all(&child.to_ne_bytes());
+    let mut go = go;
+    let _ = go.write_all(&[0]);
+    sys::close_all_but([control.as_raw_fd(), watch.child_signals.max(0)]);
     while watch.reap() {
         watch.carry_out();
         let [orders, _] =

@@ -81,6 +81,12 @@ impl Keeper {
         self.exited().await;
     }
 
+    /// Nobody sees what the child has started.
+    #[expect(clippy::unused_self, reason = "as where there are guards")]
+    pub(super) const fn is_all_ended(&self) -> bool {
+        false
+    }
+
     /// There is no way to ask.
     pub(super) async fn ask_to_end(&mut self) {
         self.kill().await;

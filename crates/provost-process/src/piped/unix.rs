@@ -29,6 +29,9 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// How long a guard that runs may take to tell the child's number.
 const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
 
+/// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
+const REAP_MAX: Duration = Duration::from_secs(1);
+
 pub(super) type Output = Receiver;
 
 /// A child that was started.
@@ -42,17 +45,17 @@ pub(super) struct Started {
 /// Our end of the channel to the guard. Closing it makes the guard kill everything.
 pub(super) struct Keeper {
     pid: u32,
+    guard: u32,
     stage: watch::Receiver<Stage>,
     orders: OwnedWriteHalf,
     _listener: AbortOnDropHandle<()>,
-    /// Reaped by tokio, also when this is dropped.
-    guard: Registered<Child>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Stage {
     exit: Option<Exit>,
     is_gone: bool,
+    is_all_ended: bool,
 }
 
 /// Starts it on a thread that may block.
@@ -62,14 +65,12 @@ pub(super) async fn start(command: PipedCommand) -> io::Result<Started> {
     let (guard, control, stdin, stdout, stderr) = joined.map_err(io::Error::other)??;
     let (mut words, orders) = control.into_split();
     let mut number = [0; 4];
-    match timeout(GUARD_WORD_MAX, words.read_exact(&mut number)).await {
-        Ok(told) => told?,
-        Err(_) => return Err(io::ErrorKind::TimedOut.into()),
-    };
+    timeout(GUARD_WORD_MAX, words.read_exact(&mut number)).await.map_err(|_| io::ErrorKind::TimedOut)??;
     let pid = u32::from_ne_bytes(number);
     let (stage_told, stage) = watch::channel(Stage::default());
-    let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, guard.pid(), stage_told)));
-    let keeper = Keeper { pid, stage, orders, _listener: listener, guard };
+    let guard_pid = guard.pid();
+    let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, guard, stage_told)));
+    let keeper = Keeper { pid, guard: guard_pid, stage, orders, _listener: listener };
     Ok(Started { keeper, stdin, stdout, stderr })
 }
 
@@ -96,8 +97,8 @@ fn spawn(command: &PipedCommand) -> io::Result<Spawned> {
     Ok((guard, control, stdin, stdout, stderr))
 }
 
-/// Hears of the child's end, and of the end of all below the guard.
-async fn listen(mut words: OwnedReadHalf, guard: u32, stage: watch::Sender<Stage>) {
+/// Hears of the child's end, and of the end of all below the guard, which tokio reaps when this is dropped.
+async fn listen(mut words: OwnedReadHalf, mut guard: Registered<Child>, stage: watch::Sender<Stage>) {
     let mut status = [0; 4];
     let exit = match words.read_exact(&mut status).await {
         Ok(_) => exit_of(ExitStatus::from_raw(i32::from_ne_bytes(status))),
@@ -109,9 +110,17 @@ async fn listen(mut words: OwnedReadHalf, guard: u32, stage: watch::Sender<Stage
     stage.send_modify(|stage| stage.exit = Some(exit));
     let mut rest = [0; 4];
     while words.read(&mut rest).await.is_ok_and(|count| count > 0) {}
-    // It has ended, or was killed.
-    let _ = tokio::task::spawn_blocking(move || registry::end_adopted(guard)).await;
-    stage.send_modify(|stage| stage.is_gone = true);
+    // It has ended by itself, which it does only when nothing is left, or was killed.
+    let pid = guard.pid();
+    let status = timeout(REAP_MAX, guard.wait()).await;
+    let is_all_ended = matches!(status, Ok(Ok(status)) if status.success())
+        || tokio::task::spawn_blocking(move || registry::end_adopted(pid)).await.unwrap_or_default();
+    if is_all_ended {
+        guard.strike_out();
+    } else {
+        tracing::warn!("the guard of a child was killed, or can't kill; what the child forked may be left");
+    }
+    stage.send_modify(|stage| (stage.is_gone, stage.is_all_ended) = (true, is_all_ended));
 }
 
 fn exit_of(status: ExitStatus) -> Exit {
@@ -156,10 +165,17 @@ impl Keeper {
         self.order(Order::Kill).await;
     }
 
-    /// Kills what is left, and the guard, which doesn't answer.
-    pub(super) async fn force(&mut self) -> bool {
-        let guard = self.guard.pid();
-        tokio::task::spawn_blocking(move || leftover::end_guard(guard)).await.unwrap_or_default()
+    /// Whether it was seen, once it is gone, that nothing is left.
+    pub(super) fn is_all_ended(&self) -> bool {
+        self.stage.borrow().is_all_ended
+    }
+
+    /// Kills what is left, and the guard, if that still doesn't answer.
+    pub(super) async fn force(&mut self) {
+        let guard = self.guard;
+        if let Err(error) = tokio::task::spawn_blocking(move || leftover::end_guard(guard)).await {
+            tracing::warn!(%error, "a guard that doesn't answer was not ended");
+        }
     }
 
     async fn order(&mut self, order: Order) {

@@ -56,6 +56,8 @@ pub(super) struct Status {
     pub(super) exit: Option<Exit>,
     /// Nothing below the terminal is left, or what is left won't go.
     pub(super) is_gone: bool,
+    /// It was seen that nothing is left.
+    pub(super) is_all_ended: bool,
 }
 
 pub(super) struct Shared {

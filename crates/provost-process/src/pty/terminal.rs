@@ -171,14 +171,17 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    /// Nothing is left below the terminal; all that was written has come in.
-    pub(super) fn gone(&mut self) {
-        if self.shared.is_running() {
+    /// The guard has ended, and all that was written has come in; whether it was seen that nothing is left below the terminal.
+    pub(super) fn gone(&mut self, is_all_ended: bool) {
+        if !is_all_ended {
             tracing::warn!(
                 "the guard of a program at a terminal was killed; what the program forked may be left"
             );
+        }
+        if self.shared.is_running() {
             self.exited(Exit::Signal(SIGKILL));
         }
+        self.shared.status.send_modify(|status| status.is_all_ended = is_all_ended);
         self.ending = Ending::Over;
         self.finish();
     }

@@ -36,8 +36,6 @@ const UNREADABLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a guard may take to kill all and end, once its channel is closed.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
-/// Time between two looks whether it has.
-const BURY_PAUSE: Duration = Duration::from_millis(1);
 
 /// How long a guard that runs may take to tell the child's number.
 const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
@@ -106,6 +104,7 @@ pub(super) struct Running {
     looker: Looker,
     ledger: Option<Ledger>,
     unreadable_until: Option<Instant>,
+    is_buried: bool,
 }
 
 impl Running {
@@ -129,6 +128,7 @@ impl Running {
             looker,
             ledger: None,
             unreadable_until: None,
+            is_buried: false,
         };
         running.pid = running.hear_number()?;
         Ok(running)
@@ -169,31 +169,35 @@ impl Running {
         is_readable.then(|| self.master.as_fd())
     }
 
-    /// Takes the guard in, which ends as soon as nothing is left.
-    fn bury(&mut self) {
+    /// Takes the guard in, which ends as soon as nothing is left; whether that was seen.
+    fn bury(&mut self) -> bool {
         self.control = None;
+        let guard = self.guard.pid();
         // One that was stopped doesn't even hear that.
-        let until = Instant::now().checked_add(ANSWER_MAX);
-        while matches!(self.guard.try_wait(), Ok(None)) {
-            if until.is_none_or(|until| Instant::now() >= until) {
-                leftover::end_guard(self.guard.pid());
-                break;
+        if !leftover::until_dead(guard, ANSWER_MAX) {
+            leftover::end_guard(guard);
+        }
+        self.is_buried = true;
+        // One that has something below it which the system won't let go is left to it.
+        let status = self.guard.try_wait();
+        let is_all_ended =
+            matches!(status, Ok(Some(status)) if status.success()) || registry::end_adopted(guard);
+        if is_all_ended {
+            self.guard.strike_out();
+            if let Some(ledger) = self.ledger.take() {
+                ledger.close();
             }
-            std::thread::sleep(BURY_PAUSE);
         }
-        if let Err(error) = self.guard.wait() {
-            tracing::debug!(%error, "a guard was not waited for");
-        }
-        if let Some(ledger) = self.ledger.take() {
-            ledger.close();
-        }
+        is_all_ended
     }
 }
 
 /// Has what is left killed, and takes the guard in. Only ever on the terminal's own thread: it waits.
 impl Drop for Running {
     fn drop(&mut self) {
-        self.bury();
+        if !self.is_buried {
+            self.bury();
+        }
     }
 }
 
@@ -337,11 +341,9 @@ fn hear(terminal: &mut Terminal<Running>) {
         }
         Heard::Gone => {
             // It has closed its channel by ending, or was killed.
-            let guard = terminal.device.guard.pid();
-            registry::end_adopted(guard);
-            terminal.device.bury();
+            let is_all_ended = terminal.device.bury();
             drain(terminal);
-            terminal.gone();
+            terminal.gone(is_all_ended);
         }
     }
 }

@@ -210,7 +210,7 @@ fn look_after(mut terminal: Terminal<Running>, wakes: &Receiver<()>) {
         if let Ok(exit) = terminal.device.exit.try_recv() {
             drain(&mut terminal);
             terminal.exited(exit);
-            terminal.gone();
+            terminal.gone(false);
         }
         terminal.pass_time();
     }

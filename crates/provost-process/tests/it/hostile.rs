@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use provost_process::{PtyCommand, PtySupervisor, adopt_orphans, end_leftovers, keep_ledger, run};
+use provost_process::{ChildSpec, PtyCommand, PtySupervisor, adopt_orphans, end_leftovers, keep_ledger, run};
 use tokio_util::sync::CancellationToken;
 
 use crate::pty::{command_in, options, quit};
@@ -15,68 +16,80 @@ use crate::support::{MARKER_NAME, Shell, path, spec_in, until};
 const SCRIPT_NAME: &str = "PROVOST_PROCESS_HOSTILE_SCRIPT";
 const WAY_NAME: &str = "PROVOST_PROCESS_HOSTILE_WAY";
 
-/// What each does: it gets the number of its parent, which may be the guard, as `$PPID`, and has some tenths of a second.
-const HOSTILE: [(&str, &str); 22] = [
-    ("stops its guard", "kill -STOP $PPID; sleep 4243"),
-    ("stops its guard and ends", "setsid sleep 4243 & kill -STOP $PPID; exit 0"),
-    ("kills its guard", "setsid sleep 4243 & sleep 4243 & kill -KILL $PPID; sleep 4243"),
+/// How long each has after it was asked to end: the least, as all but a few ignore that.
+const GRACE: Duration = Duration::from_millis(1);
+
+/// What each does: it gets the number of its parent, which may be the guard, as `$PPID`, and makes the file `up` once it has done
+/// its worst, if it lives to do so.
+const HOSTILE: [(&str, &str); 24] = [
+    ("stops its guard", "kill -STOP $PPID; touch up; sleep 4243"),
+    ("stops its guard and ends", "setsid sleep 4243 & kill -STOP $PPID; touch up; exit 0"),
+    (
+        "stops its guard again and again",
+        "setsid sh -c \"while :; do kill -STOP $PPID; touch up; done\" & sleep 4243",
+    ),
+    ("kills its guard", "setsid sleep 4243 & sleep 4243 & kill -KILL $PPID; touch up; sleep 4243"),
+    ("kills its guard at once", "kill -KILL $PPID; setsid sleep 4243 & touch up; sleep 4243"),
     (
         "kills its guard from a daemon",
-        "(setsid sh -c \"sleep 0.05; kill -KILL $PPID; sleep 4243\" &) ; sleep 4243",
+        "(setsid sh -c \"until [ -e go ]; do :; done; kill -KILL $PPID; touch up; sleep 4243\" &) ; touch go; sleep 4243",
+    ),
+    (
+        "kills its guard and forks on and on",
+        "echo 'trap \"\" TERM; setsid sh runner & touch up; exit' > runner; setsid sh runner & kill -KILL $PPID; sleep 4243",
     ),
     (
         "traces its guard",
-        "setsid sleep 4243 & exec python3 -c 'import ctypes,os,time\nc=ctypes.CDLL(None)\nc.ptrace(16,os.getppid(),0,0)\ntime.sleep(4243)'",
+        "setsid sleep 4243 & exec python3 -c 'import ctypes,os,time\nc=ctypes.CDLL(None)\nc.ptrace(16,os.getppid(),0,0)\nopen(\"up\",\"w\")\ntime.sleep(4243)'",
     ),
     (
         "writes over its guard's memory",
-        "setsid sleep 4243 & python3 -c 'import os\nfor line in open(f\"/proc/{os.getppid()}/maps\"):\n  pass' ; dd if=/dev/zero of=/proc/$PPID/mem bs=4096 count=1 seek=1 conv=notrunc 2>/dev/null; sleep 4243",
+        "setsid sleep 4243 & dd if=/dev/zero of=/proc/$PPID/mem bs=4096 count=1 seek=1 conv=notrunc 2>/dev/null; touch up; sleep 4243",
     ),
     (
         "writes to its guard's descriptors",
-        "setsid sleep 4243 & for fd in /proc/$PPID/fd/* /proc/1/fd/*; do echo KKKK > $fd; done 2>/dev/null; sleep 4243",
+        "setsid sleep 4243 & for fd in /proc/$PPID/fd/* /proc/1/fd/*; do echo KKKK > $fd; done 2>/dev/null; touch up; sleep 4243",
     ),
-    ("has itself adopted", "(setsid sh -c '(sleep 4243 &) ; sleep 4243' &) ; sleep 4243"),
+    ("has itself adopted", "(setsid sh -c '(sleep 4243 &) ; touch up; sleep 4243' &) ; sleep 4243"),
     (
         "is slow",
-        "nice -n 19 setsid sleep 4243 & renice -n 19 -p $PPID >/dev/null 2>&1; chrt -i -p 0 $PPID 2>/dev/null; nice -n 19 sleep 4243",
+        "nice -n 19 setsid sleep 4243 & renice -n 19 -p $PPID >/dev/null 2>&1; chrt -i -p 0 $PPID 2>/dev/null; touch up; nice -n 19 sleep 4243",
     ),
     (
         "fills the disk",
-        "ulimit -f 8; (while :; do echo full >> large || sleep 4243; done) 2>/dev/null & sleep 4243",
+        "touch up; ulimit -f 8; (while :; do echo full >> large || sleep 4243; done) 2>/dev/null & sleep 4243",
     ),
-    ("closes its streams", "exec <&- >&- 2>&-; setsid sleep 4243 & sleep 4243"),
-    ("changes its session", "exec setsid -w sh -c 'setsid -w sh -c \"sleep 4243\"'"),
-    ("hides in another process group", "set -m; sleep 4243 & sleep 4243 & set +m; sleep 4243"),
+    ("closes its streams", "exec <&- >&- 2>&-; setsid sleep 4243 & touch up; sleep 4243"),
+    ("changes its session", "exec setsid -w sh -c 'setsid -w sh -c \"touch up; sleep 4243\"'"),
+    ("hides in another process group", "set -m; sleep 4243 & sleep 4243 & set +m; touch up; sleep 4243"),
     (
         "forks 200",
-        "i=0; while [ $i -lt 100 ]; do setsid sleep 4243 & (sleep 4243 &); i=$((i+1)); done; sleep 4243",
+        "i=0; while [ $i -lt 100 ]; do setsid sleep 4243 & (sleep 4243 &); i=$((i+1)); done; touch up; sleep 4243",
     ),
     (
         "is a daemon twice over",
-        "setsid sh -c 'setsid sh -c \"sleep 4243 </dev/null >/dev/null 2>&1 &\" &' & exit 0",
+        "setsid sh -c 'setsid sh -c \"touch up; sleep 4243 </dev/null >/dev/null 2>&1 &\" &' & exit 0",
     ),
     (
         "ignores all signals",
-        "trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2; (trap '' TERM; setsid sleep 4243 &) ; sleep 4243",
+        "trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2; (trap '' TERM; setsid sleep 4243 &) ; touch up; sleep 4243",
     ),
-    ("stops itself", "setsid sleep 4243 & kill -STOP $$"),
+    ("stops itself", "setsid sleep 4243 & touch up; kill -STOP $$"),
     (
         "forks on and on",
-        "echo 'trap \"\" TERM; setsid sh runner & sleep 0.01; exit' > runner; setsid sh runner & sleep 4243",
+        "echo 'trap \"\" TERM; setsid sh runner & touch up; exit' > runner; setsid sh runner & sleep 4243",
     ),
     (
         "executes something else in its place",
-        "setsid sleep 4243 & exec -a child-guard sleep 4243 2>/dev/null || exec sleep 4243",
+        "setsid sleep 4243 & touch up; exec -a child-guard sleep 4243 2>/dev/null || exec sleep 4243",
     ),
-    ("kills all that it can see by name", "setsid sleep 4243 & pkill -STOP child-guard; sleep 4243"),
     (
         "adopts orphans itself",
-        "exec python3 -c 'import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0: time.sleep(4243)\n  os._exit(0)\ntime.sleep(4243)'",
+        "exec python3 -c 'import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0: time.sleep(4243)\n  open(\"up\",\"w\")\n  os._exit(0)\ntime.sleep(4243)'",
     ),
     (
         "takes the environment away",
-        "setsid env -i MARKER sleep 4243 2>/dev/null & exec setsid -w env PATH=$PATH sleep 4243",
+        "setsid env -i MARKER sleep 4243 2>/dev/null & exec setsid -w env -i PATH=$PATH sh -c 'touch up; sleep 4243'",
     ),
 ];
 
@@ -90,6 +103,16 @@ enum User {
 enum Way {
     Pipes,
     Terminal,
+}
+
+impl Way {
+    /// Its entries in the ledger: one of the guard, and one of the terminal.
+    const fn entries(self) -> usize {
+        match self {
+            Self::Pipes => 1,
+            Self::Terminal => 2,
+        }
+    }
 }
 
 /// This test program again, standing for Provost.
@@ -124,31 +147,49 @@ async fn provost() {
     assert!(adopt_orphans());
     let folder = std::env::current_dir().unwrap();
     keep_ledger(folder.join("ledger"));
+    let done_its_worst = until("it has done its worst", || folder.join("up").exists());
     let said = if std::env::var(WAY_NAME).is_ok_and(|way| way == "Pipes") {
-        let mut spec =
-            spec_in(&folder, &script, vec![("PATH".into(), path()), (MARKER_NAME.into(), marker.into())]);
-        (spec.timeout, spec.grace) = (Some(Duration::from_millis(400)), Duration::from_millis(200));
-        let finished = run(spec, &CancellationToken::new()).await.unwrap();
-        finished.is_all_ended
+        let env = vec![("PATH".into(), path()), (MARKER_NAME.into(), marker.into())];
+        let spec = ChildSpec { grace: GRACE, ..spec_in(&folder, &script, env) };
+        let cancel = CancellationToken::new();
+        let mut running = std::pin::pin!(run(spec, &cancel));
+        let finished = tokio::select! {
+            finished = &mut running => finished,
+            () = done_its_worst => {
+                cancel.cancel();
+                running.await
+            }
+        };
+        finished.unwrap().is_all_ended
     } else {
         let command: PtyCommand = command_in(&folder, &format!("{MARKER_NAME}={marker}"), &script);
         let mut options = options();
-        options.ledger = Some(folder.join("ledger"));
+        (options.ledger, options.grace) = (Some(folder.join("ledger")), GRACE);
         let terminal = PtySupervisor::spawn(command, options).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(400)).await;
-        terminal.end(quit(Duration::from_millis(200))).await;
-        true
+        tokio::select! {
+            _ = terminal.gone() => {}
+            () = done_its_worst => drop(terminal.end(quit(GRACE)).await),
+        }
+        terminal.is_all_ended()
     };
     fs::write("said", format!("{said}\n")).unwrap();
     // Whoever looks from outside is to see what is left while this is still there.
     until("it was seen", || folder.join("seen").exists()).await;
 }
 
-/// Those with our marker, and those that gave it away and sleep as long as nobody else does.
-fn left(shell: &Shell) -> Vec<String> {
-    let mut left = shell.processes();
-    left.retain(|line| !line.contains("hostile::provost"));
-    left
+/// What is there of it beside `provost`: with the marker, or in the folder, by which those are seen that gave the marker away.
+fn left(shell: &Shell, provost: u32) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let is_of_it = |folder: &Path| {
+        let environ = fs::read(folder.join("environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable == shell.marker.as_bytes())
+            || fs::read_link(folder.join("cwd")).is_ok_and(|cwd| cwd == shell.path())
+    };
+    let is_number =
+        |folder: &Path| folder.file_name().is_some_and(|name| name.to_str().unwrap().parse::<u32>().is_ok());
+    let found = all.map(|entry| entry.path()).filter(|folder| is_number(folder) && is_of_it(folder));
+    let others = found.filter(|folder| !folder.ends_with(provost.to_string()));
+    others.map(|folder| fs::read_to_string(folder.join("stat")).unwrap_or_default()).collect()
 }
 
 async fn check(user: User, way: Way) {
@@ -160,9 +201,9 @@ async fn check(user: User, way: Way) {
             said,
             "true",
             "{what}, {user:?}, {way:?}: it says that something may be left: {:?}",
-            left(&shell)
+            left(&shell, provost.id())
         );
-        assert_eq!(left(&shell), Vec::<String>::new(), "{what}, {user:?}, {way:?}");
+        assert_eq!(left(&shell, provost.id()), Vec::<String>::new(), "{what}, {user:?}, {way:?}");
         fs::write(shell.path().join("seen"), "").unwrap();
         assert!(provost.wait().unwrap().success(), "{what}");
     }
@@ -197,14 +238,24 @@ async fn a_guard_that_is_stopped_before_provost_is_killed_leaves_what_the_next_s
     let user = if is_root() { User::Nobody } else { User::Root };
     for way in [Way::Pipes, Way::Terminal] {
         let shell = Shell::new();
-        let script = "trap '' TERM HUP; setsid sleep 4243 & echo $PPID > guard; kill -STOP $PPID; touch up; sleep 4243";
+        let script = "trap '' TERM HUP; setsid sleep 4243 & echo $PPID > guard; kill -STOP $PPID; touch stopped; sleep 4243";
         let mut provost = start_provost(&shell, script, user, way);
-        shell.until_file("up").await;
+        shell.until_file("stopped").await;
+        let is_noted = || {
+            fs::read_dir(shell.path().join("ledger")).is_ok_and(|entries| {
+                entries
+                    .flatten()
+                    .filter(|entry| entry.path().extension().is_some_and(|end| end == "terminal"))
+                    .count()
+                    >= way.entries()
+            })
+        };
+        until("it is written down", is_noted).await;
         provost.kill().unwrap();
         provost.wait().unwrap();
-        assert!(!left(&shell).is_empty(), "{way:?}: else this shows nothing");
+        assert!(!left(&shell, provost.id()).is_empty(), "{way:?}: else this shows nothing");
         assert!(end_leftovers(&shell.path().join("ledger")).unwrap() > 0, "{way:?}");
-        assert_eq!(left(&shell), Vec::<String>::new(), "{way:?}");
+        assert_eq!(left(&shell, provost.id()), Vec::<String>::new(), "{way:?}");
     }
 }
 
@@ -215,9 +266,9 @@ async fn as_root_nothing_outlives_provost_whatever_was_done_to_the_guard() {
     }
     for way in [Way::Pipes, Way::Terminal] {
         let shell = Shell::new();
-        let script = "trap '' TERM HUP; setsid sleep 4243 & kill -STOP $PPID; touch up; sleep 4243";
+        let script = "trap '' TERM HUP; setsid sleep 4243 & kill -STOP $PPID; touch stopped; sleep 4243";
         let mut provost = start_provost(&shell, script, User::Root, way);
-        shell.until_file("up").await;
+        shell.until_file("stopped").await;
         provost.kill().unwrap();
         provost.wait().unwrap();
         shell.until_nothing_left().await;
