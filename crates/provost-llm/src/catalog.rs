@@ -1,10 +1,11 @@
-//! What is known of models: window, output cap, price, what they can. The facts are in `models.toml`; the user's
-//! stand over them.
+//! What is known of models: window, output cap, price, what they can. The facts are in `models.toml`; those of an
+//! update stand over them, and the user's over both.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use provost_event::{MicroDollars, ModelPolicy, Price};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 static BUILT_IN: LazyLock<Vec<ModelFacts>> = LazyLock::new(|| {
     // A test reads the same file: it can't fail here.
@@ -32,45 +33,61 @@ struct Table {
 }
 
 /// What is known of one model; `None` is unknown.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelFacts {
     /// Its name without a date: `provider/model`.
     pub name: String,
     /// Its other names in the same form.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// Tokens that fit a request and its answer.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u64>,
     /// Tokens an answer may have.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_max: Option<u32>,
     /// What its tokens cost.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
     /// Whether it can be shown pictures.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
     /// How it is told to think before it answers.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
     /// The day from which its provider no longer answers, as `YYYY-MM-DD`; `None` while none is known.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retires: Option<String>,
     /// The model that takes its place, where it retires.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
     /// Where the facts are from.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The day of which they are, as `YYYY-MM-DD`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
+    /// Who says so.
+    #[serde(skip)]
+    pub origin: Origin,
+}
+
+/// Who says what is known of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The table that is built in.
+    #[default]
+    BuiltIn,
+    /// A public table that the user had taken over.
+    Updated,
+    /// The user's settings, at least in part.
+    Own,
 }
 
 /// How a model is told how much to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
     /// By a number of tokens that it may think for.
@@ -94,25 +111,35 @@ impl Catalog {
         Self { all: BUILT_IN.clone() }
     }
 
-    /// With `facts`; what they leave open stays as it was for a model of that name.
+    /// With the user's `facts`; what they leave open stays as it was for a model of that name. They hold for its
+    /// releases too.
     #[must_use]
     pub fn with(mut self, facts: ModelFacts) -> Self {
         let known = self.find(&facts.name).cloned().unwrap_or_default();
-        let merged = ModelFacts {
-            window_tokens: facts.window_tokens.or(known.window_tokens),
-            output_tokens_max: facts.output_tokens_max.or(known.output_tokens_max),
-            price: facts.price.or(known.price),
-            images: facts.images.or(known.images),
-            reasoning: facts.reasoning.or(known.reasoning),
-            retires: facts.retires.or(known.retires),
-            successor: facts.successor.or(known.successor),
-            source: facts.source.or(known.source),
-            as_of: facts.as_of.or(known.as_of),
-            ..facts
-        };
+        let merged = ModelFacts { origin: Origin::Own, ..facts.over(known) };
+        self.all.retain(|known| !merged.is_called(&known.name));
         // The exact name comes first.
-        self.all.retain(|known| known.name != merged.name);
         self.all.insert(0, merged);
+        self
+    }
+
+    /// With the rows of an update over the built-in ones, unless those are of a later day. What a row leaves open stays
+    /// as it was.
+    #[must_use]
+    pub fn updated(mut self, rows: &[ModelFacts]) -> Self {
+        let places = self.all.iter().enumerate().map(|(place, facts)| (facts.name.clone(), place));
+        let places = places.collect::<BTreeMap<_, _>>();
+        for row in rows {
+            let row = ModelFacts { origin: Origin::Updated, ..row.clone() };
+            match places.get(&row.name).and_then(|place| self.all.get_mut(*place)) {
+                Some(known) if known.as_of > row.as_of => {}
+                Some(known) => *known = row.over(std::mem::take(known)),
+                None => {
+                    let known = self.find(&row.name).cloned().unwrap_or_default();
+                    self.all.push(row.over(ModelFacts { aliases: Vec::new(), ..known }));
+                }
+            }
+        }
         self
     }
 
@@ -136,10 +163,30 @@ impl Catalog {
 }
 
 impl ModelFacts {
+    /// These facts, and where they leave something open, those of `known`.
+    #[must_use]
+    pub fn over(self, known: Self) -> Self {
+        let aliases = if known.name == self.name { known.aliases } else { Vec::new() };
+        Self {
+            aliases: if self.aliases.is_empty() { aliases } else { self.aliases },
+            window_tokens: self.window_tokens.or(known.window_tokens),
+            output_tokens_max: self.output_tokens_max.or(known.output_tokens_max),
+            price: self.price.or(known.price),
+            images: self.images.or(known.images),
+            reasoning: self.reasoning.or(known.reasoning),
+            retires: self.retires.or(known.retires),
+            successor: self.successor.or(known.successor),
+            source: self.source.or(known.source),
+            as_of: self.as_of.or(known.as_of),
+            ..self
+        }
+    }
+
     fn names(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.name).chain(&self.aliases)
     }
 
+    /// Whether `name` is one of its names, or a release of it.
     fn is_called(&self, name: &str) -> bool {
         self.names().filter_map(|known| name.strip_prefix(known.as_str())).any(is_release)
     }
@@ -158,6 +205,12 @@ impl ModelFacts {
             ..ModelPolicy::new(name, self.output_tokens_max.unwrap_or_else(|| self.usual_output_tokens_max()))
         }
     }
+}
+
+/// `name` without the release that stands behind it; `None` if none does.
+pub(crate) fn without_release(name: &str) -> Option<&str> {
+    let starts = name.char_indices().filter(|(_, char)| matches!(char, '-' | '@')).map(|(at, _)| at);
+    starts.filter_map(|at| name.split_at_checked(at)).find(|(_, rest)| is_release(rest)).map(|(bare, _)| bare)
 }
 
 /// What may stand behind a name: nothing, a date, or that it is the latest.
@@ -252,5 +305,55 @@ mod tests {
         assert_eq!((found.window_tokens, found.output_tokens_max), (Some(1_000_000), Some(64_000)));
         assert!(found.price.is_some());
         assert_eq!(catalog.iter().filter(|facts| facts.name == name).count(), 1);
+        assert_eq!(found.origin, Origin::Own);
+    }
+
+    #[test]
+    fn the_users_facts_leave_a_model_its_other_names() {
+        let name = "anthropic/claude-sonnet-4".to_owned();
+        let facts = ModelFacts { name, window_tokens: Some(5_000), ..ModelFacts::default() };
+        let catalog = Catalog::built_in().with(facts);
+        assert_eq!(catalog.find("anthropic/claude-sonnet-4-0").unwrap().window_tokens, Some(5_000));
+    }
+
+    #[test]
+    fn an_update_stands_over_an_older_row_and_below_the_users_and_gives_way_to_a_newer_one() {
+        let row = |name: &str, window_tokens, as_of: &str| ModelFacts {
+            name: name.to_owned(),
+            window_tokens: Some(window_tokens),
+            as_of: Some(as_of.to_owned()),
+            ..ModelFacts::default()
+        };
+        let (known, later) = ("anthropic/claude-sonnet-4-5", "9999-01-01");
+        let window = |catalog: &Catalog, name| {
+            let facts = catalog.find(name).unwrap();
+            assert_eq!(facts.price.is_some(), name != "openai/gpt-99", "{name}");
+            (facts.window_tokens.unwrap(), facts.origin)
+        };
+        let rows = [
+            row(known, 5_000, later),
+            row("anthropic/claude-sonnet-4-5-20991231", 6_000, later),
+            row("openai/gpt-5", 7_000, "2020-01-01"),
+            row("openai/gpt-99", 8_000, later),
+        ];
+        let catalog = Catalog::built_in().updated(&rows);
+        assert_eq!(window(&catalog, known), (5_000, Origin::Updated));
+        assert_eq!(window(&catalog, "anthropic/claude-sonnet-4-5-20991231"), (6_000, Origin::Updated));
+        assert_eq!(window(&catalog, "openai/gpt-5"), (400_000, Origin::BuiltIn));
+        assert_eq!(window(&catalog, "openai/gpt-99"), (8_000, Origin::Updated));
+        let own = ModelFacts { origin: Origin::BuiltIn, ..row(known, 9_000, later) };
+        let catalog = catalog.with(own);
+        for name in [known, "anthropic/claude-sonnet-4-5-20991231"] {
+            assert_eq!(window(&catalog, name), (9_000, Origin::Own));
+        }
+    }
+
+    #[test]
+    fn a_release_is_told_from_a_part_of_the_name() {
+        let bare = |name| without_release(name);
+        assert_eq!(bare("a/model-20250929"), Some("a/model"));
+        assert_eq!(bare("a/model-x-latest"), Some("a/model-x"));
+        assert_eq!(bare("a/model-2025-09-29"), Some("a/model"));
+        assert_eq!(bare("a/model-4-5"), None);
     }
 }

@@ -45,6 +45,9 @@ pub struct Provider {
     /// The provider whose models these are, where that is another: what is known of those holds here.
     #[serde(default)]
     pub models_of: Option<String>,
+    /// What public tables of models call it, where that is another name.
+    #[serde(default)]
+    pub listed_as: Vec<String>,
     /// The address at which its models can be asked over Responses too, where it speaks Chat Completions.
     #[serde(default)]
     pub responses_at: Option<String>,
@@ -101,6 +104,7 @@ impl Provider {
             free: false,
             first_token_ms: None,
             models_of: None,
+            listed_as: Vec::new(),
             responses_at: None,
             deviations: Deviations::default(),
         }

@@ -492,6 +492,18 @@ pub(crate) enum ModelsCommand {
         /// The model; the one of the settings if absent.
         name: Option<String>,
     },
+    /// Takes windows, prices and new models over from a public table: models.dev's api.json or litellm's
+    /// model_prices_and_context_window.json. What your settings say of a model stays.
+    Update {
+        /// The table.
+        file: PathBuf,
+        /// Only show what would change.
+        #[arg(long)]
+        dry_run: bool,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -265,6 +265,7 @@ pub(crate) fn providers(settings: &Settings, variables: &Variables) -> ProviderS
     for (name, table) in &settings.named.providers {
         all.providers = all.providers.with(table.provider(name));
     }
+    all.catalog = all.catalog.updated(&settings.named.updated);
     for (name, table) in &settings.named.models {
         all.catalog = all.catalog.with(table.facts(name));
     }

@@ -1,11 +1,13 @@
 //! `provost models`: the providers and models that are known, and whether they can be reached.
 
 mod check;
+mod update;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use provost_event::{MicroDollars, Price};
-use provost_llm::{ModelFacts, Provider, ProviderSettings};
+use provost_llm::{ModelFacts, Origin, Provider, ProviderSettings};
 use serde_json::{Value, json};
 
 use super::{current_dir, print};
@@ -22,6 +24,9 @@ pub(super) async fn models(args: ModelsArgs) -> anyhow::Result<Exit> {
     let settled = load(&request)?.0.settled()?;
     match args.command {
         Some(ModelsCommand::Check { name }) => check::check(name, settled, &folder, &variables).await,
+        Some(ModelsCommand::Update { file, dry_run, json }) => {
+            update::update(&update::Update { file, dry_run, json }, &settled)
+        }
         None => list(&args, &settled, &variables),
     }
 }
@@ -98,6 +103,9 @@ fn page(shown: &[&Provider], settings: &ProviderSettings, used: &str) -> String 
         // Writing to a String can't fail, here and below.
         let _ = write!(out, "\n{}", models_table(&facts, used));
         out.push_str("\nPrices are US dollars for a million tokens.\n");
+        for update in updates(&facts) {
+            let _ = writeln!(out, "{update}");
+        }
     }
     let hidden = shown.iter().filter(|provider| !is_listed(provider));
     let hidden = hidden.filter(|provider| facts_of(provider, settings).next().is_some());
@@ -122,6 +130,7 @@ fn models_table(facts: &[ModelFacts], used: &str) -> String {
         ("INPUT", Cells::Numbers),
         ("CACHED", Cells::Numbers),
         ("OUTPUT", Cells::Numbers),
+        ("FROM", Cells::Text),
         ("", Cells::Text),
     ]);
     facts.iter().for_each(|facts| table.row(row(facts, used)));
@@ -144,8 +153,28 @@ fn row(facts: &ModelFacts, used: &str) -> Vec<String> {
         price(|price| price.input),
         price(|price| price.cache_read),
         price(|price| price.output),
+        from(facts),
         mark.into_iter().chain(long).chain(retires).collect::<Vec<_>>().join(", "),
     ]
+}
+
+/// Who says what is known of the model.
+fn from(facts: &ModelFacts) -> String {
+    match (facts.origin, &facts.as_of) {
+        (Origin::Own, ..) => "yours".to_owned(),
+        (Origin::Updated, Some(day)) => format!("update {day}"),
+        (Origin::Updated, ..) => "update".to_owned(),
+        (Origin::BuiltIn, ..) => "built in".to_owned(),
+    }
+}
+
+/// Which files the updates were from.
+fn updates(facts: &[ModelFacts]) -> BTreeSet<String> {
+    let updated = facts.iter().filter(|facts| facts.origin == Origin::Updated);
+    let said = updated.filter_map(|facts| {
+        Some(format!("Rows from {} were taken from {}.", from(facts), facts.source.as_ref()?))
+    });
+    said.collect()
 }
 
 /// The known models of a provider, by the names that they have there.
@@ -169,6 +198,7 @@ fn as_json(provider: &Provider, settings: &ProviderSettings) -> Value {
             "images": facts.images.unwrap_or(false),
             "retires": facts.retires,
             "successor": facts.successor,
+            "origin": facts.origin,
             "source": facts.source,
             "as_of": facts.as_of,
         })

@@ -14,7 +14,7 @@ use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
 use super::table::{SECTIONS, settings};
 use super::value::Raw;
-use super::{Loading, contradictions, imported, project};
+use super::{Loading, UpdatedModels, contradictions, imported, project};
 
 /// The name of a project's file.
 pub(crate) const FILE_NAME: &str = "provost.toml";
@@ -75,6 +75,10 @@ pub(crate) fn load(request: &Request<'_>) -> anyhow::Result<(Loading, Folders)> 
     loading.user_path.clone_from(&folders.user_file);
     loading.user_file = called(&folders.user_file, request.folder);
     load_file(&mut loading, &folders.user_file, From::User, &folders, request.folder);
+    match UpdatedModels::load(&folders.user_file) {
+        Ok(updated) => loading.settings.named.updated = updated.models,
+        Err(problem) => loading.problems.push(problem),
+    }
     let without = loading.settings.permissions.otherwise();
     match request.file {
         Some(file) if !file.exists() => loading.problems.push(unreadable(file, "there is no such file")),

@@ -22,10 +22,11 @@ mod permissions;
 mod project;
 mod stop_hook;
 mod table;
+mod updated_models;
 mod value;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use provost_event::{Budget, Effort, Limits, SpawnBudget};
 
@@ -45,6 +46,7 @@ pub(crate) use permissions::Permissions;
 pub(crate) use project::{Project, Wish};
 pub(crate) use stop_hook::StopHook;
 pub(crate) use table::effort;
+pub(crate) use updated_models::UpdatedModels;
 
 use crate::profiles::Profiles;
 
@@ -302,6 +304,11 @@ impl Settled {
     /// Whether this stands in the user's own file, which counts in every folder, and so can't be right for each of them.
     pub(crate) fn counts_everywhere(&self, source: &Source) -> bool {
         source.is_in(&self.user_file)
+    }
+
+    /// Where the user's own settings file is, or would be.
+    pub(crate) fn user_path(&self) -> &Path {
+        &self.user_path
     }
 
     /// The profiles that count for this user.

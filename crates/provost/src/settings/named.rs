@@ -5,7 +5,7 @@ mod provider;
 
 use std::collections::BTreeMap;
 
-use provost_llm::{Provider, Providers};
+use provost_llm::{ModelFacts, Provider, Providers};
 
 use super::Given;
 use super::declare::{From, Setting};
@@ -28,6 +28,8 @@ pub(crate) struct Named {
     pub(crate) providers: BTreeMap<String, ProviderTable>,
     /// By the model's full name.
     pub(crate) models: BTreeMap<String, ModelTable>,
+    /// What `provost models update` has taken over from public tables of models.
+    pub(crate) updated: Vec<ModelFacts>,
 }
 
 impl Named {

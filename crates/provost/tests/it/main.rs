@@ -71,6 +71,8 @@ mod model_server;
 #[cfg(test)]
 mod models_check;
 #[cfg(test)]
+mod models_update;
+#[cfg(test)]
 mod nothing_silent;
 #[cfg(test)]
 mod on_terminal;

@@ -122,8 +122,8 @@ fn the_users_models_and_providers_are_listed_with_what_is_known_of_them() {
         PROVIDER  KEY    ADDRESS
         mine      there  http://…@127.0.0.1:9/v1
 
-        MODEL     WINDOW  ANSWER  INPUT  CACHED  OUTPUT
-        mine/big     50k       ?  $0.25   $0.25   $2.00
+        MODEL     WINDOW  ANSWER  INPUT  CACHED  OUTPUT  FROM
+        mine/big     50k       ?  $0.25   $0.25   $2.00  yours
 
         Prices are US dollars for a million tokens.
     "#]]
