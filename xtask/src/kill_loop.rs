@@ -1,8 +1,7 @@
 //! `cargo xtask kill-loop`: kills `provost run` with -9 at random moments, resumes it, and checks from outside that
 //! nothing was lost, nothing doubled, and nothing done twice unsaid.
-#![expect(clippy::indexing_slicing, reason = "a JSON value indexed by a missing name is null")]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::Value;
 
+use crate::log_check;
 use crate::shell::{built_provost, workspace};
 
 /// Steps of the scripted agent, each with an effect that can be counted afterwards.
@@ -179,46 +178,17 @@ fn killed(scene: &Scene, args: &[&str], delay: Duration, tally: &mut Tally) -> R
 
 fn check(scene: &Scene, shown: &[String], tally: &mut Tally) -> Result<()> {
     let lines = scene.export()?;
-    let mut heads: HashMap<String, u64> = HashMap::new();
-    let mut unknown = 0;
-    let (mut asked, mut finished) = (Vec::new(), HashMap::<String, u32>::new());
-    let mut ended = HashMap::<String, u32>::new();
-    for line in &lines {
-        let record: Value = serde_json::from_str(line)?;
-        let Some(actor) = record["actor"].as_str() else { continue };
-        ensure!(!ended.contains_key(actor), "an entry after the end: {line}");
-        let head = heads.entry(actor.to_owned()).or_default();
-        ensure!(record["seq"] == *head + 1, "a gap or a repeat before {line}");
-        *head += 1;
-        match record["type"].as_str() {
-            Some("assistant_message") => asked.extend(call_ids(&record)),
-            Some("tool_finished") => {
-                unknown += usize::from(record["status"] == "unknown");
-                *finished.entry(record["call"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
-            }
-            Some("ended") => *ended.entry(actor.to_owned()).or_default() += 1,
-            _ => {}
-        }
-    }
-    ensure!(ended.len() == heads.len(), "{} of {} logs have ended", ended.len(), heads.len());
-    for call in &asked {
-        ensure!(finished.get(call) == Some(&1), "call {call} has {:?} results", finished.get(call));
-    }
-    ensure!(asked.len() == STEPS * 2, "{} calls", asked.len());
+    let logs = log_check::check(&lines)?;
+    ensure!(logs.calls == STEPS * 2, "{} calls", logs.calls);
     let known = lines.iter().map(String::as_str).collect::<HashSet<_>>();
     for line in shown {
         ensure!(known.contains(line.as_str()), "was shown but isn't in the log: {line}");
     }
-    check_effects(scene, unknown)?;
-    tally.unknown += unknown;
+    check_effects(scene, logs.unknown)?;
+    tally.unknown += logs.unknown;
     tally.entries += lines.len();
     tally.shown += shown.len();
     Ok(())
-}
-
-fn call_ids(record: &Value) -> Vec<String> {
-    let blocks = record["content"].as_array().cloned().unwrap_or_default();
-    blocks.iter().filter_map(|block| block["tool_call"]["id"].as_str().map(str::to_owned)).collect()
 }
 
 /// Each effect happened once; one that the log calls unknown may also have not happened.

@@ -4,6 +4,8 @@ mod example;
 mod gate;
 mod kill_loop;
 mod kill_matrix;
+mod log_check;
+mod overnight;
 mod shell;
 
 use anyhow::{Result, bail};
@@ -16,6 +18,9 @@ cargo xtask COMMAND
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
   kill-matrix [--scenario NAME] [--every K]
                     kill -9 runs before and after every transaction of theirs, resume each, check its log
+  overnight [--minutes N] [--kill]
+                    a night's work (default 20 minutes) with a provider that is overloaded, unreachable, slow, silent, without
+                    a key, without money; with --kill also killed at random moments; check logs, effects and money
 ";
 
 fn main() -> Result<()> {
@@ -27,6 +32,7 @@ fn main() -> Result<()> {
         ["kill-loop"] => kill_loop::run(100),
         ["kill-loop", times] => kill_loop::run(times.parse()?),
         ["kill-matrix", rest @ ..] => kill_matrix::run(rest),
+        ["overnight", rest @ ..] => overnight::run(overnight::Options::read(rest)?),
         [kill_matrix::CHILD, scenario, folder, point] => kill_matrix::child(scenario, folder, point),
         ["--help" | "-h" | "help"] | [] => {
             print!("{USAGE}");
