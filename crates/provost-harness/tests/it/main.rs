@@ -15,6 +15,8 @@ mod control_observers;
 #[cfg(test)]
 mod control_stage;
 #[cfg(test)]
+mod eight_hours;
+#[cfg(test)]
 mod embedding;
 #[cfg(test)]
 mod evidence;
