@@ -1,14 +1,17 @@
 //! `cargo xtask ci`: everything that must hold, in the order that fails fastest.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use crate::shell::{cargo, must};
-use crate::{example, kill_loop};
+use crate::{example, kill_loop, overnight};
 
 /// Kills in the short version of the kill loop.
 const KILLS: u32 = 10;
+
+/// The short version of the night.
+const NIGHT: Duration = Duration::from_secs(30);
 
 /// Checks everything.
 pub(crate) fn ci() -> Result<()> {
@@ -26,7 +29,8 @@ pub(crate) fn ci() -> Result<()> {
         let doc = ["doc", "--workspace", "--no-deps", "--locked", "--quiet"];
         must(cargo().args(doc).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
-    step("kill loop", || kill_loop::run(KILLS))
+    step("kill loop", || kill_loop::run(KILLS))?;
+    step("overnight", || overnight::run(overnight::Options { length: NIGHT, kills: true }))
 }
 
 fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {

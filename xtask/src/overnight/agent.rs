@@ -1,6 +1,5 @@
 //! What the models of the night say: it follows from the conversation alone, so that a call made twice is answered twice
 //! in the same way.
-#![expect(clippy::indexing_slicing, reason = "a JSON value indexed by a missing name is null")]
 
 use std::time::Duration;
 

@@ -35,8 +35,10 @@ pub(super) enum Phase {
     UsedUp,
 }
 
+const PARTS: u32 = 14;
+
 /// The night, in parts of the same length. Agents are done in the last two.
-const NIGHT: [Phase; 14] = [
+const NIGHT: [Phase; PARTS as usize] = [
     Phase::Well,
     Phase::Overloaded,
     Phase::Well,
@@ -64,7 +66,7 @@ pub(super) struct Night {
 
 impl Night {
     pub(super) fn of(length: Duration, names: bool) -> Self {
-        Self { began: Instant::now(), part: length / NIGHT.len() as u32, names }
+        Self { began: Instant::now(), part: length / PARTS, names }
     }
 
     pub(super) const fn part(&self) -> Duration {
@@ -72,18 +74,19 @@ impl Night {
     }
 
     /// How many parts are over.
-    fn parts(&self) -> usize {
-        (self.began.elapsed().as_secs_f64() / self.part.as_secs_f64()) as usize
+    fn parts(&self) -> u32 {
+        let parts = self.began.elapsed().as_millis() / self.part.as_millis().max(1);
+        u32::try_from(parts).unwrap_or(u32::MAX)
     }
 
     pub(super) fn phase(&self) -> Phase {
-        let phase = NIGHT.get(self.parts()).copied().unwrap_or(Phase::Well);
+        let phase = NIGHT.get(self.parts() as usize).copied().unwrap_or(Phase::Well);
         if phase == Phase::Unresolved && !self.names { Phase::Refused } else { phase }
     }
 
     /// What is left of the part that now is.
     fn left(&self) -> Duration {
-        (self.part * (self.parts() as u32 + 1)).saturating_sub(self.began.elapsed())
+        self.part.saturating_mul(self.parts().saturating_add(1)).saturating_sub(self.began.elapsed())
     }
 }
 
@@ -183,7 +186,7 @@ fn refuse(
 
 fn answer(night: Night, phase: Phase, mut stream: TcpStream, body: &[u8], sent: &Sent) -> io::Result<()> {
     let request: Value = serde_json::from_slice(body)?;
-    let delta = super::agent::answer(&request, night.parts() + 2 >= NIGHT.len(), night.part());
+    let delta = super::agent::answer(&request, night.parts() + 2 >= PARTS, night.part());
     let finish = if delta.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
     let prompt = body.len() as u64 / 4;
     let events = [
