@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::shell::{cargo, must};
-use crate::{example, kill_loop, overnight};
+use crate::{example, kill_loop, overnight, wire_check};
 
 /// Kills in the short version of the kill loop.
 const KILLS: u32 = 10;
@@ -22,6 +22,7 @@ pub(crate) fn ci() -> Result<()> {
     })?;
     step("example", example::fix_the_bug)?;
     step("tests", || must(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
+    step("wire check", wire_check::if_possible)?;
     step("examples in the documentation", || {
         must(cargo().args(["test", "--workspace", "--doc", "--locked", "--quiet"]))
     })?;

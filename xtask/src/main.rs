@@ -7,6 +7,7 @@ mod kill_matrix;
 mod log_check;
 mod overnight;
 mod shell;
+mod wire_check;
 
 use anyhow::{Result, bail};
 
@@ -21,6 +22,9 @@ cargo xtask COMMAND
   overnight [--minutes N] [--kill]
                     a night's work (default 20 minutes) with a provider that is overloaded, unreachable, slow, silent, without
                     a key, without money; with --kill also killed at random moments; check logs, effects and money
+  wire-check [--recordings DIR]
+                    validate every kind of request to a provider against its own SDK's types; with DIR read the
+                    answers recorded there (VCR cassettes, JSONL) and compare them with a plain reading
 ";
 
 fn main() -> Result<()> {
@@ -33,6 +37,7 @@ fn main() -> Result<()> {
         ["kill-loop", times] => kill_loop::run(times.parse()?),
         ["kill-matrix", rest @ ..] => kill_matrix::run(rest),
         ["overnight", rest @ ..] => overnight::run(overnight::Options::read(rest)?),
+        ["wire-check", rest @ ..] => wire_check::run(rest),
         [kill_matrix::CHILD, scenario, folder, point] => kill_matrix::child(scenario, folder, point),
         ["--help" | "-h" | "help"] | [] => {
             print!("{USAGE}");

@@ -88,3 +88,5 @@ mod tape_errors;
 mod tape_judges;
 #[cfg(test)]
 mod tape_support;
+#[cfg(test)]
+mod wire_check;
