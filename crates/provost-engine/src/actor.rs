@@ -110,12 +110,16 @@ impl Actor {
     /// When it can't follow what is there; the state is unchanged then.
     pub fn replay(&mut self, record: &Record) -> Result<(), ReplayError> {
         let (actor, head, found) = (record.actor, self.head(), record.seq);
-        if found != head.next() {
+        // The log of a fork begins behind the last entry that it has from elsewhere.
+        let begins = head.is_start() && found == record.entry.follows().next();
+        if found != head.next() && !begins {
             return Err(ReplayError::Gap { actor, head, found });
         }
         // What the next segment is to be worked with may be said before it begins.
-        let may_follow_end =
-            matches!(record.entry, Entry::Resumed(_) | Entry::ModelChanged(_) | Entry::OutageWaitChanged(_));
+        let may_follow_end = matches!(
+            record.entry,
+            Entry::Resumed(_) | Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::Forked(_)
+        );
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });
         }

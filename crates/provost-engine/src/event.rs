@@ -1,10 +1,10 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId, Exhausted, Exit,
+    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId, Exhausted, Exit, Forked,
     HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan,
-    Priority, ProviderAwaited, Purpose, RunPolicy, Seq, SessionId, SessionStarted, StopReason, StopReport,
-    TerminalNoted, Timestamp, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    Priority, ProviderAwaited, Purpose, RunPolicy, Seq, SessionFork, SessionId, SessionStarted, StopReason,
+    StopReport, TerminalNoted, Timestamp, ToolStatus, Usage, Worktree, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +53,10 @@ pub enum RunEvent {
         /// What binds it.
         policy: Box<RunPolicy>,
     },
+    /// Somebody wants it, to go on with another agent's conversation; ignored by a run that already is.
+    Fork(Box<ForkWish>),
+    /// A run was forked from the conversation of one of this run's agents.
+    Forked(Forked),
     /// A session asks for budget before a model call. Asked twice for the same call, it gets the same answer.
     Reserve(ReserveRequest),
     /// A session reports what a model call took.
@@ -166,6 +170,36 @@ pub enum RunEvent {
     },
 }
 
+/// A run that is to go on with another agent's conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkWish {
+    /// What the run is to reach.
+    pub goal: String,
+    /// What the first agent is to reach: what the conversation began with.
+    pub agent_goal: String,
+    /// What binds it. Its agent's part binds the first agent as it is.
+    pub policy: RunPolicy,
+    /// Where the conversation comes from.
+    pub fork: Box<SessionFork>,
+    /// The worktree that is made for it, if it is to have one of its own.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
+    /// What is said to its agent.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Who wants it.
+    pub by: String,
+}
+
+/// The beginning of a session that goes on with another's conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkStart {
+    /// What it is given.
+    pub started: Box<SessionStarted>,
+    /// Whether somebody's words follow.
+    pub is_told_more: bool,
+}
+
 /// A wish for budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRequest {
@@ -260,6 +294,8 @@ pub struct SettleNote {
 pub enum SessionEvent {
     /// The run wants it; ignored by a session that already is.
     Start(Box<SessionStarted>),
+    /// The run wants it, to go on with another's conversation; ignored by a session that already is.
+    Fork(Box<ForkStart>),
     /// The run set budget aside for call number `call`.
     Reserved {
         /// The call.

@@ -21,8 +21,8 @@ mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use event::{
-    Answer, ChildReport, Event, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent, SessionEvent,
-    SettleNote, StopCheckResult, ToolResult, WorktreeResult,
+    Answer, ChildReport, Event, ForkStart, ForkWish, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent,
+    SessionEvent, SettleNote, StopCheckResult, ToolResult, WorktreeResult,
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, agent_names, names_of, narrowest_pattern};
 pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};

@@ -8,6 +8,7 @@ mod command;
 mod decide;
 mod flow;
 mod fold;
+mod fork;
 mod ledger;
 mod orchestrate;
 mod outage;
@@ -15,7 +16,8 @@ mod spawn;
 mod worktree;
 
 use provost_event::{
-    Budget, Entry, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq, SessionId, Timestamp,
+    Budget, Entry, Forked, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq, SessionId,
+    Timestamp,
 };
 
 use serde::{Deserialize, Serialize};
@@ -96,6 +98,11 @@ pub struct RunState {
     /// How long outages are waited out, where somebody has said so later than the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outage_max_ms: Option<u64>,
+    /// What it is a fork of, and the runs that were forked from its agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<Forked>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    forks: Vec<Forked>,
     /// The entry that set the timer, while one runs, and when it is due.
     timer: Option<(Seq, Timestamp)>,
     /// The last entry that is a snapshot.
@@ -124,6 +131,8 @@ impl RunState {
             resumed_by: String::new(),
             model: None,
             outage_max_ms: None,
+            forked_from: None,
+            forks: Vec::new(),
             timer: None,
             snapshot: Seq::START,
         }

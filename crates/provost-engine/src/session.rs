@@ -29,6 +29,7 @@ mod context;
 mod decide;
 mod delegate;
 mod fold;
+mod fork;
 mod gate;
 mod goal;
 mod hear;

@@ -12,6 +12,9 @@ pub(crate) const EVERY: u64 = 1_000;
 /// layout is passed over.
 const LAYOUT: u32 = 7;
 
+/// The layout of what nobody can read.
+const NO_LAYOUT: u32 = 0;
+
 /// A state that snapshots are taken of.
 pub(crate) trait Snapshots: Serialize {
     /// Whether enough has happened since the last one.
@@ -33,6 +36,14 @@ pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, at: Timestamp) -
         step.entries.push(entry);
     }
     step
+}
+
+/// What `state` is at this moment, to be kept where it isn't written into its own log.
+pub(crate) fn of(state: &impl Serialize) -> Snapshot {
+    match Json::of(state) {
+        Ok(state) => Snapshot { layout: LAYOUT, state },
+        Err(_) => Snapshot { layout: NO_LAYOUT, state: Json::empty_object() },
+    }
 }
 
 /// The state that a snapshot holds; `None` if its layout isn't this program's.

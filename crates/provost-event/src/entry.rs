@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
     BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
-    ChildStarted, ChildYields, Compacted, Dimension, ErrorClass, GoalCheckStarted, GoalCleared, GoalJudged,
-    GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged, OutageWaitChanged,
-    Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, Seq, SessionId, Snapshot,
-    StepEnded, StopReport, TerminalEnding, TerminalNoted, Timestamp, Usage, Worktree, WorktreeAsked,
-    WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    ChildStarted, ChildYields, Compacted, Dimension, ErrorClass, Forked, GoalCheckStarted, GoalCleared,
+    GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged,
+    OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, Seq,
+    SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding, TerminalNoted, Timestamp, Usage,
+    Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -110,6 +110,8 @@ entries! {
     GoalVerdict = "goal_verdict",
     /// The agent no longer has a goal.
     GoalCleared = "goal_cleared",
+    /// A run was forked from another's conversation.
+    Forked = "forked",
     /// Part of the budget is set aside for a call.
     BudgetReserved = "budget_reserved",
     /// A call was paid; what was set aside for it and not used is free again.
@@ -159,6 +161,16 @@ entries! {
 }
 
 impl Entry {
+    /// The entry behind which a log begins with it: the last one of another's conversation that it goes on with, or
+    /// none.
+    #[must_use]
+    pub fn follows(&self) -> Seq {
+        match self {
+            Self::SessionStarted(started) => started.fork.as_ref().map_or(Seq::START, |fork| fork.through()),
+            _ => Seq::START,
+        }
+    }
+
     /// The pictures it speaks of, in order.
     #[must_use]
     pub fn images(&self) -> Vec<&Image> {
@@ -214,6 +226,9 @@ pub struct SessionStarted {
     /// The worktree that is made for it before it begins; absent where it works in a folder that is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
+    /// Where its conversation begins, if that is another's; its own entries are numbered on from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Box<SessionFork>>,
 }
 
 /// Words of somebody outside.

@@ -10,6 +10,7 @@ mod context;
 mod entry;
 mod failure;
 mod flow;
+mod fork;
 mod goal;
 mod hook;
 mod id;
@@ -40,6 +41,7 @@ pub use entry::{
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};
+pub use fork::{ForkBase, Forked, SessionFork};
 pub use goal::{
     Confidence, GoalCheckStarted, GoalCleared, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger,
     GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,

@@ -1,6 +1,9 @@
 //! The plain face of the harness, for programs that embed it: start a run or open one, take turns until it is done.
 
+mod fork;
 mod wishes;
+
+pub use fork::ForkRequest;
 
 use std::collections::hash_map;
 use std::collections::{HashMap, HashSet};

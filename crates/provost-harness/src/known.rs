@@ -16,6 +16,7 @@ use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec
 use shuttle::sync::{Mutex, MutexGuard};
 
 use crate::executor::LogFile;
+use crate::lineage::read_conversation;
 use crate::workspace::Seen;
 use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words};
 
@@ -145,7 +146,7 @@ impl Known {
         while transcript.head() < through {
             let missing = through.0.saturating_sub(transcript.head().0);
             let max = usize::try_from(missing).unwrap_or(READ_MAX).min(READ_MAX);
-            let records = home.read(session.into(), transcript.head(), max).await?;
+            let records = read_conversation(home, session, transcript.head(), max).await?;
             if records.is_empty() {
                 return Err(HomeError::Unknown { what: format!("entry {} of {session}", through) });
             }
@@ -195,7 +196,7 @@ async fn beginning(home: &dyn Home, session: SessionId, view: View) -> Result<Tr
         return Ok(Transcript::new());
     }
     let before = Seq(view.summed_up_at.0.saturating_sub(1));
-    let records = home.read(session.into(), before, 1).await?;
+    let records = read_conversation(home, session, before, 1).await?;
     match records.first().map(|record| (record.seq, &record.entry)) {
         Some((at, Entry::Compacted(compacted))) if at == view.summed_up_at => {
             Ok(Transcript::from_summary(at, compacted))

@@ -17,6 +17,7 @@ mod hook_program;
 pub mod hooks;
 mod image;
 mod known;
+mod lineage;
 mod model;
 mod observer;
 mod observers;
@@ -43,7 +44,7 @@ pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
 pub use executor::Executor;
 pub use external::{Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
-pub use face::{AgentHarness, Harness, ResumeRequest, TurnState};
+pub use face::{AgentHarness, ForkRequest, Harness, ResumeRequest, TurnState};
 pub use final_text::final_text;
 pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
 pub use hook_program::{
@@ -51,6 +52,7 @@ pub use hook_program::{
 };
 pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
+pub use lineage::{EntryChain, ForkError, ForkPoint, read_conversation};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
 pub use observer::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, observe_with};
 pub use observers::{

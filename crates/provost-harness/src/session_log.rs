@@ -9,6 +9,7 @@ use provost_event::{
 };
 use tokio::sync::OnceCell;
 
+use crate::lineage::read_conversation;
 use crate::{Home, HomeError};
 
 /// Entries looked at in one go, shown or not: what is held in memory at a time.
@@ -111,7 +112,13 @@ impl Source {
         let mut next = from;
         while next < until {
             let missing = usize::try_from(until.0.saturating_sub(next.0)).unwrap_or(usize::MAX);
-            let more = self.home.read(key, Seq(next.0.saturating_sub(1)), missing).await?;
+            let before = Seq(next.0.saturating_sub(1));
+            let more = match key {
+                ActorKey::Session(session) => {
+                    read_conversation(&*self.home, session, before, missing).await?
+                }
+                ActorKey::Run(_) => self.home.read(key, before, missing).await?,
+            };
             let Some(last) = more.last() else { break };
             next = last.seq.next();
             records.extend(more);
@@ -136,8 +143,9 @@ pub struct Said<'a> {
 impl Shown {
     fn of(record: Arc<Record>) -> Option<Self> {
         let is_shown = match &record.entry {
-            Entry::SessionStarted(_)
-            | Entry::UserMessage(_)
+            // A fork's is said where it goes on from.
+            Entry::SessionStarted(started) => started.fork.is_none(),
+            Entry::UserMessage(_)
             | Entry::SystemItem(_)
             | Entry::AssistantMessage(_)
             | Entry::ToolFinished(_) => true,
@@ -148,6 +156,7 @@ impl Shown {
             | Entry::ModelChanged(_)
             | Entry::OutageWaitChanged(_)
             | Entry::ProviderAwaited(_)
+            | Entry::Forked(_)
             | Entry::HooksAsked(_)
             | Entry::HooksDecided(_)
             | Entry::PermissionDecided(_)

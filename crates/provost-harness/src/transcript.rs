@@ -156,6 +156,8 @@ impl Transcript {
         }
         self.head = record.seq;
         match &record.entry {
+            // What it goes on with was folded in before.
+            Entry::SessionStarted(started) if started.fork.is_some() => {}
             Entry::SessionStarted(started) => {
                 self.say(&started.goal);
                 started.images.iter().for_each(|image| self.wait(shown(image, images)));
@@ -178,6 +180,7 @@ impl Transcript {
             | Entry::ModelChanged(_)
             | Entry::OutageWaitChanged(_)
             | Entry::ProviderAwaited(_)
+            | Entry::Forked(_)
             | Entry::HooksAsked(_)
             | Entry::HooksDecided(_)
             | Entry::PermissionDecided(_)

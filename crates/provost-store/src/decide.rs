@@ -70,8 +70,9 @@ fn chain(
             return Err(endless(actor));
         }
         let state = cache.get(actor, store)?;
-        let before = state.head();
         let step = state.decide(event, now);
+        // A fork's first entry doesn't follow what was there before: its log begins behind what it refers to.
+        let before = Seq(state.head().0.saturating_sub(step.entries.len() as u64));
         let changed = !step.is_empty();
         first_changed.get_or_insert(changed);
         if !changed {

@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::Feed;
-use crate::job::{Import, Job, Reply};
+use crate::job::{Import, Job, Reply, Unfit};
 use crate::queue::{Queue, queue};
 use crate::reader::Reader;
+use crate::transfer::Imported;
 use crate::writer::Writer;
 use crate::{Claims, SessionStore, StoredRun, serve, subscribe};
 
@@ -63,8 +64,8 @@ impl LocalHome {
         self.inner.jobs.send_at_once(Job::Look);
     }
 
-    /// Takes in a run from elsewhere; false if it is there already.
-    pub(crate) async fn import(&self, import: Import) -> Result<bool, HomeError> {
+    /// Takes in runs from elsewhere.
+    pub(crate) async fn import(&self, import: Import) -> Result<Result<Vec<Imported>, Unfit>, HomeError> {
         self.ask(|reply| Job::Import { import: Box::new(import), reply }).await
     }
 

@@ -4,24 +4,36 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use provost_engine::Actor;
-use provost_event::{ActorKey, BlobId, Entry, FORMAT_VERSION, FormatError, Json, Record, RunId, Snapshot};
+use provost_event::{
+    ActorKey, BlobId, Entry, FORMAT_VERSION, ForkBase, FormatError, Json, Record, RunId, SessionStarted,
+    Snapshot,
+};
+use provost_harness::EntryChain;
 use serde::Deserialize;
 
-use crate::job::Import;
-use crate::transfer::{BLOB, BlobLine, LineProblem, TransferError};
+use crate::job::{Import, ImportRun, Unfit};
+use crate::transfer::{BLOB, BlobLine, Imported, LineProblem, TransferError};
 use crate::{LocalHome, NewEntry, StoredRun};
 
 /// Takes in what [`export_run`](crate::export_run) wrote: all of it, or nothing. A run that was not at rest counts
-/// as interrupted and is recovered when it is next served. Snapshots are compared with their logs: one that isn't what
-/// its log comes to is emptied, and so passed over later. Holds the whole run in memory.
+/// as interrupted and is recovered when it is next served. Of a run that is there already, what the file has more of is
+/// added; where it has the same or less, nothing changes. Snapshots are compared with their logs: one that isn't what
+/// its log comes to is emptied, and so passed over later. Holds everything in memory. Returns what came of each run, the
+/// exported one first, then those that it is a fork of.
 ///
 /// # Errors
 /// With the line's number for one that is damaged, cut off, out of order or of a newer format;
-/// [`TransferError::Exists`] for a run that is there already.
-pub async fn import_run(home: &LocalHome, input: &mut (dyn BufRead + Send)) -> Result<RunId, TransferError> {
-    let import = read(input)?;
-    let run = import.run.run;
-    if home.import(import).await? { Ok(run) } else { Err(TransferError::Exists { run }) }
+/// [`TransferError::Diverges`] for a run that is there already with another history; [`HomeError::Held`] for one that
+/// would get more entries while somebody works on it.
+pub async fn import_run(
+    home: &LocalHome,
+    input: &mut (dyn BufRead + Send),
+) -> Result<Vec<Imported>, TransferError> {
+    match home.import(read(input)?).await? {
+        Ok(imported) => Ok(imported),
+        Err(Unfit::Diverges { actor, seq }) => Err(TransferError::Diverges { actor, seq }),
+        Err(Unfit::Missing { session, at }) => Err(TransferError::Missing { session, at }),
+    }
 }
 
 fn read(input: &mut (dyn BufRead + Send)) -> Result<Import, TransferError> {
@@ -38,8 +50,11 @@ const NO_LAYOUT: u32 = 0;
 
 #[derive(Default)]
 struct Reading {
-    run: Option<RunId>,
+    /// The runs in the order of the file; the first is the exported one.
+    runs: Vec<RunId>,
     logs: BTreeMap<ActorKey, Log>,
+    /// What forks go on from.
+    bases: Vec<ForkBase>,
     blobs: Vec<(BlobId, Vec<u8>)>,
 }
 
@@ -88,12 +103,22 @@ impl Reading {
 
     fn record(&mut self, record: Record) -> Result<(), LineProblem> {
         let (key, found) = (record.actor, record.actor.run());
-        let run = *self.run.get_or_insert(found);
-        if run != found {
-            return Err(LineProblem::OtherRun { run, found });
+        if !self.runs.contains(&found) {
+            if key != ActorKey::Run(found) && self.runs.is_empty() {
+                return Err(LineProblem::NotTheRun { found: key });
+            }
+            if let Some(run) = self.runs.first()
+                && !self.bases.iter().any(|base| base.session.run == found)
+            {
+                return Err(LineProblem::OtherRun { run: *run, found });
+            }
+            if key != ActorKey::Run(found) {
+                return Err(LineProblem::NotTheRun { found: key });
+            }
+            self.runs.push(found);
         }
-        if self.logs.is_empty() && key != ActorKey::Run(run) {
-            return Err(LineProblem::NotTheRun { found: key });
+        if let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &record.entry {
+            self.bases.extend(fork.bases.iter().cloned());
         }
         let log = self.logs.entry(key).or_insert_with(|| Log { actor: Actor::new(key), entries: Vec::new() });
         log.actor.replay(&record)?;
@@ -104,10 +129,34 @@ impl Reading {
     }
 
     fn finish(self) -> Result<Import, TransferError> {
-        let run = self.run.ok_or(TransferError::Empty)?;
-        let status = self.logs.get(&ActorKey::Run(run)).and_then(|log| log.actor.status());
-        let status = status.ok_or(TransferError::Empty)?;
-        let logs = self.logs.into_iter().map(|(key, log)| (key, log.entries)).collect();
-        Ok(Import { run: StoredRun::new(run, status), logs, blobs: self.blobs })
+        self.bases.iter().try_for_each(|base| self.as_forked(base))?;
+        let Self { runs, mut logs, bases, blobs } = self;
+        let mut imports = Vec::with_capacity(runs.len());
+        for run in runs {
+            let status = logs.get(&ActorKey::Run(run)).and_then(|log| log.actor.status());
+            let status = status.ok_or(TransferError::Empty)?;
+            let of_run = logs.extract_if(.., |key, _| key.run() == run);
+            let logs = of_run.map(|(key, log)| (key, log.entries)).collect();
+            imports.push(ImportRun { run: StoredRun::new(run, status), logs });
+        }
+        if imports.is_empty() {
+            return Err(TransferError::Empty);
+        }
+        Ok(Import { runs: imports, bases, blobs })
+    }
+
+    /// Looks whether what a fork goes on from is what was forked, if it is in the file.
+    fn as_forked(&self, base: &ForkBase) -> Result<(), TransferError> {
+        let (session, at) = (base.session, base.through);
+        let Some(log) = self.logs.get(&session.into()) else { return Ok(()) };
+        let mut chain = None::<EntryChain>;
+        for entry in log.entries.iter().filter(|entry| entry.record.seq <= at) {
+            chain.get_or_insert_with(|| EntryChain::before(&entry.record.entry)).add(&entry.record);
+        }
+        match chain {
+            _ if log.actor.head() < at => Err(TransferError::Missing { session, at }),
+            Some(chain) if chain.as_str() == base.hash => Ok(()),
+            _ => Err(TransferError::OtherHistory { session, at }),
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! What the writer is asked for, and how it answers.
 
 use provost_engine::{Effect, Event};
-use provost_event::{ActorKey, BlobId, EffectId, RunId};
+use provost_event::{ActorKey, BlobId, EffectId, ForkBase, RunId, Seq, SessionId};
 use provost_harness::{HomeError, Posted};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::transfer::Imported;
 use crate::{NewEntry, OpenEffect, StoredRun};
 
 /// Where an answer goes.
@@ -33,20 +34,32 @@ pub(crate) enum Job {
         epoch: u64,
         reply: Reply<()>,
     },
-    /// Answered by false if the run is there already.
     Import {
         import: Box<Import>,
-        reply: Reply<bool>,
+        reply: Reply<Result<Vec<Imported>, Unfit>>,
     },
     /// Look for what other processes wrote.
     Look,
 }
 
-/// A run from elsewhere, checked.
+/// Runs from elsewhere, checked.
 pub(crate) struct Import {
+    pub(crate) runs: Vec<ImportRun>,
+    /// What forks among them go on from.
+    pub(crate) bases: Vec<ForkBase>,
+    pub(crate) blobs: Vec<(BlobId, Vec<u8>)>,
+}
+
+/// One of them.
+pub(crate) struct ImportRun {
     pub(crate) run: StoredRun,
     pub(crate) logs: Vec<(ActorKey, Vec<NewEntry>)>,
-    pub(crate) blobs: Vec<(BlobId, Vec<u8>)>,
+}
+
+/// Why an import doesn't go with what is there.
+pub(crate) enum Unfit {
+    Diverges { actor: ActorKey, seq: Seq },
+    Missing { session: SessionId, at: Seq },
 }
 
 /// The writer's line to the task that serves a run.

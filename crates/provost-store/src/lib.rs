@@ -30,7 +30,7 @@ pub use import::import_run;
 pub use memory::MemoryStore;
 pub use sqlite::SqliteStore;
 pub use store::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
-pub use transfer::{LineProblem, TransferError};
+pub use transfer::{ImportChange, Imported, LineProblem, TransferError};
 
 use provost_harness::HomeError;
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use provost_event::{ActorKey, BlobId, EffectId, Entry, Record, RunId, Seq};
 use provost_harness::HomeError;
 
+use crate::store::log_begins;
 use crate::{Claims, LocalClaims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
 /// Keeps everything in memory. A clone is to the original what another process is to a database.
@@ -118,8 +119,9 @@ impl Data {
 impl StoreReader for MemoryStore {
     fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError> {
         let data = self.look();
-        let start = usize::try_from(after.0).unwrap_or(usize::MAX);
-        Ok(data.log(actor).iter().skip(start).take(max).cloned().collect())
+        let log = data.log(actor);
+        let start = log.partition_point(|record| record.seq <= after);
+        Ok(log.iter().skip(start).take(max).cloned().collect())
     }
 
     fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError> {
@@ -197,7 +199,8 @@ impl SessionStore for MemoryStore {
 
     fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
         self.write(|data| {
-            if data.head(actor) != expected {
+            let before = data.log(actor).is_empty().then(|| log_begins(entries));
+            if before.unwrap_or_else(|| data.head(actor)) != expected {
                 return (Err(HomeError::Conflict { actor }), None);
             }
             if entries.is_empty() {

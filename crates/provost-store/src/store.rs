@@ -18,6 +18,11 @@ pub struct NewEntry {
     pub body: String,
 }
 
+/// Where a log's first record stands: behind this entry.
+pub(crate) fn log_begins(entries: &[NewEntry]) -> Seq {
+    entries.first().map_or(Seq::START, |first| first.record.entry.follows())
+}
+
 impl NewEntry {
     /// Serializes the record's entry.
     ///
@@ -171,7 +176,9 @@ pub trait SessionStore: StoreReader {
     /// When it can't be read.
     fn change_marker(&mut self) -> Result<u64, HomeError>;
 
-    /// Appends to the log of `actor`, whose last record is `expected`. The records are numbered on from there.
+    /// Appends to the log of `actor`, whose last record is `expected`. The records are numbered on from there. A log
+    /// without records ends at [`Entry::follows`](provost_event::Entry::follows) of its first one: that of a fork goes
+    /// on with another's numbers.
     ///
     /// # Errors
     /// [`HomeError::Conflict`] when `expected` isn't its last record; nothing is appended then.

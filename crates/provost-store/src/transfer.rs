@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use provost_event::{ActorKey, BlobId, FORMAT_VERSION, FormatError, RunId};
+use provost_event::{ActorKey, BlobId, FORMAT_VERSION, FormatError, RunId, Seq, SessionId};
 use provost_harness::HomeError;
 use serde::{Deserialize, Serialize};
 
@@ -23,11 +23,29 @@ pub enum TransferError {
     /// There is no run in it.
     #[error("there is no run in it")]
     Empty,
-    /// The run is there already.
-    #[error("run {run} is there already")]
-    Exists {
-        /// The run.
-        run: RunId,
+    /// The run is there already, with another history.
+    #[error("run {} is there already, and differs from entry {seq} of {actor} on", actor.run())]
+    Diverges {
+        /// The log.
+        actor: ActorKey,
+        /// The first entry that isn't the same, or that only one of them has while the other has more elsewhere.
+        seq: Seq,
+    },
+    /// A fork refers to what isn't in the file, and isn't there either.
+    #[error("entry {at} of {session}, which a fork goes on from, isn't in it")]
+    Missing {
+        /// The agent whose conversation it is.
+        session: SessionId,
+        /// The entry.
+        at: Seq,
+    },
+    /// What a fork refers to isn't what it was forked from.
+    #[error("the log of {session} up to entry {at} isn't what was forked: its hash is another")]
+    OtherHistory {
+        /// The agent whose conversation it is.
+        session: SessionId,
+        /// The entry.
+        at: Seq,
     },
     /// The file couldn't be read or written.
     #[error("can't {attempt}")]
@@ -53,7 +71,7 @@ pub enum LineProblem {
     #[error(transparent)]
     Order(#[from] provost_engine::ReplayError),
     /// It belongs to another run than the lines before.
-    #[error("belongs to run {found}, the lines before to {run}")]
+    #[error("belongs to run {found}, which run {run} doesn't refer to")]
     OtherRun {
         /// The run of the lines before.
         run: RunId,
@@ -72,6 +90,26 @@ pub enum LineProblem {
         /// Its name.
         id: BlobId,
     },
+}
+
+/// What an import did to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// The run.
+    pub run: RunId,
+    /// What came of it.
+    pub change: ImportChange,
+}
+
+/// What came of the import of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportChange {
+    /// It wasn't there.
+    New,
+    /// So many entries followed those that were there.
+    Extended(usize),
+    /// All of it was there: nothing has changed.
+    Known,
 }
 
 /// The `type` of a line that is an output and no record.

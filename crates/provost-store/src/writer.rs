@@ -1,6 +1,7 @@
 //! The one thread that writes. It takes the posts that wait at that moment into one transaction, so that many
 //! share one sync to disk, and tells nobody of anything before that is done.
 
+mod import;
 mod owned;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -14,7 +15,7 @@ use provost_harness::{Clock, HomeError, Posted};
 use crate::cache::Cache;
 use crate::decide::{Change, Decided, decide};
 use crate::feed::Feed;
-use crate::job::{Answer, Import, Job, Order, Orders, Reply, Server, answer, send};
+use crate::job::{Answer, Job, Order, Orders, Reply, Server, answer, send};
 use crate::queue::Waiting;
 use crate::{NewEntry, OpenEffect, SessionStore, StoredRun};
 
@@ -215,29 +216,6 @@ impl Writer {
             }
         }
         Ok(())
-    }
-
-    fn import(&mut self, import: Import, reply: Reply<bool>, batch: &mut Batch) -> Result<(), HomeError> {
-        let is_new = match self.store.actors(import.run.run) {
-            Ok(actors) => actors.is_empty(),
-            Err(error) => {
-                send(reply, Err(error));
-                return Ok(());
-            }
-        };
-        batch.answers.push(answer(reply, is_new));
-        if !is_new {
-            return Ok(());
-        }
-        for (id, body) in &import.blobs {
-            self.store.put_blob(id, body)?;
-        }
-        for (actor, entries) in import.logs {
-            self.cache.forget(actor);
-            self.store.append(actor, Seq::START, &entries)?;
-            batch.written.push((actor, entries));
-        }
-        self.store.put_run(&import.run)
     }
 
     fn tell(&mut self, batch: Batch) {

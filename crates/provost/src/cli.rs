@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Exec(ExecArgs),
     /// Goes on with a run that was interrupted, paused, blocked, or ended by a budget.
     Resume(ResumeArgs),
+    /// Begins a run with another's conversation up to an entry, which is referred to and not paid again.
+    Fork(ForkArgs),
     /// Goes through a flow: work that a file lays out in steps that wait for each other.
     #[command(subcommand)]
     Flow(FlowCommand),
@@ -239,6 +241,43 @@ pub(crate) struct ResumeArgs {
     pub(crate) shown: ShownArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+}
+
+const FORK_HELP: &str = "The new run has limits of its own, as `run` takes them, and works where the other did unless --dir says \
+otherwise. Its agent keeps model, tools and rules of the other. A call that had no result there gets one that says so.";
+
+#[derive(Debug, Args)]
+#[command(after_help = FORK_HELP)]
+pub(crate) struct ForkArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// What to say to the agent.
+    pub(crate) text: Vec<String>,
+    /// The last entry of the conversation, by its number in the agent's log; the newest if absent.
+    #[arg(long, value_name = "ENTRY", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) at: Option<u64>,
+    /// The folder to work in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Ask this model instead.
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How much the model thinks.
+    #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
+    pub(crate) effort: Option<String>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    /// Agents that may work at the same time; 1 is without sub-agents.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Limits of the whole run")]
+    pub(crate) max_agents: Option<String>,
+    /// Let a model whose price isn't known work although money is limited.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) allow_unpriced: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! From settings to what the harness works with.
 
 mod afford;
+mod again;
 mod choose;
 mod default_limit;
 mod external;
@@ -28,6 +29,7 @@ use secrecy::SecretString;
 use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setting_variables};
 use crate::trust::TrustStore;
 
+pub(crate) use again::choose_again;
 pub(crate) use choose::{Choosing, Chosen, choose_model, retiring, words};
 pub(crate) use default_limit::default_limit;
 pub(crate) use external::{

@@ -47,13 +47,15 @@ impl Deciding<'_> {
             RunEvent::Start { goal, images, policy } if self.state.policy.is_none() => {
                 self.start(goal, images, *policy);
             }
+            RunEvent::Fork(wish) if self.state.policy.is_none() => self.start_fork(*wish),
             _ if self.state.policy.is_none() => {}
             RunEvent::Resume { agent: None | Some(ROOT), by, budget, turns_max, text } => {
                 self.resume(by, budget, turns_max, text);
             }
             RunEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
+            RunEvent::Forked(forked) => self.commit(forked),
             _ if self.state.has_ended() => {}
-            RunEvent::Start { .. } => {}
+            RunEvent::Start { .. } | RunEvent::Fork(_) => {}
             RunEvent::Reserve(request) => self.reserve(request),
             RunEvent::Settle(note) => self.settle(note),
             RunEvent::Spawn { parent, call, tool, input } => self.spawn(parent, call, &tool, &input),
@@ -91,6 +93,7 @@ impl Deciding<'_> {
             call: None,
             agent: None,
             worktree: None,
+            fork: None,
         };
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }

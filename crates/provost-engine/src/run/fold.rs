@@ -72,6 +72,8 @@ impl RunState {
                 }
             },
             Entry::Snapshot(_) => self.snapshot = self.head,
+            // Whoever forks a run does nothing to it.
+            Entry::Forked(forked) => return self.forked(forked),
             Entry::Paused(paused) => self.rests(&paused.outcome, at),
             Entry::Ended(ended) => self.rests(&ended.outcome, at),
             Entry::Resumed(resumed) => self.resumed(resumed, at),

@@ -313,6 +313,7 @@ impl super::RunState {
             call: one.call,
             agent: kind.clone(),
             worktree: self.worktree_of(agent),
+            fork: None,
         })
     }
 }

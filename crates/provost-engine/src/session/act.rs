@@ -102,6 +102,15 @@ impl Deciding<'_> {
     /// Commits a result, and has hooks asked `about` it if the call was run.
     pub(super) fn finish_with(&mut self, call: Call, result: ToolResult, about: HookSubject) {
         let tool = call.tool.clone();
+        let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
+        self.finish_without_hooks(call, result);
+        if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
+            self.ask(about);
+        }
+    }
+
+    /// Commits a result that no hook is asked about.
+    pub(super) fn finish_without_hooks(&mut self, call: Call, result: ToolResult) {
         self.commit(ToolFinished {
             call: call.id,
             tool: call.tool,
@@ -114,10 +123,6 @@ impl Deciding<'_> {
             plan: result.plan,
             facts: result.facts,
         });
-        let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
-        if was_run && self.state.stopping.is_none() && self.state.may_want(about.moments(), &tool) {
-            self.ask(about);
-        }
     }
 
     /// The result of a call that is not to be run.

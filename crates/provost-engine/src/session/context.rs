@@ -1,7 +1,8 @@
 //! What the model sees of the conversation, by size: what each part takes, and what it would take in a shorter form.
 
 use provost_event::{
-    AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, ToolFinished, ToolSpec,
+    AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, SessionStarted, ToolFinished,
+    ToolSpec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -189,11 +190,11 @@ impl Context {
     /// Takes in an entry; `reads` names the call that a result is of, if it only reads.
     pub(super) fn add(&mut self, at: Seq, entry: &Entry, reads: Option<u64>) {
         match entry {
+            // It takes its conversation over.
+            Entry::SessionStarted(started) if started.fork.is_some() => {}
             Entry::SessionStarted(started) => {
-                let tools = started.policy.tools.iter().map(tokens_of_tool).sum::<u64>();
-                self.fixed = tokens_of(&started.policy.system_prompt).saturating_add(tools);
+                self.measures(started);
                 self.estimated = self.estimated.saturating_add(self.fixed);
-                self.image_tokens = if started.policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
                 self.say(at, tokens_of(&started.goal), started.images.len());
             }
             Entry::UserMessage(message) => self.say_blocks(at, &message.content),
@@ -227,6 +228,27 @@ impl Context {
             Entry::Compacted(compacted) => self.compact(at, compacted),
             _ => {}
         }
+    }
+
+    /// Begins a fork, whose model may be told other things beside the conversation.
+    pub(super) fn forked(&mut self, started: &SessionStarted) {
+        self.take_back();
+        let before = self.fixed;
+        self.measures(started);
+        self.estimated = self.estimated.saturating_sub(before).saturating_add(self.fixed);
+    }
+
+    fn measures(&mut self, started: &SessionStarted) {
+        let tools = started.policy.tools.iter().map(tokens_of_tool).sum::<u64>();
+        self.fixed = tokens_of(&started.policy.system_prompt).saturating_add(tools);
+        self.image_tokens = if started.policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
+    }
+
+    /// Whether the next call says anything that the model hasn't answered yet. Its last answer is no news.
+    pub(super) fn has_news(&self) -> bool {
+        // What was said since the last answer waits behind that answer; the goal waits alone.
+        let is_new = self.spans.is_empty() && self.summary == 0;
+        is_new || self.is_unanswered || self.waiting.len() > 1
     }
 
     /// What was sent without an answer is still new to the model.

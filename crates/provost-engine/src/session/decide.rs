@@ -14,13 +14,14 @@ impl Deciding<'_> {
     pub(super) fn on(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::Start(started) if self.state.phase == Phase::New => self.start(*started),
+            SessionEvent::Fork(fork) if self.state.phase == Phase::New => self.start_fork(*fork),
             _ if self.state.phase == Phase::New => {}
             SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !self.state.has_ended() => {
                 self.resume(by, turns_max, text);
             }
             SessionEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
-            SessionEvent::Start(_) => {}
+            SessionEvent::Start(_) | SessionEvent::Fork(_) => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
             SessionEvent::Reserved { call, purpose, output_tokens_max, deadline, limits, is_last_turn } => {
                 if self.awaits_budget_for(call, purpose) {
@@ -495,6 +496,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ClearGoal { .. }
         | SessionEvent::Recover { .. } => true,
         SessionEvent::Start(_)
+        | SessionEvent::Fork(_)
         | SessionEvent::Reserved { .. }
         | SessionEvent::Refused { .. }
         | SessionEvent::Answered { .. }

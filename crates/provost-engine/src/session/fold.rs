@@ -76,6 +76,7 @@ impl SessionState {
             Entry::WorktreeFound(found) => self.worktree_found(found),
             Entry::RunStarted(_)
             | Entry::ProviderAwaited(_)
+            | Entry::Forked(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
@@ -109,6 +110,9 @@ impl SessionState {
     }
 
     fn started(&mut self, started: &SessionStarted) {
+        if let Some(fork) = &started.fork {
+            self.begins_as_fork(started, fork);
+        }
         self.goal.clone_from(&started.goal);
         (self.parent, self.depth) = (started.parent, started.depth);
         self.turns_max = started.policy.limits.turns_max;

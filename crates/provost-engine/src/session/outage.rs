@@ -75,6 +75,11 @@ impl Asked {
         }
     }
 
+    /// The model that somebody has named.
+    pub(super) fn named(&self) -> Option<&ModelPolicy> {
+        self.named.as_deref()
+    }
+
     /// Times as long as usual that the next call may be without any event.
     pub(super) fn patience(&self) -> u32 {
         let silent = self.outage.map_or(0, |outage| outage.silent);

@@ -140,6 +140,12 @@ impl SessionState {
         }
     }
 
+    /// The worktree that it works in, once that is there.
+    #[must_use]
+    pub fn worktree(&self) -> Option<(&Worktree, &WorktreeMade)> {
+        self.made_worktree().map(|(tree, made)| (&tree.worktree, made))
+    }
+
     fn made_worktree(&self) -> Option<(&OwnTree, &WorktreeMade)> {
         let tree = self.tree.as_ref()?;
         Some((tree, tree.made.as_ref()?))

@@ -14,6 +14,7 @@ use provost_event::{
 
 use crate::external;
 use crate::flow;
+use crate::forks;
 use crate::goals::{failed, judge, no, nonsense, timeout, yes};
 use crate::goals_tree::{judged_policy, say_of};
 use crate::tree_world::{self, Tree};
@@ -303,6 +304,8 @@ fn today_s_format_is_the_stored_one() {
     expect_file!["../../../provost-event/formats/v3/outage-run.jsonl"].assert_eq(&lines_of(&outage_run()));
     let flow = lines(&flow::eventful());
     expect_file!["../../../provost-event/formats/v3/flow-run.jsonl"].assert_eq(&flow);
+    let forked = lines(&forks::eventful());
+    expect_file!["../../../provost-event/formats/v3/fork-run.jsonl"].assert_eq(&forked);
 }
 
 #[test]
@@ -329,7 +332,8 @@ fn the_stored_logs_show_every_kind_of_entry() {
     let (worlds, tree, flow) =
         ([eventful_run(), gated_run(), outage_run(), external::eventful()], tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
-    let goal = goal_run();
+    let (goal, forks) = (goal_run(), forks::eventful());
+    let records = records.chain(&forks);
     let records =
         records.chain(tree.logs.values().flatten()).chain(&flow).chain(goal.logs.values().flatten());
     let shown = records.map(|record| record.entry.kind()).collect::<HashSet<_>>();

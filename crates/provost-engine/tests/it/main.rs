@@ -5,6 +5,8 @@ mod external;
 #[cfg(test)]
 mod flow;
 #[cfg(test)]
+mod forks;
+#[cfg(test)]
 mod format;
 #[cfg(test)]
 mod gates;

@@ -54,6 +54,7 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
             call: None,
             agent: None,
             worktree: None,
+            fork: None,
         })
     } else if seq.0.is_multiple_of(2) {
         Entry::ModelCalled(ModelCalled {

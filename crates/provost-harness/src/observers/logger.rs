@@ -169,6 +169,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::ModelChanged(_)
         | Entry::OutageWaitChanged(_)
         | Entry::ProviderAwaited(_)
+        | Entry::Forked(_)
         | Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)

@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension as _, Params, Row, params};
 
 use super::error::Attempt;
 use super::{KNOWN_ACTORS_MAX, Known, SqliteReader, SqliteStore, int, read, unsigned};
+use crate::store::log_begins;
 use crate::{Claims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
 impl SqliteStore {
@@ -137,7 +138,8 @@ impl SessionStore for SqliteStore {
     fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
         let Known { id, head } = self.find_or_add(actor)?;
         let head = head.map_or_else(|| read::head(&self.connection, id), Ok)?;
-        if head != expected {
+        let before = if head.is_start() { log_begins(entries) } else { head };
+        if before != expected {
             return Err(HomeError::Conflict { actor });
         }
         for entry in entries {

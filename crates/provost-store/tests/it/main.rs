@@ -5,6 +5,8 @@ mod failing;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod forks;
+#[cfg(test)]
 mod homes;
 #[cfg(test)]
 mod killed;

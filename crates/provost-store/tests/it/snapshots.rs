@@ -284,7 +284,9 @@ async fn a_log_from_before_there_were_snapshots_opens_and_goes_on() {
     // Up to where its agent was at work.
     let lines = OLD_LOGS[1].lines().filter(|line| !line.contains("\"type\":\"ended\""));
     let text = lines.map(|line| format!("{line}\n")).collect::<String>();
-    let id = import_run(&home(SqliteStore::open(&path).unwrap()), &mut text.as_bytes()).await.unwrap();
+    let store = home(SqliteStore::open(&path).unwrap());
+    let id = import_run(&store, &mut text.as_bytes()).await.unwrap()[0].run;
+    drop(store);
     let home = home(SqliteStore::open(&path).unwrap());
     let key = ActorKey::from(SessionId::root(id));
     assert_eq!(home.newest_snapshot(key).await.unwrap(), None);

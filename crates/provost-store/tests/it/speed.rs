@@ -133,6 +133,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
         call: None,
         agent: None,
         worktree: None,
+        fork: None,
     });
     let rest = (0..entries).map(|number| {
         let turn = u32::try_from(number / 5 + 1).unwrap();

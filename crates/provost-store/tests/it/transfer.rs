@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use provost_event::{Budget, FORMAT_VERSION, Seq};
 use provost_harness::{Blobs as _, Home, RunQuery, RunStatus, SystemClock};
-use provost_store::{LocalHome, MemoryStore, TransferError, export_run, import_run};
+use provost_store::{ImportChange, LocalHome, MemoryStore, TransferError, export_run, import_run};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Hands, asks_for_tools, ended, policy, run, soon, start, tool_done};
@@ -46,8 +46,9 @@ async fn export(home: &LocalHome) -> String {
     text
 }
 
-async fn import(home: &LocalHome, text: &str) -> Result<provost_event::RunId, String> {
-    import_run(home, &mut text.as_bytes()).await.map_err(|error| {
+async fn import(home: &LocalHome, text: &str) -> Result<ImportChange, String> {
+    let imported = import_run(home, &mut text.as_bytes()).await;
+    imported.map(|imported| imported[0].change).map_err(|error| {
         let mut words = error.to_string();
         let mut source = error.source();
         while let Some(error) = source {
@@ -62,12 +63,13 @@ async fn import(home: &LocalHome, text: &str) -> Result<provost_event::RunId, St
 async fn an_imported_run_is_the_exported_one() {
     let text = exported(true).await;
     let home = home();
-    assert_eq!(import(&home, &text).await, Ok(run(1)));
+    assert_eq!(import(&home, &text).await, Ok(ImportChange::New));
     assert_eq!(export(&home).await, text);
     let listed = home.list(RunQuery { max: 9 }).await.unwrap();
     assert!(matches!(listed[0].status, RunStatus::Rests(_)), "{listed:?}");
     assert_eq!((listed[0].turns, listed[0].goal.as_str()), (2, "a goal"));
-    assert_eq!(import(&home, &text).await, Err(format!("run {} is there already", run(1))));
+    assert_eq!(import(&home, &text).await, Ok(ImportChange::Known));
+    assert_eq!(export(&home).await, text);
 }
 
 #[tokio::test]

@@ -98,6 +98,7 @@ pub(crate) fn begin(log: &mut Log) {
         call: None,
         agent: None,
         worktree: None,
+        fork: None,
     };
     log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy }).root(1_001, started);
 }

@@ -199,6 +199,7 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
         call: None,
         agent: None,
         worktree: None,
+        fork: None,
     };
     let below = SessionId { run: run(), agent: 1 };
     let deeper = SessionStarted { depth: 2, parent: Some(below), ..started.clone() };
@@ -275,6 +276,7 @@ fn holder() -> (ChildSpawned, SessionStarted) {
         call,
         agent: Some("holder".to_owned()),
         worktree: None,
+        fork: None,
     };
     (spawned, started)
 }

@@ -24,6 +24,7 @@ impl Act {
             Command::Run(_) => Self::Works("run"),
             Command::Flow(FlowCommand::Run(_)) => Self::Works("flow run"),
             Command::Exec(_) => Self::Works("exec"),
+            Command::Fork(_) => Self::Works("fork"),
             Command::Resume(_) => Self::Works("resume"),
             Command::Goal(GoalCommand::Resume(_)) => Self::Works("goal resume"),
             Command::Goal(GoalCommand::Pause(_)) => Self::Acts("goal pause"),

@@ -13,6 +13,7 @@ mod explain;
 mod find;
 mod flow;
 mod follow;
+mod fork;
 mod goal;
 mod init;
 mod logs;
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Flow(FlowCommand::Run(args)) => block_on(flow::run(args)),
         Command::Flow(FlowCommand::Check(args)) => flow::check(&args),
         Command::Exec(args) => block_on(exec::exec(args)),
+        Command::Fork(args) => block_on(fork::fork(args)),
         Command::Resume(args) => block_on(act::resume(args)),
         Command::Ps(args) => block_on(ps::ps(args)),
         Command::Cost(args) => block_on(cost::cost(args)),

@@ -24,12 +24,12 @@ use crate::observers::observers;
 use crate::questions::open_in;
 use crate::render::{Progress, amount, duration};
 use crate::reports::reporting;
-use crate::settings::{Request, Scope, Settings, effort, load};
+use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Chosen, Judges, Place, Programs, Variables, frozen_models, is_program, models_of, outage_max_ms,
-    programs_of, providers, variables, with_absolute_paths, words,
+    Around, Chosen, Judges, Place, Programs, Variables, choose_again, frozen_models, models_of,
+    outage_max_ms, programs_of, providers, variables, words,
 };
 
 pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
@@ -116,33 +116,18 @@ impl Tuning {
         let now = state.model().context("the run's log doesn't begin with its policy")?;
         let wait_ms = outage_max_ms(settings);
         let outage_max_ms = (wait_ms != state.outage_max_ms()).then_some(wait_ms);
-        if args.model.is_none() && args.effort.is_none() {
+        let wanted = (args.model.as_deref(), args.effort.as_deref());
+        let Some(chosen) = choose_again(wanted, now, (settings, variables))? else {
             return Ok(Self { model: None, replaced: None, outage_max_ms });
-        }
-        if is_program(&now.name) {
-            let what = "the run's agent is a program, which chooses its model itself";
-            return Err(Refusal::new(what, "leave out --model and --effort").into());
-        }
-        let name = match &args.model {
-            Some(name) => with_absolute_paths(name, &current_dir()?),
-            None => now.name.clone(),
         };
-        let (model, mut policy) = resolve(&name, &providers(settings, variables)).map_err(|error| {
-            Refusal::new(format!("--model: {}", words(&error)), "`provost models` lists them")
-        })?;
+        let name = &chosen.policy.name;
         let allows_unpriced = state.policy().is_some_and(|policy| policy.allow_unpriced);
-        if policy.price.is_none() && state.budget().money.is_some() && !allows_unpriced {
+        if chosen.policy.price.is_none() && state.budget().money.is_some() && !allows_unpriced {
             let what = format!("--model: the run limits money, but the price of {name} isn't known");
             return Err(Refusal::new(what, "state it in [models.\"NAME\"] of your own settings file").into());
         }
-        policy.effort = match &args.effort {
-            Some(word) => Some(effort(word)),
-            None => now.effort,
-        };
-        policy.output_tokens_max = policy.output_tokens_max.min(now.output_tokens_max);
-        policy.fallbacks = now.fallbacks.iter().filter(|one| one.name != name).cloned().collect();
-        let replaced = (name != now.name).then(|| now.name.clone());
-        Ok(Self { model: Some(Chosen { model, policy }), replaced, outage_max_ms })
+        let replaced = (*name != now.name).then(|| now.name.clone());
+        Ok(Self { model: Some(chosen), replaced, outage_max_ms })
     }
 
     /// Has the run know.

@@ -267,7 +267,7 @@ fn can_see(model: &ModelPolicy, goal: &Goal) -> Result<(), Refusal> {
 }
 
 /// The folder to work in, without symlinks: tools compare paths with it.
-fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(super) fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     let dir = dir.unwrap_or(Path::new("."));
     let found = dir.canonicalize().ok().filter(|folder| folder.is_dir());
     Ok(found.ok_or_else(|| {

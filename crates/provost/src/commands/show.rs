@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
-    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Image, Limits, MicroDollars,
-    Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEvent, TerminalState,
-    ToolStatus, WrappedUp,
+    Budget, Channel, CompactionKind, Entry, Exit as ProgramExit, ExternalPolicy, Forked, Image, Limits,
+    MicroDollars, Outcome, PlanItem, Retry, RetryCause, RunId, Seq, SessionId, StopReport, TerminalEvent,
+    TerminalState, ToolStatus, WrappedUp,
 };
 use provost_harness::{
     Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock, final_text, read_actor,
@@ -286,6 +286,12 @@ struct Whole<'a> {
     waits_for: Vec<approvals::Line<'a>>,
     slots: Slots,
     agents: Vec<agents::Line<'a>>,
+    /// What it is a fork of; absent where it is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<&'a Forked>,
+    /// The runs that were forked from it; absent where there are none.
+    #[serde(skip_serializing_if = "<[Forked]>::is_empty")]
+    forks: &'a [Forked],
     /// The steps of its flow; absent where it has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     steps: Vec<steps::Line<'a>>,
@@ -299,7 +305,7 @@ struct Whole<'a> {
 impl<'a> Whole<'a> {
     fn of(
         (summary, open, status): (&'a RunSummary, &'a [Question], &'a str),
-        state: &RunState,
+        state: &'a RunState,
         crew: &'a Crew,
     ) -> Self {
         Self {
@@ -315,6 +321,8 @@ impl<'a> Whole<'a> {
             spent_micro_usd: state.ledger().cost,
             slots: Slots::of(state),
             agents: crew.agents.iter().map(agents::Line::of).collect(),
+            forked_from: state.forked_from(),
+            forks: state.forks(),
             steps: crew.steps.iter().map(steps::Line::of).collect(),
             goals: Vec::new(),
             facts: None,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use provost_event::RunId;
-use provost_store::{LocalHome, export_run, import_run};
+use provost_store::{ImportChange, Imported, LocalHome, export_run, import_run};
 
 use super::find::find;
 use super::{home, home_to_read, print};
@@ -26,6 +26,21 @@ pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// What is to be known of a run that was imported; nothing of one that is new.
+fn in_words(imported: &Imported) -> Option<String> {
+    let run = imported.run;
+    match imported.change {
+        ImportChange::New => None,
+        ImportChange::Extended(entries) => {
+            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+            Some(format!("run {run} was there already: {entries} added"))
+        }
+        ImportChange::Known => {
+            Some(format!("run {run} was there already, with all that the file has: nothing changed"))
+        }
+    }
 }
 
 /// Whole or not at all: an export that breaks off leaves what was there.
@@ -51,12 +66,14 @@ async fn write_draft(home: &LocalHome, run: RunId, draft: &Path) -> anyhow::Resu
 pub(super) async fn import(args: ImportArgs) -> anyhow::Result<Exit> {
     let home = home()?;
     let cant = || format!("can't import {}", args.file.display());
-    let run = if args.file == Path::new("-") {
+    let imported = if args.file == Path::new("-") {
         import_run(&home, &mut BufReader::new(std::io::stdin())).await
     } else {
         import_run(&home, &mut BufReader::new(File::open(&args.file).with_context(cant)?)).await
     };
-    let run = run.with_context(cant)?;
+    let imported = imported.with_context(cant)?;
+    imported.iter().filter_map(in_words).for_each(|line| tell(&line));
+    let run = imported.first().context("there is no run in it")?.run;
     print(&format!("{run}\n"))?;
     Ok(Exit::Done)
 }

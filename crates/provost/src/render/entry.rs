@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
-    CallId, Certainty, ChildSpawned, Dimension, Ended, Entry, ItemKind, ModelCalled, ModelChange,
+    CallId, Certainty, ChildSpawned, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
     ModelChanged, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
     Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason,
     StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
@@ -65,6 +65,7 @@ impl Sayer {
             Entry::Retry(entry) => retry(entry),
             Entry::ModelChanged(entry) => model_changed(actor, entry),
             Entry::OutageWaitChanged(entry) => outage_wait_changed(entry),
+            Entry::Forked(entry) => forked(actor, entry),
             Entry::ProviderAwaited(entry) => provider_awaited(entry),
             Entry::HooksAsked(entry) => hooks_asked(entry),
             Entry::HooksDecided(entry) => hooks_decided(entry),
@@ -350,6 +351,14 @@ fn outage_wait_changed(entry: &OutageWaitChanged) -> Saying {
         0 => "outages aren't waited out from here on".to_owned(),
         ms => format!("outages are waited out for {}", duration(ms)),
     })
+}
+
+fn forked(actor: ActorKey, entry: &Forked) -> Saying {
+    let Forked { from, at, to, .. } = entry;
+    if actor.run() == *to {
+        return Saying::detail(format!("goes on with the conversation of agent {from} up to entry {at}"));
+    }
+    Saying::detail(format!("run {to} goes on with the conversation of agent {from} up to entry {at}"))
 }
 
 fn provider_awaited(entry: &ProviderAwaited) -> Saying {

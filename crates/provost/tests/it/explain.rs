@@ -109,6 +109,7 @@ impl Log {
             call: None,
             agent: None,
             worktree: None,
+            fork: None,
         });
         log
     }

@@ -53,6 +53,8 @@ mod flows;
 #[cfg(test)]
 mod flows_shown;
 #[cfg(test)]
+mod forking;
+#[cfg(test)]
 mod goal_commands;
 #[cfg(test)]
 mod hooks_agents;

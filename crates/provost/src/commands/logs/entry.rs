@@ -8,7 +8,7 @@ use provost_event::{
     ActorKey, AssistantMessage, Block, Compacted, Entry, Record, Seq, SystemItem, ToolFinished, ToolStatus,
     UserMessage, WrappedUp,
 };
-use provost_harness::{Blobs as _, Home as _};
+use provost_harness::{Blobs as _, Home as _, read_conversation};
 use provost_store::LocalHome;
 use serde_json::Value;
 
@@ -21,14 +21,18 @@ use crate::render::{compaction_in_words, duration, freed, pictures, safe};
 
 /// Prints the entry `seq` of the log of `key`.
 pub(super) async fn print_entry(home: &LocalHome, key: ActorKey, seq: Seq, json: bool) -> anyhow::Result<()> {
-    let record = home.read(key, Seq(seq.0.saturating_sub(1)), 1).await?;
+    let before = Seq(seq.0.saturating_sub(1));
+    let record = match key {
+        ActorKey::Session(session) => read_conversation(home, session, before, 1).await?,
+        ActorKey::Run(_) => home.read(key, before, 1).await?,
+    };
     let Some(record) = record.into_iter().find(|record| record.seq == seq) else {
         return Err(missing(home, key, seq).await?.into());
     };
     if json {
         return print(&format!("{}\n", record.to_line()?));
     }
-    let form = form_now(home, &record).await?;
+    let form = form_now(home, key, &record).await?;
     let whole = whole(home, &record).await?;
     print(&safe(&page(&record, form, whole.as_deref())?))
 }
@@ -44,10 +48,13 @@ async fn missing(home: &LocalHome, key: ActorKey, seq: Seq) -> anyhow::Result<Re
 }
 
 /// How its agent sees it now.
-async fn form_now(home: &LocalHome, record: &Record) -> anyhow::Result<Form> {
+async fn form_now(home: &LocalHome, key: ActorKey, record: &Record) -> anyhow::Result<Form> {
     let (mut seen, mut after) = (Seen::default(), record.seq);
     loop {
-        let records: Vec<Arc<Record>> = home.read(record.actor, after, READ_MAX).await?;
+        let records: Vec<Arc<Record>> = match key {
+            ActorKey::Session(session) => read_conversation(home, session, after, READ_MAX).await?,
+            ActorKey::Run(_) => home.read(key, after, READ_MAX).await?,
+        };
         let Some(last) = records.last() else { return Ok(seen.form(record)) };
         after = last.seq;
         records.iter().for_each(|record| seen.note(record));

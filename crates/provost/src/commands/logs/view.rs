@@ -9,7 +9,7 @@ use provost_engine::tokens_of;
 use provost_event::{
     ActorKey, AgentPolicy, BlobId, Compacted, Entry, ModelCalled, Purpose, Record, Seq, SessionId, Timestamp,
 };
-use provost_harness::{Blobs as _, Home as _, ImageData, Message, Part, Role, Transcript};
+use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
 use provost_store::LocalHome;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl View {
         let mut transcript = Transcript::new();
         let (mut head, mut policy, mut summary) = (Seq::START, None, None);
         loop {
-            let records = home.read(session.into(), head, READ_MAX).await?;
+            let records = read_conversation(home, session, head, READ_MAX).await?;
             let Some(last) = records.last() else { break };
             head = last.seq;
             let shows = policy.as_ref().is_none_or(|policy: &AgentPolicy| policy.model.images);

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use provost_engine::{Ledger, ProgressReport, RunState};
 use provost_event::{
-    Channel, HookMoment, Limits, MicroDollars, PlanItem, PlanStatus, StopHookVerdict, TerminalState,
-    Timestamp,
+    Channel, Forked, HookMoment, Limits, MicroDollars, PlanItem, PlanStatus, SessionId, StopHookVerdict,
+    TerminalState, Timestamp,
 };
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
@@ -109,6 +109,7 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         None => row("model", state.model().map_or(&summary.model, |model| &model.name)),
     }
     row("workspace", &shown(&summary.workspace));
+    lineage(state).iter().for_each(|(name, value)| row(name, value));
     row("started", &moment(summary.started_at));
     row("updated", &moment(summary.updated_at));
     for (name, value) in used(seen) {
@@ -125,6 +126,25 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         progress.reasons.iter().for_each(|reason| row("", reason));
     }
     out
+}
+
+/// What the run is a fork of, and its own forks.
+fn lineage(state: &RunState) -> Vec<(&'static str, String)> {
+    let from = state.forked_from().map(|forked| {
+        let Forked { from, at, .. } = forked;
+        ("forked from", format!("{} at entry {at}", agent_of_run(*from)))
+    });
+    let forks = state.forks().iter().enumerate().map(|(place, forked)| {
+        let whose = if forked.from.agent == 0 { String::new() } else { format!(" of {}", forked.from) };
+        let name = if place == 0 { "forks" } else { "" };
+        (name, format!("{} at entry {}{whose}", forked.to, forked.at))
+    });
+    from.into_iter().chain(forks).collect()
+}
+
+/// The run of its first agent, or else the agent.
+fn agent_of_run(session: SessionId) -> String {
+    if session.agent == 0 { session.run.to_string() } else { session.to_string() }
 }
 
 /// How an agent gets on, and how far it is from being suspended for it.

@@ -1,0 +1,64 @@
+//! A run that goes on with the conversation of another run's agent, and what the other knows of it.
+
+use provost_event::{Forked, RunStarted, SessionStarted};
+
+use super::{Deciding, RunState};
+use crate::event::{ForkStart, ForkWish};
+use crate::{Event, Message, RunEvent, SessionEvent};
+
+impl Deciding<'_> {
+    /// Both runs' logs name each other, or neither does: it is one step.
+    pub(super) fn start_fork(&mut self, wish: ForkWish) {
+        let ForkWish { goal, agent_goal, policy, fork, worktree, text, by } = wish;
+        let Some(base) = fork.bases.last().cloned() else { return };
+        let started = SessionStarted {
+            goal: agent_goal,
+            images: Vec::new(),
+            policy: policy.agent.clone(),
+            parent: None,
+            depth: 0,
+            call: None,
+            agent: None,
+            worktree,
+            fork: Some(fork),
+        };
+        self.commit(RunStarted { goal, policy });
+        let forked = Forked { from: base.session, at: base.through, hash: base.hash, to: self.state.run };
+        self.commit(forked.clone());
+        let to = base.session.run.into();
+        self.step.message(Message { to, event: Event::Run(RunEvent::Forked(forked)) });
+        let start = ForkStart { started: Box::new(started), is_told_more: text.is_some() };
+        self.tell(self.root(), SessionEvent::Fork(Box::new(start)));
+        if let Some(text) = text {
+            self.tell(self.root(), SessionEvent::Say { text, by });
+        }
+    }
+}
+
+impl RunState {
+    /// What it is to reach.
+    #[must_use]
+    pub fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// What it is a fork of, if it is one.
+    #[must_use]
+    pub const fn forked_from(&self) -> Option<&Forked> {
+        self.forked_from.as_ref()
+    }
+
+    /// The runs that were forked from its agents, in order.
+    #[must_use]
+    pub fn forks(&self) -> &[Forked] {
+        &self.forks
+    }
+
+    pub(super) fn forked(&mut self, forked: &Forked) {
+        if forked.to == self.run {
+            self.forked_from = Some(forked.clone());
+        } else {
+            self.forks.push(forked.clone());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A session whose conversation begins with another's: what it takes over, and how it begins.
+
+use provost_event::{
+    AgentPolicy, ItemKind, SessionFork, SessionSource, SessionStarted, Snapshot, ToolStatus,
+};
+
+use super::{Call, Deciding, Phase, SessionState, Stage};
+use crate::event::{ForkStart, ToolResult};
+use crate::snapshot;
+
+/// The result of a call that the conversation has no result of where it is forked.
+const NO_RESULT: &str = "The conversation was forked before this call had a result. The call isn't made again, and \
+                         whether it was made where the conversation comes from isn't known here.";
+
+impl Deciding<'_> {
+    /// Begins with the other's conversation: what the model is told besides is what was open there, and the text.
+    pub(super) fn start_fork(&mut self, fork: ForkStart) {
+        let ForkStart { started, is_told_more } = fork;
+        let Some(came_from) = started.fork.as_ref().map(|fork| fork.workspace.clone()) else { return };
+        let workspace = started.policy.workspace.clone();
+        self.commit(*started);
+        for call in self.state.open_calls() {
+            self.finish_without_hooks(call, ToolResult::without_run(ToolStatus::Unknown, NO_RESULT));
+        }
+        self.make_worktree();
+        if workspace != came_from {
+            let body = format!(
+                "This conversation goes on in another folder than before. You work in {} now, and not in {} any more; \
+                 files may differ from what you have seen.",
+                workspace.display(),
+                came_from.display(),
+            );
+            self.say(ItemKind::Resumed, body);
+        } else if !is_told_more && !self.state.context.has_news() {
+            self.say(ItemKind::Resumed, "Somebody has asked you to go on from here.");
+        }
+        if self.state.phase == Phase::Ready {
+            self.next_call();
+        }
+    }
+}
+
+impl SessionState {
+    /// What a fork of the session takes over of it.
+    #[must_use]
+    pub fn fork_state(&self) -> Snapshot {
+        snapshot::of(self)
+    }
+
+    /// What binds a fork of the session, with the model that somebody has named since it began.
+    #[must_use]
+    pub fn fork_policy(&self) -> Option<AgentPolicy> {
+        let mut policy = self.policy.clone()?;
+        if let Some(named) = self.asked.named() {
+            policy.model = named.clone();
+        }
+        Some(policy)
+    }
+
+    /// Where a session begins that is a fork: with the sizes of what the other's model has seen, and with its calls
+    /// that have no result. Limits, counters and what hooks were told begin anew.
+    pub(super) fn begins_as_fork(&mut self, started: &SessionStarted, fork: &SessionFork) {
+        let head = fork.through().next();
+        let came_from = snapshot::state_of::<Self>(&fork.state);
+        if let Some(from) = came_from {
+            self.context = from.context;
+            self.compactions = from.compactions;
+            self.compactions.forget_refusals();
+            self.said = from.said;
+            self.written = from.written;
+            self.plan = from.plan;
+            self.turn_text = from.turn_text;
+            // Where it comes from it has answered so often.
+            self.counters.answers = from.counters.answers;
+            self.text_is_of_last_turn = true;
+            self.calls = from.calls;
+            self.calls.retain(|call| !call.stage.has_result());
+            self.calls.iter_mut().for_each(|call| call.stage = Stage::Pending);
+        }
+        self.head = head;
+        self.context.forked(started);
+        self.told.goal = true;
+        self.source = SessionSource::Resume;
+    }
+
+    fn open_calls(&self) -> Vec<Call> {
+        self.calls.iter().filter(|call| !call.stage.has_result()).cloned().collect()
+    }
+}

@@ -1,0 +1,285 @@
+//! Forks: the conversation of one agent up to an entry, as another run begins with it, and how it is read.
+
+use std::sync::Arc;
+
+use provost_engine::{Actor, SessionState};
+use provost_event::{
+    ActorKey, AgentPolicy, Entry, ForkBase, Record, Seq, SessionFork, SessionId, SessionStarted, Timestamp,
+    Worktree, WorktreeMade,
+};
+
+use crate::{Home, HomeError};
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+
+/// Entries of the conversation of `session` after `after`, at most `max` of them, in order: those of its own log, and
+/// before them those of the logs that it is a fork of, wherever they are. Costs what reading one log does, however many
+/// forks stand between.
+///
+/// # Errors
+/// When they can't be read, or the log that a fork refers to isn't there.
+pub async fn read_conversation(
+    home: &dyn Home,
+    session: SessionId,
+    after: Seq,
+    max: usize,
+) -> Result<Vec<Arc<Record>>, HomeError> {
+    let own = home.read(session.into(), after, max).await?;
+    let next = after.next();
+    let Some(first) = own.first().filter(|first| first.seq != next) else { return Ok(own) };
+    let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &first.entry else { return Ok(own) };
+    let Some(base) = fork.base_of(next) else { return Ok(own) };
+    let missing = usize::try_from(base.through.0.saturating_sub(after.0)).unwrap_or(usize::MAX);
+    let records = home.read(base.session.into(), after, missing.min(max)).await?;
+    if records.first().is_none_or(|record| record.seq != next) {
+        let what =
+            format!("entry {next} of {}, which the conversation of {session} begins with", base.session);
+        return Err(HomeError::Unknown { what });
+    }
+    Ok(records)
+}
+
+/// The hash of a log's entries, one after the other: of the hash before, the log's name, and the entry's number, time,
+/// kind and fields. BLAKE3; without a key, so against damage and not against forgery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryChain(String);
+
+impl EntryChain {
+    /// The chain before the first entry of a log that begins with nothing else.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(String::new())
+    }
+
+    /// The chain before the first entry of a log that begins with `started`.
+    #[must_use]
+    pub fn before(started: &Entry) -> Self {
+        match started {
+            Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) => {
+                Self(fork.bases.last().map(|base| base.hash.clone()).unwrap_or_default())
+            }
+            _ => Self::new(),
+        }
+    }
+
+    /// Adds an entry.
+    pub fn add(&mut self, record: &Record) {
+        let mut hasher = blake3::Hasher::new();
+        // What a snapshot says follows from the rest, and an import may empty it.
+        let body = match &record.entry {
+            Entry::Snapshot(_) => String::new(),
+            entry => entry.body().unwrap_or_default(),
+        };
+        let actor = record.actor.to_string();
+        for part in [self.0.as_str(), actor.as_str(), record.entry.kind(), body.as_str()] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.update(&record.seq.0.to_le_bytes());
+        hasher.update(&record.at.0.to_le_bytes());
+        self.0 = hasher.finalize().to_hex().to_string();
+    }
+
+    /// The hash, in hexadecimal digits; empty before the first entry.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for EntryChain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Why a conversation can't be forked there.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// There is no such agent, or it hasn't begun.
+    #[error("agent {} of run {} hasn't begun", .0.agent, .0.run)]
+    NotBegun(SessionId),
+    /// The conversation of an external agent is its program's own.
+    #[error("agent {} of run {} is an external agent, and its conversation is its program's own", .0.agent, .0.run)]
+    External(SessionId),
+    /// The log isn't that long.
+    #[error("the log of agent {} of run {} has no entry {at}: its last is {last}", session.agent, session.run)]
+    OutOfRange {
+        /// Whose log.
+        session: SessionId,
+        /// The entry that was named.
+        at: Seq,
+        /// Its last.
+        last: Seq,
+    },
+    /// The entry is no part of a conversation.
+    #[error("entry {at} is `{kind}`, which is no part of the conversation")]
+    NoPartOfIt {
+        /// The entry.
+        at: Seq,
+        /// Its kind.
+        kind: &'static str,
+        /// The last one before it that is.
+        before: Option<Seq>,
+    },
+    /// The log can't be read.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+}
+
+/// An agent's conversation up to an entry, to begin a run with.
+#[derive(Debug, Clone)]
+pub struct ForkPoint {
+    /// The agent that it is of. Of a fork's entries that come from another log, the agent of that log.
+    pub session: SessionId,
+    /// The last entry of it.
+    pub at: Seq,
+    /// When that was made.
+    pub made_at: Timestamp,
+    /// What the conversation began with.
+    pub goal: String,
+    /// What bound the agent, with the model that was asked there.
+    pub policy: AgentPolicy,
+    /// The worktree that it worked in, if it had one of its own.
+    pub worktree: Option<(Worktree, WorktreeMade)>,
+    fork: SessionFork,
+}
+
+impl ForkPoint {
+    /// Looks for the entry `at` in the log of `session`, or for the last one that a run can begin behind. Reads the log
+    /// up to there, and nothing else.
+    ///
+    /// # Errors
+    /// When there is no such entry, or none to begin behind.
+    pub async fn find(home: &dyn Home, session: SessionId, at: Option<Seq>) -> Result<Self, ForkError> {
+        let first = home.read(session.into(), Seq::START, 1).await?;
+        let Some(first) = first.first() else { return Err(ForkError::NotBegun(session)) };
+        let Entry::SessionStarted(started) = &first.entry else { return Err(ForkError::NotBegun(session)) };
+        if started.policy.external.is_some() {
+            return Err(ForkError::External(session));
+        }
+        let elsewhere = started.fork.as_ref().and_then(|fork| fork.base_of(at?));
+        match elsewhere {
+            Some(base) => Box::pin(Self::find(home, base.session, at)).await,
+            None => Self::read(home, (session, started), at).await,
+        }
+    }
+
+    async fn read(
+        home: &dyn Home,
+        (session, started): (SessionId, &SessionStarted),
+        at: Option<Seq>,
+    ) -> Result<Self, ForkError> {
+        let at = match at {
+            Some(at) => at,
+            None => last_part(home, session, None).await?.ok_or(ForkError::NotBegun(session))?,
+        };
+        let mut reached = Reached::new(session);
+        while reached.actor.head() < at {
+            let missing = at.0.saturating_sub(reached.actor.head().0);
+            let max = usize::try_from(missing).unwrap_or(READ_MAX).min(READ_MAX);
+            let records = home.read(session.into(), reached.actor.head(), max).await?;
+            if records.is_empty() {
+                let last = reached.actor.head();
+                return Err(ForkError::OutOfRange { session, at, last });
+            }
+            for record in records.iter().filter(|record| record.seq <= at) {
+                reached.take_in(record)?;
+            }
+        }
+        let Some(last) = reached.last.filter(|last| last.seq == at) else {
+            return Err(ForkError::OutOfRange { session, at, last: reached.actor.head() });
+        };
+        if !is_part(&last.entry) {
+            let before = last_part(home, session, Some(at)).await?;
+            return Err(ForkError::NoPartOfIt { at, kind: last.entry.kind(), before });
+        }
+        let Actor::Session(state) = &reached.actor else { return Err(ForkError::NotBegun(session)) };
+        let mut bases = started.fork.as_ref().map(|fork| fork.bases.clone()).unwrap_or_default();
+        bases.push(ForkBase { session, through: at, hash: reached.chain.as_str().to_owned() });
+        Ok(Self {
+            session,
+            at,
+            made_at: last.at,
+            goal: started.goal.clone(),
+            policy: state.fork_policy().unwrap_or_else(|| started.policy.clone()),
+            worktree: state.worktree().map(|(worktree, made)| (worktree.clone(), made.clone())),
+            fork: SessionFork {
+                bases,
+                workspace: started.policy.workspace.clone(),
+                state: SessionState::fork_state(state),
+            },
+        })
+    }
+
+    /// What a run begins with that is forked there.
+    #[must_use]
+    pub fn into_fork(self) -> SessionFork {
+        self.fork
+    }
+}
+
+/// What a log comes to up to an entry.
+struct Reached {
+    actor: Actor,
+    chain: EntryChain,
+    last: Option<Arc<Record>>,
+}
+
+impl Reached {
+    fn new(session: SessionId) -> Self {
+        Self { actor: Actor::new(session.into()), chain: EntryChain::new(), last: None }
+    }
+
+    fn take_in(&mut self, record: &Arc<Record>) -> Result<(), HomeError> {
+        self.actor.replay(record).map_err(|error| HomeError::Unreadable {
+            actor: record.actor,
+            seq: record.seq,
+            message: error.to_string(),
+        })?;
+        if self.last.is_none() {
+            self.chain = EntryChain::before(&record.entry);
+        }
+        self.chain.add(record);
+        self.last = Some(record.clone());
+        Ok(())
+    }
+}
+
+/// The last entry of a log, before `before` if that is given, that a run can begin behind.
+async fn last_part(
+    home: &dyn Home,
+    session: SessionId,
+    before: Option<Seq>,
+) -> Result<Option<Seq>, HomeError> {
+    let (mut found, mut after) = (None, Seq::START);
+    loop {
+        let records = home.read(ActorKey::from(session), after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(found) };
+        after = last.seq;
+        let fits =
+            |record: &&Arc<Record>| before.is_none_or(|before| record.seq < before) && is_part(&record.entry);
+        found = records.iter().rfind(fits).map(|record| record.seq).or(found);
+        if before.is_some_and(|before| after >= before) {
+            return Ok(found);
+        }
+    }
+}
+
+/// Whether a conversation can end with `entry`: it is said in it, or it ends a turn or a segment.
+const fn is_part(entry: &Entry) -> bool {
+    matches!(
+        entry,
+        Entry::SessionStarted(_)
+            | Entry::UserMessage(_)
+            | Entry::SystemItem(_)
+            | Entry::AssistantMessage(_)
+            | Entry::ToolFinished(_)
+            | Entry::TurnEnded(_)
+            | Entry::Compacted(_)
+            | Entry::Paused(_)
+            | Entry::Resumed(_)
+            | Entry::Ended(_)
+    )
+}

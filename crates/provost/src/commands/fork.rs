@@ -1,0 +1,210 @@
+//! `provost fork`: a run that goes on with another's conversation.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_engine::RunState;
+use provost_event::{RunId, RunPolicy, Seq, SessionId};
+use provost_harness::{ForkError, ForkPoint, ForkRequest, Home as _, Models, RunQuery};
+use provost_store::LocalHome;
+
+use super::mark;
+use super::run::{folder, others_at_work, tell};
+use super::target::{Target, agent_of};
+use crate::asking::{Asking, who_asks};
+use crate::cli::ForkArgs;
+use crate::drive::{Wish, Work, run_state};
+use crate::exit::{Exit, Refusal};
+use crate::input::tell_of_unread;
+use crate::observers::observers;
+use crate::output;
+use crate::render::Progress;
+use crate::reports::reporting;
+use crate::settings::{Request, Scope, Settings, load};
+use crate::signals::Signals;
+use crate::watcher::Watcher;
+use crate::wiring::{
+    Around, Chosen, Judges, Place, Programs, Variables, choose_again, default_limit, frozen_models, variables,
+};
+
+/// Who speaks to the agent of a fork.
+const BY: &str = "provost fork";
+
+pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
+    let text = Some(args.text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
+    let came_from = CameFrom::find(&args).await?;
+    tell_of_unread("");
+    let (here, variables) = (came_from.folder(args.dir.as_deref())?, variables());
+    let flags = flags(&args);
+    let file = args.config.as_deref();
+    let request =
+        Request { scope: Scope::Project, folder: &here, file, variables: &variables, flags: &flags };
+    let (loading, folders) = load(&request)?;
+    let settled = loading.settled()?;
+    let settings = &settled.settings;
+    let place = Place::new(settings, &folders);
+    let (policy, models) = came_from.bound_by(&args, &here, &place, (settings, &variables))?;
+    let (policy, unlimited) = default_limit(policy, &settled);
+    unlimited.iter().for_each(|note| output::tell(note));
+    let observers = observers(&settled, &here, &variables)?;
+    let programs = Programs::of(&policy, &settled, &variables)?;
+    let home = place.open()?;
+    let runs = home.list(RunQuery { max: usize::MAX }).await?;
+    tell(&others_at_work(&runs, &here, None));
+    let signals = Signals::listen().context("can't listen for Ctrl-C")?;
+    let progress = Progress::choose(args.shown);
+    let asks = who_asks(progress);
+    let view = reporting(progress.view(None), settings, None);
+    let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
+    let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
+    let harness = place.harness(home.clone(), models, around);
+    let id = RunId::from_entropy(fastrand::u64(..));
+    mark(Some(id));
+    if !args.shown.quiet && !args.shown.json {
+        output::tell(&came_from.in_words());
+    }
+    let request = came_from.into_request(policy, text);
+    let harness = harness.fork(id, request).await;
+    let harness = harness.inspect_err(|_| watcher.close()).context("can't fork the run")?;
+    let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
+    let (wish, observed) = (Wish::None, place.observers());
+    Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
+        .finish()
+        .await
+}
+
+fn flags(args: &ForkArgs) -> Vec<(&'static str, String)> {
+    let mut flags = args.budget.given();
+    flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
+    flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
+    flags
+}
+
+/// The conversation that the new run begins with, and the run that it is of.
+struct CameFrom {
+    point: ForkPoint,
+    /// How the run stands.
+    state: RunState,
+}
+
+impl CameFrom {
+    async fn find(args: &ForkArgs) -> anyhow::Result<Self> {
+        let home = super::home_to_read()?;
+        let Target { run, agent } = Target::find(&home, &args.run).await?;
+        let state = read_state(&home, run).await?;
+        if agent.is_none() && state.flow().is_some() {
+            let what = format!("run {run} is a workflow, and no one agent stands for it");
+            return Err(
+                Refusal::new(what, format!("name one of its agents, e.g. provost fork {run}.1")).into()
+            );
+        }
+        let session = SessionId { run, agent: agent.unwrap_or_default() };
+        if session.agent != 0 {
+            agent_of(&state, session)?;
+        }
+        let point = ForkPoint::find(&*home, session, args.at.map(Seq)).await;
+        let point = point.map_err(|error| refused(error, session))?;
+        let state =
+            if point.session.run == run { state } else { read_state(&home, point.session.run).await? };
+        Ok(Self { point, state })
+    }
+
+    /// Where the new run works.
+    fn folder(&self, dir: Option<&Path>) -> anyhow::Result<PathBuf> {
+        if dir.is_some() {
+            return folder(dir);
+        }
+        let before = &self.point.policy.workspace;
+        folder(Some(before)).map_err(|_| {
+            let what = format!("{}, where run {} worked, isn't there", before.display(), self.run());
+            Refusal::new(what, "give --dir a folder to work in").into()
+        })
+    }
+
+    /// What binds the new run: what bound the other, with limits and a folder of its own.
+    fn bound_by(
+        &self,
+        args: &ForkArgs,
+        folder: &Path,
+        place: &Place,
+        (settings, variables): (&Settings, &Variables),
+    ) -> anyhow::Result<(RunPolicy, Models)> {
+        let of_run = self.state.policy().context("the run's log doesn't begin with its policy")?;
+        let mut agent = self.point.policy.clone();
+        folder.clone_into(&mut agent.workspace);
+        agent.limits.turns_max = settings.limits.turns_max;
+        let mut agents = of_run.agents.clone();
+        let same_folder = agents.iter_mut().filter(|other| other.agent.workspace == of_run.agent.workspace);
+        same_folder.for_each(|other| folder.clone_into(&mut other.agent.workspace));
+        let mut policy = RunPolicy {
+            budget: settings.budget,
+            allow_unpriced: settings.allow_unpriced,
+            agent,
+            agents,
+            flow: None,
+            worktrees: Some(place.worktrees()),
+            ..of_run.clone()
+        };
+        if args.max_agents.is_some() {
+            policy.spawn = settings.spawn;
+        }
+        let wanted = (args.model.as_deref(), args.effort.as_deref());
+        let chosen = choose_again(wanted, &policy.agent.model, (settings, variables))?;
+        if let Some(Chosen { policy: model, .. }) = &chosen {
+            policy.agent.model.clone_from(model);
+        }
+        let model = &policy.agent.model;
+        if model.price.is_none() && policy.budget.money.is_some() && !policy.allow_unpriced {
+            let what = format!("money is limited, but the price of {} isn't known", model.name);
+            return Err(
+                Refusal::new(what, "limit tokens instead, with --tokens, or give --allow-unpriced").into()
+            );
+        }
+        let mut models = frozen_models(&policy, Judges::Needed, None, (settings, variables))?;
+        if let Some(Chosen { model, policy }) = chosen {
+            models = models.with(policy.name, model);
+        }
+        Ok((policy, models))
+    }
+
+    const fn run(&self) -> RunId {
+        self.point.session.run
+    }
+
+    fn in_words(&self) -> String {
+        let ForkPoint { session, at, .. } = &self.point;
+        let whose = if session.agent == 0 { session.run.to_string() } else { session.to_string() };
+        format!("forked from {whose} at entry {at}")
+    }
+
+    fn into_request(self, policy: RunPolicy, text: Option<String>) -> ForkRequest {
+        let goal = text.clone().unwrap_or_else(|| self.state.goal().to_owned());
+        ForkRequest { point: self.point, goal, policy, worktree: None, text, by: BY.to_owned() }
+    }
+}
+
+async fn read_state(home: &LocalHome, run: RunId) -> anyhow::Result<RunState> {
+    Ok(*run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?)
+}
+
+fn refused(error: ForkError, session: SessionId) -> anyhow::Error {
+    let SessionId { run, agent } = session;
+    let logs = format!("`provost logs {run} --agent {agent}` lists the entries with their numbers");
+    let hint = match &error {
+        ForkError::NotBegun(_) => format!("`provost show {run}` shows its agents"),
+        ForkError::External(_) => format!("`provost resume {run} \"…\"` goes on with it"),
+        ForkError::OutOfRange { .. } => logs,
+        ForkError::NoPartOfIt { before: Some(before), .. } => {
+            format!("--at {before} is the last before it that is")
+        }
+        ForkError::NoPartOfIt { before: None, .. } => logs,
+        ForkError::Home(_) => return error.into(),
+    };
+    Refusal::new(
+        format!("{}{error}", if matches!(error, ForkError::NoPartOfIt { .. }) { "--at: " } else { "" }),
+        hint,
+    )
+    .into()
+}
