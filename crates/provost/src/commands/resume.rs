@@ -22,7 +22,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
 use crate::questions::open_in;
-use crate::render::{Progress, amount, duration};
+use crate::render::{Progress, amount, duration, enough_more};
 use crate::reports::reporting;
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
@@ -203,8 +203,8 @@ impl Given {
         let meters = self.meters(state, refused);
         for meter in &meters {
             let refused = refused.filter(|exhausted| exhausted.dimension == meter.dimension);
-            let needs = refused.map_or(0, |exhausted| needs(exhausted, root));
-            meter.refuse(run, refused.is_some(), needs)?;
+            let next = refused.map(|exhausted| NextCall::of(exhausted, root)).unwrap_or_default();
+            meter.refuse(run, refused.is_some(), next)?;
         }
         let limit_of = |dimension: Dimension, owner: LimitOwner| {
             let is_it =
@@ -269,14 +269,40 @@ impl Given {
     }
 }
 
-/// What the next call takes of a limit that was reached, with what is kept besides it; 0 where that isn't known.
-fn needs(exhausted: Exhausted, root: &Actor) -> u64 {
-    match (exhausted.shortfall, root) {
-        (Some(Shortfall { needs, summary, judges, .. }), _) => {
-            needs.saturating_add(summary).saturating_add(judges)
+/// What the next call takes of a limit that was reached; 0 where that isn't known.
+#[derive(Clone, Copy, Default)]
+struct NextCall {
+    needs: u64,
+    /// Kept besides it, for the final summary and for judges.
+    kept: u64,
+}
+
+impl NextCall {
+    fn of(exhausted: Exhausted, root: &Actor) -> Self {
+        match (exhausted.shortfall, root) {
+            (Some(Shortfall { needs, summary, judges, .. }), _) => {
+                Self { needs, kept: summary.saturating_add(judges) }
+            }
+            (None, Actor::Session(root)) if exhausted.dimension == Dimension::Tokens => {
+                Self { needs: root.next_call_tokens(), kept: 0 }
+            }
+            (None, _) => Self::default(),
         }
-        (None, Actor::Session(root)) if exhausted.dimension == Dimension::Tokens => root.next_call_tokens(),
-        (None, _) => 0,
+    }
+
+    const fn all(self) -> u64 {
+        self.needs.saturating_add(self.kept)
+    }
+
+    fn said(self, dimension: Dimension) -> String {
+        let mut said = String::new();
+        if self.needs > 0 {
+            said.push_str(&format!("; the next call needs about {}", shown(dimension, self.needs)));
+        }
+        if self.kept > 0 {
+            said.push_str(&format!(", and {} are kept for what comes last", shown(dimension, self.kept)));
+        }
+        said
     }
 }
 
@@ -321,32 +347,29 @@ impl Meter {
     }
 
     /// Says so where nothing is left, or not what the next call needs: the run would be suspended again at once.
-    /// `is_refused` where it came to this limit; the next call `needs` about so much, if that is known.
-    fn refuse(&self, run: RunId, is_refused: bool, needs: u64) -> Result<(), Refusal> {
+    /// `is_refused` where it came to this limit; `call` is what the next one takes.
+    fn refuse(&self, run: RunId, is_refused: bool, call: NextCall) -> Result<(), Refusal> {
         let Some(limit) = self.limit() else { return Ok(()) };
         let has_more = self.given > 0 || !is_refused;
-        if has_more && self.used.saturating_add(needs.max(1)) <= limit {
+        if has_more && self.used.saturating_add(call.all().max(1)) <= limit {
             return Ok(());
         }
         let left = shown(self.dimension, limit.saturating_sub(self.used));
-        let next = if needs > 0 {
-            format!("; the next call needs about {}", shown(self.dimension, needs))
-        } else {
-            String::new()
-        };
+        let next = call.said(self.dimension);
         let (used, limit) = (shown(self.dimension, self.used), shown(self.dimension, limit));
         let what = if self.given > 0 {
             format!("{} isn't enough for run {run}: limit {limit}, used {used}, {left} left{next}", self.flag)
         } else {
             format!("run {run} has {left} left: limit {limit}, used {used}{next}")
         };
-        let example = self.example(needs);
+        let example = self.example(call);
         Err(Refusal::new(what, format!("provost resume {run} {} {example}", self.flag)))
     }
 
-    /// An amount to add that takes it some way.
-    fn example(&self, needs: u64) -> String {
-        let more = self.before.unwrap_or_default().max(needs.saturating_mul(4)).max(1);
+    /// An amount to add that takes further.
+    fn example(&self, call: NextCall) -> String {
+        let limit = self.before.unwrap_or_default();
+        let more = enough_more(limit, self.used, self.used.saturating_add(call.all()));
         match self.dimension {
             Dimension::Tokens | Dimension::Turns => more.to_string(),
             Dimension::Money => {

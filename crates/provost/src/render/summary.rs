@@ -40,14 +40,20 @@ pub(crate) fn summary(
     lines.join("\n")
 }
 
+/// An amount to add to a limit: as much again, and at least room for four calls like the next, with which `least` would
+/// be used.
+pub(crate) fn enough_more(limit: u64, used: u64, least: u64) -> u64 {
+    let calls = least.saturating_sub(used).saturating_mul(4);
+    let short = used.saturating_add(calls).saturating_sub(limit);
+    limit.max(short).max(1)
+}
+
 /// The command that lets the run go on, with a limit that would let it.
 fn command(run: RunId, outcome: &Outcome) -> String {
     let flag = match outcome {
         Outcome::BudgetExhausted(exhausted) => {
             let Exhausted { dimension, used, limit, .. } = exhausted;
-            // It is added to the limit.
-            let short = exhausted.least_limit().saturating_sub(*limit);
-            let more = (*limit).max(short).max(used.saturating_sub(*limit).saturating_mul(4)).max(1);
+            let more = enough_more(*limit, *used, exhausted.least_limit());
             match dimension {
                 Dimension::Tokens => format!(" --tokens {more}"),
                 Dimension::Turns => format!(" --max-turns {more}"),

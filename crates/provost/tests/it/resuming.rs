@@ -157,6 +157,17 @@ fn a_call_that_does_not_fit_says_how_much_it_needs() {
 }
 
 #[test]
+fn what_a_run_says_to_add_is_what_resume_says_and_takes() {
+    let scene = Scene::scripted(TWO_TURNS);
+    let ran = scene.provost(&["run", "look", "--tokens", "2000"]);
+    let offered = ran.stderr.lines().find_map(|line| line.strip_prefix("go on with: provost ")).unwrap();
+    let refused = scene.provost(&["resume", "last"]);
+    assert!(refused.stderr.contains(&format!("hint: provost {offered}\n")), "{offered}: {}", refused.stderr);
+    let resumed = scene.provost(&offered.split(' ').collect::<Vec<_>>());
+    assert_eq!(resumed.status, 0, "{resumed:?}");
+}
+
+#[test]
 fn the_command_that_is_proposed_works() {
     for flags in [["--max-turns", "1"], ["--tokens", "2000"]] {
         let scene = Scene::scripted(TWO_TURNS);
