@@ -445,7 +445,9 @@ impl SessionState {
         self.approvals.values()
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Whether its last segment has ended, and only somebody's ask begins another.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
         self.outcome.as_ref().is_some_and(Outcome::is_final)
     }
 

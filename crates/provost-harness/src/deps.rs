@@ -90,6 +90,19 @@ pub enum HarnessError {
         /// The name.
         hook: String,
     },
+    /// An agent's worktree isn't there any more.
+    #[error(
+        "the worktree {} of agent {agent} is gone and can't be made again: {why}; put it back, or cancel the agent",
+        path.display()
+    )]
+    WorktreeGone {
+        /// The agent's number.
+        agent: u32,
+        /// Where it was.
+        path: std::path::PathBuf,
+        /// Why it can't.
+        why: String,
+    },
     /// The policy's flow can't be gone through.
     #[error(transparent)]
     Flow(#[from] FlowProblem),

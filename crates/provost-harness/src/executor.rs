@@ -22,6 +22,7 @@ mod tool;
 mod worktree;
 
 pub(crate) use log_file::LogFile;
+pub(crate) use worktree::make_again;
 
 /// Performs effects. A home calls it at least once for each; the id is the idempotency key.
 #[async_trait]

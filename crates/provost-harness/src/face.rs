@@ -2,8 +2,10 @@
 
 mod fork;
 mod wishes;
+mod worktrees;
 
 pub use fork::ForkRequest;
+pub use worktrees::RemadeWorktree;
 
 use std::collections::hash_map;
 use std::collections::{HashMap, HashSet};
@@ -115,7 +117,9 @@ impl AgentHarness {
     /// that is suspended or has ended waits for [`Harness::resume`].
     ///
     /// # Errors
-    /// [`HomeError::Held`] while another process works on it; [`HarnessError::UnknownRun`].
+    /// [`HomeError::Held`] while another process works on it; [`HarnessError::UnknownRun`];
+    /// [`HarnessError::WorktreeGone`] where the worktree of an agent that is to go on isn't there any more and can't be
+    /// made again.
     pub async fn open(&self, run: RunId) -> Result<Harness, HarnessError> {
         let (home, root) = (&*self.deps.home, SessionId::root(run));
         let mut run_actor = read_actor(home, run.into()).await?;
@@ -124,10 +128,18 @@ impl AgentHarness {
             return Err(HarnessError::UnknownRun(run));
         }
         let mut seen = Seen::from([(run.into(), run_actor.head()), (root.into(), root_actor.head())]);
+        let mut live = Vec::new();
         for session in live_below_root(&run_actor) {
-            seen.insert(session.into(), read_actor(home, session.into()).await?.head());
+            let actor = read_actor(home, session.into()).await?;
+            seen.insert(session.into(), actor.head());
+            live.push(actor);
         }
+        // One that was interrupted goes on as soon as it is claimed.
+        let agents = live.iter().chain([&root_actor]).collect::<Vec<_>>();
+        let remade = Self::remake_worktrees(&agents).await?;
         let mut harness = self.claim(run, seen).await?;
+        harness.remade = remade;
+        harness.tell_of_remade().await?;
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
             // Until the claim somebody else may have gone on with it. One that wasn't at rest is recovered by the
             // claim, and what comes of that is told as it comes.
@@ -168,6 +180,7 @@ impl AgentHarness {
             outcome: None,
             seen,
             over: HashSet::new(),
+            remade: Vec::new(),
             records,
             serving,
             _stop: stop.drop_guard(),
@@ -196,6 +209,8 @@ pub struct Harness {
     seen: Seen,
     /// The agents whose whole logs were told.
     over: HashSet<SessionId>,
+    /// The worktrees that were made again when it was opened.
+    remade: Vec<RemadeWorktree>,
     records: SelectAll<Records>,
     serving: Box<dyn Serving>,
     _stop: tokio_util::sync::DropGuard,

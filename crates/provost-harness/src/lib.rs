@@ -44,7 +44,7 @@ pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
 pub use executor::Executor;
 pub use external::{Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
-pub use face::{AgentHarness, ForkRequest, Harness, ResumeRequest, TurnState};
+pub use face::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, TurnState};
 pub use final_text::final_text;
 pub use home::{Home, HomeError, Posted, RunQuery, RunStatus, RunSummary, Serving};
 pub use hook_program::{

@@ -483,6 +483,8 @@ pub(crate) enum CostGroup {
     Purpose,
     /// The run.
     Run,
+    /// The segment of its run, from a start or a resume to the outcome: 1 is the first.
+    Segment,
     /// The day of your time zone.
     Day,
 }

@@ -176,7 +176,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
             | HarnessError::DoubledHook { .. }
             | HarnessError::Flow(_),
         ) => Exit::Usage,
-        Some(HarnessError::Home(_)) | None => Exit::Failed,
+        Some(HarnessError::Home(_) | HarnessError::WorktreeGone { .. }) | None => Exit::Failed,
     }
 }
 
@@ -205,6 +205,7 @@ fn home_error(error: &anyhow::Error) -> Option<&HomeError> {
             HarnessError::UnknownRun(_)
             | HarnessError::UnknownPrice { .. }
             | HarnessError::DoubledHook { .. }
+            | HarnessError::WorktreeGone { .. }
             | HarnessError::Flow(_) => None,
         });
         inside.or_else(|| cause.downcast_ref::<HomeError>())

@@ -43,6 +43,7 @@ mod profiles;
 mod questions;
 mod render;
 mod reports;
+mod segments;
 mod settings;
 mod signals;
 mod trust;

@@ -71,7 +71,7 @@ impl SessionState {
             Entry::ChildGoesOn(goes_on) => self.child_goes_on(goes_on.started),
             Entry::TerminalNoted(noted) => self.noted(noted),
             Entry::TerminalEnding(ending) => self.terminal_ends(ending),
-            Entry::WorktreeMade(made) => self.worktree_made(made),
+            Entry::WorktreeMade(made) => self.has_worktree(made),
             Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
             Entry::WorktreeFound(found) => self.worktree_found(found),
             Entry::RunStarted(_)

@@ -140,6 +140,13 @@ impl SessionState {
         }
     }
 
+    /// What its worktree was made by, once that is there.
+    #[must_use]
+    pub fn worktree_made(&self) -> Option<(WorktreeOrder, &WorktreeMade)> {
+        let (_, made) = self.made_worktree()?;
+        Some((self.worktree_order()?, made))
+    }
+
     /// The worktree that it works in, once that is there.
     #[must_use]
     pub fn worktree(&self) -> Option<(&Worktree, &WorktreeMade)> {
@@ -208,7 +215,7 @@ impl SessionState {
         Some(report + &missing)
     }
 
-    pub(super) fn worktree_made(&mut self, made: &WorktreeMade) {
+    pub(super) fn has_worktree(&mut self, made: &WorktreeMade) {
         if let Some(tree) = &mut self.tree {
             tree.made = Some(made.clone());
         }

@@ -1,6 +1,7 @@
 //! Git worktrees of agents: made before an agent begins, looked at when it is done, removed where nothing was done in
 //! them. Performed twice, each comes to the same.
 
+mod again;
 mod check;
 mod list;
 mod make;
@@ -9,6 +10,8 @@ mod sweep;
 use provost_engine::{WorktreeCheck, WorktreeOrder, WorktreeResult};
 use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use again::make_again;
 
 use super::HarnessExecutor;
 

@@ -599,6 +599,72 @@ async fn one_that_belongs_to_nobody_any_more_goes_when_the_next_is_made() {
     assert_eq!(place.branches(), format!("main\nprovost/{RUN}-2"));
 }
 
+/// An agent with one commit in its worktree and one change that isn't committed, which rests; its process is gone.
+async fn rested() -> Place {
+    let place = Place::new(
+        Cast::default()
+            .asks_for(0, 1)
+            .writes(1, "b.txt", "two\n")
+            .sh(1, COMMIT)
+            .writes(1, "c.txt", "three\n"),
+    );
+    place.cast.0.lock().unwrap().entry(1).or_default().push(vec![Block::Text("stay".to_owned())]);
+    let mut stage = place.start().await;
+    let last = place.tree(1).join("c.txt");
+    until(|| last.exists()).await;
+    until(|| place.cast.0.lock().unwrap().values().all(Vec::is_empty)).await;
+    stage.run.pause("ann").await.expect("posted");
+    assert!(matches!(stage.goes().await, Outcome::Paused { .. }));
+    drop(stage);
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_gone_is_made_again_with_what_was_committed_and_the_agent_is_told() {
+    for branch_is_gone in [false, true] {
+        let place = rested().await;
+        let path = place.tree(1);
+        std::fs::remove_dir_all(&path).expect("removed");
+        if branch_is_gone {
+            git(&place.project(), &["worktree", "prune"]);
+            git(&place.project(), &["branch", "-D", &format!("provost/{RUN}-1")]);
+        }
+        let _ = place.cast.clone().sh(1, "cat a.txt b.txt; ls");
+        let (harness, home) = place.harness();
+        let mut stage = Stage { run: harness.open(RUN).await.expect("it is free"), home };
+        let remade = stage.run.remade_worktrees();
+        assert_eq!(remade.iter().map(|one| (one.agent, &one.path)).collect::<Vec<_>>(), [(1, &path)]);
+        stage.run.resume("ann", Budget::default(), None).await.expect("posted");
+        assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+        let seen = stage.results(1).await.pop().expect("a result").1;
+        assert!(seen.contains("one") && !seen.contains("c.txt"), "{seen}");
+        assert_eq!(seen.contains("two"), !branch_is_gone, "{seen}");
+        let told = stage.entries(1).await.into_iter().any(|entry| match entry {
+            Entry::UserMessage(said) => format!("{said:?}").contains("was gone and was made again"),
+            _ => false,
+        });
+        assert!(told, "the agent knows");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_gone_for_good_is_refused_by_name_and_nothing_goes_on() {
+    let place = rested().await;
+    let path = place.tree(1);
+    std::fs::remove_dir_all(&path).expect("removed");
+    let elsewhere = place.folder.path().join("elsewhere");
+    std::fs::rename(place.project(), &elsewhere).expect("moved");
+    let (harness, home) = place.harness();
+    let before = home.read(RUN.into(), Seq::START, 10_000).await.expect("a log").len();
+    let Err(error) = harness.open(RUN).await else { panic!("its worktree is gone") };
+    let words = error.to_string();
+    let begin = format!("the worktree {} of agent 1 is gone and can't be made again: ", path.display());
+    assert!(words.starts_with(&begin) && words.ends_with("put it back, or cancel the agent"), "{words}");
+    assert_eq!(home.read(RUN.into(), Seq::START, 10_000).await.expect("a log").len(), before);
+    std::fs::rename(&elsewhere, place.project()).expect("moved");
+    assert!(harness.open(RUN).await.is_ok(), "the remedy helps");
+}
+
 // ---- what a repository names ----------------------------------------------------------------------------------------
 
 #[tokio::test(flavor = "multi_thread")]

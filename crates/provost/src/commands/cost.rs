@@ -27,6 +27,7 @@ use crate::exit::Exit;
 use crate::names::Names;
 use crate::output::tell;
 use crate::render::{safe, terminal_width};
+use crate::segments::SegmentCounter;
 
 const READ_MAX: usize = 1_000;
 
@@ -111,11 +112,13 @@ impl Reading<'_> {
     async fn log(&mut self, run: &RunSummary) -> Result<(), HomeError> {
         let mut after = Seq::START;
         let mut purposes = HashMap::new();
+        let mut segments = SegmentCounter::new();
         loop {
             let records = self.home.read(run.run.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { return Ok(()) };
             after = last.seq;
             for record in &records {
+                segments.see(&record.entry);
                 if let Entry::ChildSpawned(_) = &record.entry {
                     self.names.entry(run.run).or_default().learn(record);
                 }
@@ -126,7 +129,8 @@ impl Reading<'_> {
                 let purpose = purposes.remove(&(charged.session, charged.call)).unwrap_or_default();
                 let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
                 if is_meant && self.since.is_none_or(|since| record.at >= since) {
-                    self.sums.add(&Paid { charged, at: record.at, purpose, root_model: &run.model });
+                    let (at, segment) = (record.at, segments.number());
+                    self.sums.add(&Paid { charged, at, segment, purpose, root_model: &run.model });
                 }
             }
         }

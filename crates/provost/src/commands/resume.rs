@@ -9,7 +9,7 @@ use provost_event::{
     ActorKey, Budget, Dimension, Exhausted, GoalState, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy,
     SessionId, Shortfall,
 };
-use provost_harness::{Harness, Home as _, Models, ResumeRequest, RunQuery, read_actor};
+use provost_harness::{Harness, Home as _, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
 
 use super::find::find;
@@ -75,6 +75,12 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     }
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     tell(&others_at_work(&runs, &folder, Some(run)));
+    for RemadeWorktree { agent, path, branch, commit } in harness.remade_worktrees() {
+        let path = path.display();
+        crate::output::tell(&format!(
+            "the worktree {path} of agent {agent} was gone: made again, on branch {branch} at commit {commit}"
+        ));
+    }
     tuning.tell(&harness).await?;
     match (was_suspended, given.text) {
         (true, text) => {

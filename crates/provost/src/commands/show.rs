@@ -37,6 +37,7 @@ use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::questions::{Question, of_summary};
 use crate::render::terminal_width;
+use crate::segments::{Segment, segments_of};
 
 pub(super) use self::page::moment;
 
@@ -58,13 +59,18 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     let which = if args.all || args.json { Which::All } else { Which::Shown };
     let openings = openings(&home, &state, which).await?;
     let crew = crew(&state, &summary, &openings, &open);
+    let segments = segments_of(&home, run).await?;
     if args.json {
         let with_goals = crew.agents.iter().filter(|agent| agent.goal_state.is_some());
         let goals = AgentGoal::of(&home, with_goals.map(|agent| agent.session)).await?;
         let names = Names::of(&state);
         let goals = goals.iter().map(|goal| goal::Line::of(goal, &names)).collect();
-        let whole =
-            Whole { facts: Some(&facts), goals, ..Whole::of((&summary, &open, &status), &state, &crew) };
+        let whole = Whole {
+            facts: Some(&facts),
+            goals,
+            segments: &segments,
+            ..Whole::of((&summary, &open, &status), &state, &crew)
+        };
         print(&format!("{}\n", serde_json::to_string(&whole)?))?;
     } else {
         let goal = AgentGoal::read(&home, SessionId::root(run)).await?;
@@ -75,6 +81,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             crew: &crew,
             drawing,
             goal: goal.as_ref(),
+            segments: &segments,
         };
         print(&page(&seen, &facts))?;
         print(&waiting(&summary, &open, &crew.agents))?;
@@ -286,6 +293,9 @@ struct Whole<'a> {
     waits_for: Vec<approvals::Line<'a>>,
     slots: Slots,
     agents: Vec<agents::Line<'a>>,
+    /// From a start or resume to its outcome each, with what was spent in it.
+    #[serde(skip_serializing_if = "<[Segment]>::is_empty")]
+    segments: &'a [Segment],
     /// What it is a fork of; absent where it is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<&'a Forked>,
@@ -321,6 +331,7 @@ impl<'a> Whole<'a> {
             spent_micro_usd: state.ledger().cost,
             slots: Slots::of(state),
             agents: crew.agents.iter().map(agents::Line::of).collect(),
+            segments: &[],
             forked_from: state.forked_from(),
             forks: state.forks(),
             steps: crew.steps.iter().map(steps::Line::of).collect(),

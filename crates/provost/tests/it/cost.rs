@@ -502,7 +502,7 @@ fn wrong_words_are_answered_with_the_right_ones() {
     "#]].assert_eq(&said(&["--since", "yesterday"]));
     expect![[r#"
         error: invalid value 'modle' for '--by <GROUP>'
-          [possible values: model, agent, purpose, run, day]
+          [possible values: model, agent, purpose, run, segment, day]
 
           tip: a similar value exists: 'model'
 

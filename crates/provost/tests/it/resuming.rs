@@ -1,6 +1,6 @@
 //! `provost resume`: which run, whether it may go on, and with which limits.
 
-use crate::support::{Scene, line_in};
+use crate::support::{Scene, json, line_in};
 
 const TWO_TURNS: &str = "answers: [{ text: looking, tools: [list_dir] }, { text: done }]";
 
@@ -233,4 +233,36 @@ fn a_model_that_is_gone_is_told_before_anything_changes() {
     let resumed = scene.provost(&["resume", "last", "--max-turns", "5"]);
     assert_eq!(resumed.status, 2, "{resumed:?}");
     assert!(resumed.stderr.starts_with("error: can't read the script "), "{}", resumed.stderr);
+}
+
+#[test]
+fn what_each_segment_cost_is_told_alone_and_adds_up() {
+    let scene = Scene::scripted(
+        "answers: [{ text: one, usage: { input: 1000, output: 10 } }, { text: two, usage: { input: 2000, output: 20 } }, \
+         { text: three, usage: { input: 3000, output: 30 } }]",
+    );
+    scene.provost(&["run", "look"]);
+    let one = scene.provost(&["show", "last"]).stdout;
+    assert!(!one.contains("segments"), "one segment is the run: {one}");
+    scene.provost(&["resume", "last", "more"]);
+    scene.provost(&["resume", "last", "and more"]);
+    let shown = scene.provost(&["show", "last"]).stdout;
+    let lines = "segments    1 completed: 1 call, 1 010 tokens, $0.00\n            2 completed: 1 call, 2 020 tokens, \
+                 $0.00\n            3 completed: 1 call, 3 030 tokens, $0.00\n";
+    assert!(shown.contains(lines), "{shown}");
+    let whole = json(scene.provost(&["show", "last", "--json"]).stdout.trim());
+    let segments = whole["segments"].as_array().unwrap();
+    let told = segments.iter().map(|segment| (segment["segment"].as_u64(), segment["tokens"].as_u64()));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(Some(1), Some(1010)), (Some(2), Some(2020)), (Some(3), Some(3030))]
+    );
+    let cost = json(scene.provost(&["cost", "last", "--by", "segment", "--json"]).stdout.trim());
+    let groups = cost["groups"].as_array().unwrap();
+    let told = groups.iter().map(|group| (group["segment"].as_u64(), group["input_tokens"].as_u64()));
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [(Some(1), Some(1000)), (Some(2), Some(2000)), (Some(3), Some(3000))]
+    );
+    assert_eq!(cost["total"]["calls"], 3);
 }

@@ -16,10 +16,10 @@ use crate::git::{CHECKOUT_MAX, Git, GitError};
 const OTHERWISE: &str = "or have the agent work in the shared folder (isolation `shared`)";
 
 /// Where a worktree shall come from.
-struct Source {
-    repository: PathBuf,
-    commit: String,
-    uncommitted: u32,
+pub(super) struct Source {
+    pub(super) repository: PathBuf,
+    pub(super) commit: String,
+    pub(super) uncommitted: u32,
 }
 
 /// Makes the worktree, unless it is there. Of an attempt that fails, nothing is left.
@@ -120,7 +120,11 @@ async fn found(order: &WorktreeOrder, source: &Source, cancel: &CancellationToke
     git.ask(["rev-parse", "HEAD"]).await.ok()
 }
 
-async fn add(order: &WorktreeOrder, source: &Source, cancel: &CancellationToken) -> Result<(), String> {
+pub(super) async fn add(
+    order: &WorktreeOrder,
+    source: &Source,
+    cancel: &CancellationToken,
+) -> Result<(), String> {
     clear(&order.path, &source.repository, cancel).await;
     let git = Git::within(&order.from, cancel).await.map_err(|error| error.to_string())?;
     let branch = format!("refs/heads/{}", order.branch);

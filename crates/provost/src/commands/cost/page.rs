@@ -111,6 +111,7 @@ impl<'a> Layout<'a> {
         let name = |group: &CostGroup| match group {
             CostGroup::Day => key.day.map(|day| day.to_string()),
             CostGroup::Run => key.run.map(|run| run.to_string()),
+            CostGroup::Segment => key.segment.map(|segment| segment.to_string()),
             CostGroup::Agent => key.agent.map(|session| self.agent(session)),
             CostGroup::Purpose => key.purpose.map(|purpose| purpose.replace('_', " ")),
             CostGroup::Model => key.model.as_ref().map(|model| one_line(model, MODEL_WIDTH)),
@@ -145,6 +146,7 @@ const fn column(group: CostGroup) -> (&'static str, Cells) {
     match group {
         CostGroup::Day => ("DAY", Cells::Text),
         CostGroup::Run => ("RUN", Cells::Text),
+        CostGroup::Segment => ("SEGMENT", Cells::Text),
         CostGroup::Agent => ("AGENT", Cells::Text),
         CostGroup::Purpose => ("PURPOSE", Cells::Text),
         CostGroup::Model => ("MODEL", Cells::CutAtStart),
@@ -155,6 +157,7 @@ const fn name(group: CostGroup) -> &'static str {
     match group {
         CostGroup::Day => "day",
         CostGroup::Run => "run",
+        CostGroup::Segment => "segment",
         CostGroup::Agent => "agent",
         CostGroup::Purpose => "purpose",
         CostGroup::Model => "model",
@@ -206,6 +209,8 @@ struct Group<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    segment: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// What that agent is called; absent for the root.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,6 +228,7 @@ impl<'a> Group<'a> {
         Self {
             day: key.day.map(|day| day.to_string()),
             run: key.run,
+            segment: key.segment,
             agent: key.agent.map(|session| session.to_string()),
             agent_name: key.agent.and_then(|session| name_of(names, session)),
             purpose: key.purpose,

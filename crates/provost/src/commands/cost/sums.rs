@@ -16,6 +16,8 @@ use crate::cli::CostGroup;
 pub(super) struct Paid<'a> {
     pub(super) charged: &'a BudgetCharged,
     pub(super) at: Timestamp,
+    /// The segment of its run, from 1.
+    pub(super) segment: u32,
     /// What the call was for, as its reservation tells.
     pub(super) purpose: Purpose,
     /// The model of the run's root agent: the one that was asked where the entry doesn't tell.
@@ -58,6 +60,8 @@ impl Spent {
 pub(super) struct Key {
     pub(super) day: Option<Date>,
     pub(super) run: Option<RunId>,
+    /// Of its run, from 1.
+    pub(super) segment: Option<u32>,
     pub(super) agent: Option<SessionId>,
     /// As the log has it.
     pub(super) purpose: Option<&'static str>,
@@ -72,6 +76,7 @@ impl Key {
             match group {
                 CostGroup::Day => key.day = self.day,
                 CostGroup::Run => key.run = self.run,
+                CostGroup::Segment => key.segment = self.segment,
                 CostGroup::Agent => key.agent = self.agent,
                 CostGroup::Purpose => key.purpose = self.purpose,
                 CostGroup::Model => key.model.clone_from(&self.model),
@@ -124,6 +129,7 @@ impl Sums {
         Key {
             day: Some(self.zone.to_datetime(at(paid.at)).date()),
             run: Some(session.run),
+            segment: Some(paid.segment),
             agent: Some(session),
             purpose: Some(word(paid.purpose)),
             model: Some(model.unwrap_or(paid.root_model).into()),
@@ -144,7 +150,7 @@ impl Sums {
         &self.zone
     }
 
-    /// The sum of each group: days as they came, of all else the dearest first.
+    /// The sum of each group: days and segments as they came, of all else the dearest first.
     pub(super) fn rows(&self) -> Vec<(&Key, Spent)> {
         let sums = self.levels.last().map(|level| &level.sums);
         let mut rows = sums.into_iter().flatten().map(|(key, spent)| (key, *spent)).collect::<Vec<_>>();
@@ -157,7 +163,7 @@ impl Sums {
         let rank = inner.map(|level| {
             let key = key.only(&level.groups);
             let weight = match level.groups.last() {
-                None | Some(CostGroup::Day) => (MicroDollars(0), 0),
+                None | Some(CostGroup::Day | CostGroup::Segment) => (MicroDollars(0), 0),
                 Some(CostGroup::Model | CostGroup::Agent | CostGroup::Purpose | CostGroup::Run) => {
                     level.sums.get(&key).map(|sum| (sum.cost, sum.usage.total())).unwrap_or_default()
                 }

@@ -192,7 +192,15 @@ impl Board {
         let crew = self.crew(state);
         let drawing = Drawing { width: Some(columns), ..self.drawing };
         let status = self.status();
-        let seen = Seen { summary: &self.summary, status: &status, state, crew: &crew, drawing, goal: None };
+        let seen = Seen {
+            summary: &self.summary,
+            status: &status,
+            state,
+            crew: &crew,
+            drawing,
+            goal: None,
+            segments: &[],
+        };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
         lines.push(format!("{:<11} {}", "used", used.join(" · ")));
         let tree = tree_below(&seen);

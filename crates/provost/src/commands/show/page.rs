@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use provost_engine::{Ledger, ProgressReport, RunState};
 use provost_event::{
-    Channel, Forked, HookMoment, Limits, MicroDollars, PlanItem, PlanStatus, SessionId, StopHookVerdict,
-    TerminalState, Timestamp,
+    Channel, Forked, HookMoment, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, SessionId,
+    StopHookVerdict, TerminalState, Timestamp,
 };
 use provost_harness::{Clock as _, RunSummary, SystemClock};
 
@@ -23,6 +23,7 @@ use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, goal_at_end, hanging, one_line,
     outcome_in_words, pictures, plural, safe, terminal_width, visible,
 };
+use crate::segments::Segment;
 
 const REASON_WIDTH: usize = 100;
 /// Verdicts of judges that are shown; all of them are told by `goal show`.
@@ -40,6 +41,8 @@ pub(super) struct Seen<'a> {
     pub(super) drawing: Drawing,
     /// What judges verify of the first agent's work, if that is asked for.
     pub(super) goal: Option<&'a AgentGoal>,
+    /// Its segments, as far as they are told.
+    pub(super) segments: &'a [Segment],
 }
 
 impl Seen<'_> {
@@ -115,6 +118,7 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     for (name, value) in used(seen) {
         row(name, &value);
     }
+    segments(seen.segments).iter().for_each(|(name, value)| row(name, value));
     let whose = match (seen.has_flow(), seen.has_tree()) {
         (true, _) => ", by all agents",
         (false, true) => ", by the root agent",
@@ -126,6 +130,23 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         progress.reasons.iter().for_each(|reason| row("", reason));
     }
     out
+}
+
+/// What was spent in each segment; nothing where there is but one.
+fn segments(segments: &[Segment]) -> Vec<(&'static str, String)> {
+    if segments.len() < 2 {
+        return Vec::new();
+    }
+    let line = |segment: &Segment| {
+        let outcome = segment.outcome.as_ref().map_or("not over", Outcome::word);
+        let (calls, tokens) = (plural(segment.calls, "call"), amount(segment.tokens));
+        let Segment { segment: number, cost_micro_usd: cost, .. } = segment;
+        (
+            if *number == 1 { "segments" } else { "" },
+            format!("{number} {outcome}: {calls}, {tokens} tokens, {cost}"),
+        )
+    };
+    segments.iter().map(line).collect()
 }
 
 /// What the run is a fork of, and its own forks.

@@ -1,0 +1,28 @@
+//! Making a worktree again that was there and is gone.
+
+use provost_engine::WorktreeOrder;
+use provost_event::WorktreeMade;
+use tokio_util::sync::CancellationToken;
+
+use super::make::{Source, add};
+use crate::git::Git;
+
+/// Makes the worktree of `order` again, which `made` says how it began: with the last commit of its branch, or, where the
+/// branch is gone too, with the commit that it began with. Returns the commit.
+///
+/// # Errors
+/// Why it can't be made.
+pub(crate) async fn make_again(order: &WorktreeOrder, made: &WorktreeMade) -> Result<String, String> {
+    let cancel = CancellationToken::new();
+    let git = Git::of(&made.repository, &cancel).await.map_err(|error| error.to_string())?;
+    let branch = format!("refs/heads/{}", order.branch);
+    let tip = git.find(["rev-parse", "--verify", "--quiet", &branch]).await.map_err(|e| e.to_string())?;
+    let wanted = tip.unwrap_or_else(|| made.commit.clone());
+    let wanted = format!("{wanted}^{{commit}}");
+    let commit = git.find(["rev-parse", "--verify", "--quiet", &wanted]).await.map_err(|e| e.to_string())?;
+    let commit = commit.ok_or_else(|| format!("the repository has no commit {} any more", made.commit))?;
+    let source =
+        Source { repository: made.repository.clone(), commit: commit.clone(), uncommitted: made.uncommitted };
+    add(order, &source, &cancel).await?;
+    Ok(commit)
+}

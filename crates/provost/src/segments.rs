@@ -1,0 +1,105 @@
+//! The segments of a run: from a start or a resume to the outcome that ends it, and what was spent in each.
+
+use provost_event::{Entry, MicroDollars, Outcome, Record, RunId, Seq, Timestamp};
+use provost_harness::{Home as _, HomeError};
+use provost_store::LocalHome;
+use serde::Serialize;
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+
+/// Counts the segments of one run as its log is read from the first entry on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentCounter {
+    number: u32,
+    is_over: bool,
+}
+
+impl SegmentCounter {
+    /// Before the log's first entry: the first segment.
+    pub(crate) const fn new() -> Self {
+        Self { number: 1, is_over: false }
+    }
+
+    /// Takes in the next entry of the run's log. Returns whether it begins another segment; going on after an
+    /// interruption doesn't.
+    pub(crate) const fn see(&mut self, entry: &Entry) -> bool {
+        match entry {
+            Entry::Paused(_) | Entry::Ended(_) => {
+                self.is_over = true;
+                false
+            }
+            Entry::Resumed(_) if self.is_over => {
+                self.is_over = false;
+                self.number = self.number.saturating_add(1);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The present one, from 1.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// One segment.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Segment {
+    /// From 1.
+    pub(crate) segment: u32,
+    /// When it began.
+    pub(crate) began_ms: Timestamp,
+    /// What ended it; absent while it goes on, or where it was interrupted.
+    pub(crate) outcome: Option<Outcome>,
+    /// Model calls that were charged.
+    pub(crate) calls: u64,
+    /// Tokens of all kinds.
+    pub(crate) tokens: u64,
+    /// Money, as far as prices are known.
+    pub(crate) cost_micro_usd: MicroDollars,
+}
+
+impl Segment {
+    const fn new(segment: u32, began_ms: Timestamp) -> Self {
+        Self { segment, began_ms, outcome: None, calls: 0, tokens: 0, cost_micro_usd: MicroDollars(0) }
+    }
+
+    fn take_in(&mut self, entry: &Entry) {
+        match entry {
+            Entry::BudgetCharged(charged) => {
+                self.calls = self.calls.saturating_add(1);
+                self.tokens = self.tokens.saturating_add(charged.usage.total());
+                self.cost_micro_usd += charged.cost.unwrap_or_default();
+            }
+            Entry::Paused(paused) => self.outcome = Some(paused.outcome.clone()),
+            Entry::Ended(ended) => self.outcome = Some(ended.outcome.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// The segments of `run`, in order.
+///
+/// # Errors
+/// When its log can't be read.
+pub(crate) async fn segments_of(home: &LocalHome, run: RunId) -> Result<Vec<Segment>, HomeError> {
+    let (mut segments, mut counter, mut after) = (Vec::new(), SegmentCounter::new(), Seq::START);
+    loop {
+        let records = home.read(run.into(), after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(segments) };
+        after = last.seq;
+        records.iter().for_each(|record| take_in(&mut segments, &mut counter, record));
+    }
+}
+
+fn take_in(segments: &mut Vec<Segment>, counter: &mut SegmentCounter, record: &Record) {
+    let begins = counter.see(&record.entry);
+    if begins || segments.is_empty() {
+        segments.push(Segment::new(counter.number(), record.at));
+    }
+    if let Some(segment) = segments.last_mut() {
+        segment.take_in(&record.entry);
+    }
+}
