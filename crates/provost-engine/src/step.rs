@@ -200,6 +200,9 @@ pub struct WorktreeOrder {
     pub path: PathBuf,
     /// The branch that it shall be on.
     pub branch: String,
+    /// The commit that it shall begin with; absent for the last one of `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// A question about a session's worktree, before it comes to a rest or an end.

@@ -13,6 +13,9 @@ pub struct Worktree {
     pub from: PathBuf,
     /// The branch that it is on; made with it.
     pub branch: String,
+    /// The commit that it begins with; absent for the last one of `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// An agent's worktree is there.

@@ -22,7 +22,7 @@ mod tool;
 mod worktree;
 
 pub(crate) use log_file::LogFile;
-pub(crate) use worktree::make_again;
+pub(crate) use worktree::{commit_at, make_again};
 
 /// Performs effects. A home calls it at least once for each; the id is the idempotency key.
 #[async_trait]

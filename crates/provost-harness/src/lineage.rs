@@ -8,6 +8,7 @@ use provost_event::{
     Worktree, WorktreeMade,
 };
 
+use crate::executor::commit_at;
 use crate::{Home, HomeError};
 
 /// Entries read at a time.
@@ -211,6 +212,16 @@ impl ForkPoint {
                 state: SessionState::fork_state(state),
             },
         })
+    }
+
+    /// The commit that was the last one in the agent's own worktree at the entry, by the times of the commits; `None` where
+    /// it had no worktree.
+    ///
+    /// # Errors
+    /// Why its repository can't be asked.
+    pub async fn commit_then(&self) -> Result<Option<String>, String> {
+        let Some((worktree, made)) = &self.worktree else { return Ok(None) };
+        commit_at(made, &worktree.branch, self.made_at).await.map(Some)
     }
 
     /// What a run begins with that is forked there.

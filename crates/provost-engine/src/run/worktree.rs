@@ -22,7 +22,8 @@ impl RunState {
             Some(parent) => self.policy_of(parent)?.workspace,
             None => self.policy.as_ref()?.agent.workspace.clone(),
         };
-        Some(Worktree { from, branch: format!("provost/{}", self.worktree_name(agent)) })
+        let branch = format!("provost/{}", self.worktree_name(agent));
+        Some(Worktree { from, branch, commit: None })
     }
 
     /// One of a kind: no two agents of a run share a number, and no two runs an id.

@@ -24,9 +24,12 @@ impl Deciding<'_> {
         }
         self.make_worktree();
         if workspace != came_from {
+            let tree = self.state.tree.as_ref().map_or_else(String::new, |tree| {
+                format!(", a git worktree of your own on the branch {}", tree.branch())
+            });
             let body = format!(
-                "This conversation goes on in another folder than before. You work in {} now, and not in {} any more; \
-                 files may differ from what you have seen.",
+                "This conversation goes on in another folder than before. You work in {}{tree} now, and not in {} any \
+                 more; files may differ from what you have seen.",
                 workspace.display(),
                 came_from.display(),
             );

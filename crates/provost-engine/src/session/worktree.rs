@@ -26,6 +26,10 @@ impl OwnTree {
     pub(super) const fn new(worktree: Worktree) -> Self {
         Self { worktree, made: None, asked: None, found: None }
     }
+
+    pub(super) fn branch(&self) -> &str {
+        &self.worktree.branch
+    }
 }
 
 impl Deciding<'_> {
@@ -159,9 +163,9 @@ impl SessionState {
     }
 
     fn worktree_order(&self) -> Option<WorktreeOrder> {
-        let Worktree { from, branch } = self.tree.as_ref()?.worktree.clone();
+        let Worktree { from, branch, commit } = self.tree.as_ref()?.worktree.clone();
         let path = self.policy.as_ref()?.workspace.clone();
-        Some(WorktreeOrder { session: self.session, from, path, branch })
+        Some(WorktreeOrder { session: self.session, from, path, branch, commit })
     }
 
     fn is_to_ask_about_worktree(&self, outcome: &Outcome) -> bool {

@@ -11,7 +11,7 @@ use provost_engine::{WorktreeCheck, WorktreeOrder, WorktreeResult};
 use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use again::make_again;
+pub(crate) use again::{commit_at, make_again};
 
 use super::HarnessExecutor;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_engine::RunState;
-use provost_event::{RunId, RunPolicy, Seq, SessionId};
+use provost_event::{RunId, RunPolicy, Seq, SessionId, Worktree};
 use provost_harness::{ForkError, ForkPoint, ForkRequest, Home as _, Models, RunQuery};
 use provost_store::LocalHome;
 
@@ -36,7 +36,13 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let text = Some(args.text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
     let came_from = CameFrom::find(&args).await?;
     tell_of_unread("");
-    let (here, variables) = (came_from.folder(args.dir.as_deref())?, variables());
+    let id = RunId::from_entropy(fastrand::u64(..));
+    let worktree = came_from.worktree(id, args.dir.as_deref()).await?;
+    let here = match &worktree {
+        Some(worktree) => folder(Some(&worktree.from))?,
+        None => came_from.folder(args.dir.as_deref())?,
+    };
+    let variables = variables();
     let flags = flags(&args);
     let file = args.config.as_deref();
     let request =
@@ -45,7 +51,11 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let settled = loading.settled()?;
     let settings = &settled.settings;
     let place = Place::new(settings, &folders);
-    let (policy, models) = came_from.bound_by(&args, &here, &place, (settings, &variables))?;
+    let works_in = match &worktree {
+        Some(_) => place.worktrees().join(format!("{id}-0")),
+        None => here.clone(),
+    };
+    let (policy, models) = came_from.bound_by(&args, &works_in, &place, (settings, &variables))?;
     let (policy, unlimited) = default_limit(policy, &settled);
     unlimited.iter().for_each(|note| output::tell(note));
     let observers = observers(&settled, &here, &variables)?;
@@ -60,12 +70,11 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
     let around = Around::new(settings, &variables, (watcher.clone(), observers), programs);
     let harness = place.harness(home.clone(), models, around);
-    let id = RunId::from_entropy(fastrand::u64(..));
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {
         output::tell(&came_from.in_words());
     }
-    let request = came_from.into_request(policy, text);
+    let request = came_from.into_request(policy, worktree, text);
     let harness = harness.fork(id, request).await;
     let harness = harness.inspect_err(|_| watcher.close()).context("can't fork the run")?;
     let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
@@ -179,9 +188,29 @@ impl CameFrom {
         format!("forked from {whose} at entry {at}")
     }
 
-    fn into_request(self, policy: RunPolicy, text: Option<String>) -> ForkRequest {
+    /// Where its agent had a worktree of its own, the fork gets one too, unless it is told where to work.
+    async fn worktree(&self, id: RunId, dir: Option<&Path>) -> anyhow::Result<Option<Worktree>> {
+        let Some((worktree, _)) = self.point.worktree.as_ref().filter(|_| dir.is_none()) else {
+            return Ok(None);
+        };
+        let commit = self.point.commit_then().await.map_err(|why| {
+            let what = format!(
+                "the repository of the worktree {} can't be asked: {why}",
+                self.point.policy.workspace.display()
+            );
+            Refusal::new(what, "give --dir a folder to work in")
+        })?;
+        Ok(Some(Worktree { from: worktree.from.clone(), branch: format!("provost/{id}-0"), commit }))
+    }
+
+    fn into_request(
+        self,
+        policy: RunPolicy,
+        worktree: Option<Worktree>,
+        text: Option<String>,
+    ) -> ForkRequest {
         let goal = text.clone().unwrap_or_else(|| self.state.goal().to_owned());
-        ForkRequest { point: self.point, goal, policy, worktree: None, text, by: BY.to_owned() }
+        ForkRequest { point: self.point, goal, policy, worktree, text, by: BY.to_owned() }
     }
 }
 

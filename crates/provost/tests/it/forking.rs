@@ -339,3 +339,50 @@ fn a_fork_that_is_killed_is_there_as_a_whole_or_not_at_all() {
     }
     assert_eq!(whole + none, 20);
 }
+
+fn git(scene: &Scene, folder: &str, args: &[&str]) -> String {
+    let mut command = std::process::Command::new("git");
+    command.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]).args(args);
+    let output = command.current_dir(scene.path(folder)).env("HOME", scene.path("home")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_fork_of_an_agent_with_a_worktree_gets_one_of_its_own_from_the_commit_then() {
+    let commit = "git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qam work";
+    let scene = Scene::scripted(&format!(
+        "answers: [{{ tools: [{{ helper: {{ goal: help }} }}] }}, {{ text: done }}, \
+         {{ tools: [{{ shell: {{ command: 'cat a.txt; pwd; echo three > a.txt' }} }}] }}, {{ text: helped again }}]\n\
+         agents:\n  - goal: help\n    answers: [{{ tools: [{{ shell: {{ command: 'echo two > a.txt; {commit}' }} }}] }}, \
+         {{ text: helped }}]\n"
+    ))
+    .with_settings("\n[[agents]]\nname = \"helper\"\ndescription = \"Helps.\"\nisolation = \"worktree\"\n");
+    scene.write("work/a.txt", "one\n");
+    git(&scene, "work", &["init", "-qb", "main"]);
+    git(&scene, "work", &["add", "-A"]);
+    git(&scene, "work", &["commit", "-qm", "first"]);
+    let ran = scene.provost(&["run", "look"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let run = scene.last_run();
+    let forked = scene.provost(&["fork", &format!("{run}.1"), "and again"]);
+    assert!(forked.stdout.starts_with("helped again"), "{forked:?}");
+    let fork = scene.last_run();
+    let view = messages(&scene, &fork);
+    let result =
+        view.iter().rev().find(|message| message.to_string().contains("tool_result")).unwrap().to_string();
+    assert!(result.contains("two") && result.contains(&format!("{fork}-0")), "{result}");
+    let told = format!("a git worktree of your own on the branch provost/{fork}-0");
+    assert!(view.iter().any(|message| message.to_string().contains(&told)), "{view:?}");
+    assert_eq!(fs::read_to_string(scene.path("work/a.txt")).unwrap(), "one\n");
+    let branches = git(&scene, "work", &["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    assert!(
+        branches.contains(&format!("provost/{fork}-0")) && branches.contains(&format!("provost/{run}-1")),
+        "{branches}"
+    );
+    assert_eq!(
+        git(&scene, "work", &["show", &format!("provost/{run}-1:a.txt")]),
+        "two\n",
+        "the other's is as it was"
+    );
+}

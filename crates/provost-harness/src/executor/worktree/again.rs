@@ -1,11 +1,13 @@
 //! Making a worktree again that was there and is gone.
 
 use provost_engine::WorktreeOrder;
-use provost_event::WorktreeMade;
+use provost_event::{Timestamp, WorktreeMade};
 use tokio_util::sync::CancellationToken;
 
 use super::make::{Source, add};
 use crate::git::Git;
+
+const MS_A_SECOND: u64 = 1_000;
 
 /// Makes the worktree of `order` again, which `made` says how it began: with the last commit of its branch, or, where the
 /// branch is gone too, with the commit that it began with. Returns the commit.
@@ -25,4 +27,20 @@ pub(crate) async fn make_again(order: &WorktreeOrder, made: &WorktreeMade) -> Re
         Source { repository: made.repository.clone(), commit: commit.clone(), uncommitted: made.uncommitted };
     add(order, &source, &cancel).await?;
     Ok(commit)
+}
+
+/// The last commit on `branch` of a worktree that `made` says how it began, as it was `at` that time: to the second, by the
+/// time that the commits have. The one that it began with where there is none, or the branch is gone.
+///
+/// # Errors
+/// Why the repository can't be asked.
+pub(crate) async fn commit_at(made: &WorktreeMade, branch: &str, at: Timestamp) -> Result<String, String> {
+    let cancel = CancellationToken::new();
+    let git = Git::of(&made.repository, &cancel).await.map_err(|error| error.to_string())?;
+    let until = format!("--until=@{}", at.0 / MS_A_SECOND);
+    let since = format!("^{}", made.commit);
+    let branch = format!("refs/heads/{branch}");
+    let found = git.find(["rev-list", "-1", &until, &branch, &since]).await.map_err(|e| e.to_string())?;
+    let found = found.map(|commit| commit.trim().to_owned()).filter(|commit| !commit.is_empty());
+    Ok(found.unwrap_or_else(|| made.commit.clone()))
 }

@@ -67,13 +67,20 @@ async fn source(order: &WorktreeOrder, cancel: &CancellationToken) -> Result<Sou
             order.path.display(),
         ));
     }
-    let commit = git.find(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await;
+    let wanted = format!("{}^{{commit}}", order.commit.as_deref().unwrap_or("HEAD"));
+    let commit = git.find(["rev-parse", "--verify", "--quiet", &wanted]).await;
     match commit.map_err(|error| no_work_tree(order, error))? {
+        Some(commit) if order.commit.is_some() => {
+            Ok(Source { repository: git.repository().to_path_buf(), commit, uncommitted: 0 })
+        }
         Some(commit) => {
             let uncommitted = changed_files(&git).await;
             let uncommitted = uncommitted
                 .map_err(|error| format!("what isn't committed in {from} can't be told: {error}"))?;
             Ok(Source { repository: git.repository().to_path_buf(), commit, uncommitted })
+        }
+        None if order.commit.is_some() => {
+            Err(format!("the git repository in {from} has no commit {wanted}, {OTHERWISE}"))
         }
         None => Err(format!(
             "the git repository in {from} has no commit yet, and a worktree begins with one: commit something first, \
