@@ -457,6 +457,13 @@ pub enum SessionEvent {
         #[serde(default)]
         reopens: bool,
     },
+    /// It has failed, and is restarted; ignored by one that is worked on.
+    Restart {
+        /// Which restart in a row this is, from 1.
+        attempt: u32,
+        /// Restarts in a row that it may have.
+        attempts_max: u32,
+    },
     /// The agent that was asked for by the entry `started` is done, or there is none.
     ChildDone {
         /// The entry.

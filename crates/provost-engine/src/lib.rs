@@ -25,7 +25,8 @@ pub use event::{
     SessionEvent, SettleNote, StopCheckResult, ToolResult, WorktreeResult,
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, agent_names, names_of, narrowest_pattern};
-pub use retry::{RetryPolicy, RetryTracker, retry_delay_ms};
+pub use provost_event::RetryPolicy;
+pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
     LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use provost_event::RetryPolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::AgentNumber;
@@ -11,38 +12,39 @@ const BACKOFF_FIRST_MS: u64 = 500;
 /// The highest ceiling.
 const BACKOFF_MAX_MS: u64 = 60_000;
 
-/// How often an agent that failed is started again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RetryPolicy {
-    /// Retries in a row, at most: the first attempt isn't counted. Default 3; with 0 nothing is tried again.
-    pub attempts_max: u32,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self { attempts_max: 3 }
-    }
-}
-
 /// The retries that a run's agents have had in a row.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryTracker {
-    policy: RetryPolicy,
+    attempts_max: u32,
+    /// Of agents that have limits of their own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    limits: BTreeMap<AgentNumber, u32>,
     /// Of agents that had any.
     attempts: BTreeMap<AgentNumber, u32>,
 }
 
+impl Default for RetryTracker {
+    fn default() -> Self {
+        Self::new(RetryPolicy::default().attempts_max)
+    }
+}
+
 impl RetryTracker {
-    /// One in which no agent has failed yet.
+    /// One in which no agent has failed yet, and each has so many retries in a row.
     #[must_use]
-    pub const fn new(policy: RetryPolicy) -> Self {
-        Self { policy, attempts: BTreeMap::new() }
+    pub const fn new(attempts_max: u32) -> Self {
+        Self { attempts_max, limits: BTreeMap::new(), attempts: BTreeMap::new() }
+    }
+
+    /// Gives an agent another number of retries in a row than the others have.
+    pub fn limit(&mut self, agent: AgentNumber, attempts_max: u32) {
+        self.limits.insert(agent, attempts_max);
     }
 
     /// Whether an agent that has just failed is tried again. It counts: a yes takes one of its attempts.
     pub fn should_retry(&mut self, agent: AgentNumber) -> bool {
         let attempts = self.attempts(agent);
-        if attempts >= self.policy.attempts_max {
+        if attempts >= self.limits.get(&agent).copied().unwrap_or(self.attempts_max) {
             return false;
         }
         self.attempts.insert(agent, attempts.saturating_add(1));
@@ -59,6 +61,16 @@ impl RetryTracker {
     pub fn reset(&mut self, agent: AgentNumber) {
         self.attempts.remove(&agent);
     }
+}
+
+/// Milliseconds to wait before restart number `attempt` in a row, from 1: between none and all of a ceiling, which
+/// doubles with each up to the policy's limit. At least 1.
+#[must_use]
+pub fn restart_delay_ms(policy: RetryPolicy, attempt: u32, entropy: u64) -> u64 {
+    let doublings = attempt.saturating_sub(1).min(62);
+    let ceiling = policy.backoff_base_ms.saturating_mul(1_u64 << doublings).min(policy.backoff_max_ms);
+    let wait = ceiling.checked_add(1).map_or(entropy, |values| entropy % values);
+    wait.max(1)
 }
 
 /// Milliseconds to wait before the attempt after `failures` in a row: what the provider asks for, else between half of a

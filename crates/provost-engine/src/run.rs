@@ -12,6 +12,7 @@ mod fork;
 mod ledger;
 mod orchestrate;
 mod outage;
+mod restart;
 mod spawn;
 mod worktree;
 
@@ -29,6 +30,7 @@ pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OU
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::ActorStatus;
+use crate::retry::RetryTracker;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use agents::Agents;
@@ -67,6 +69,8 @@ pub struct AgentStatus<'a> {
     pub spawned_at: Timestamp,
     /// Milliseconds that it worked, as of the run's last entry; 0 for the root.
     pub worked_ms: u64,
+    /// How often it was restarted after a failure.
+    pub restarts: u32,
 }
 
 /// A run: the fold of its log.
@@ -90,6 +94,9 @@ pub struct RunState {
     agents: Agents,
     /// Its steps, if it goes through a flow and has no root agent.
     flow: Option<StepTracker>,
+    /// The restarts that its agents have had in a row.
+    #[serde(default)]
+    retries: RetryTracker,
     /// Who had it go on last.
     resumed_by: String,
     /// The model that somebody named later than the policy.
@@ -128,6 +135,7 @@ impl RunState {
             clock: WorkClock::default(),
             agents: Agents::new(run),
             flow: None,
+            retries: RetryTracker::default(),
             resumed_by: String::new(),
             model: None,
             outage_max_ms: None,
@@ -204,6 +212,7 @@ impl RunState {
                 cost: spent.map_or(MicroDollars(0), |spent| spent.cost),
                 spawned_at: agent.spawned_at,
                 worked_ms: agent.clock.used_ms(self.updated_at),
+                restarts: agent.restarts,
             }
         })
     }

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted,
-    BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned,
-    ChildStarted, ChildYields, Compacted, Dimension, ErrorClass, Forked, GoalCheckStarted, GoalCleared,
-    GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged,
-    OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, Seq,
-    SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding, TerminalNoted, Timestamp, Usage,
-    Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    AgentPolicy, AgentRetryScheduled, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget,
+    BudgetCharged, BudgetExhausted, BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused,
+    ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields, Compacted, Dimension, ErrorClass,
+    Forked, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json,
+    MicroDollars, ModelChanged, OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited,
+    Reprioritized, RunPolicy, Seq, SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding,
+    TerminalNoted, Timestamp, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp,
+    YieldRequested,
 };
 
 macro_rules! entries {
@@ -128,6 +129,8 @@ entries! {
     ChildPaused = "child_paused",
     /// An agent that rests shall go on.
     ChildResumed = "child_resumed",
+    /// An agent has failed, and is restarted later.
+    AgentRetryScheduled = "agent_retry_scheduled",
     /// An agent's work is over.
     ChildFinished = "child_finished",
     /// An agent has another priority.

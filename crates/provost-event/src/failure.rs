@@ -90,6 +90,35 @@ impl ErrorClass {
         }
     }
 
+    /// Whether an agent that has failed like this may fare better when it is restarted: what failed is its program, its
+    /// answers or Provost itself. Outages are waited for, not failures; what was refused is refused again.
+    #[must_use]
+    pub const fn may_restart(self) -> bool {
+        match self {
+            Self::Program | Self::NoAnswer | Self::Nonsense | Self::Aborted => true,
+            Self::Transport
+            | Self::Cut
+            | Self::Stalled
+            | Self::Silent
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::Server
+            | Self::InvalidRequest
+            | Self::Unauthorized
+            | Self::Forbidden
+            | Self::QuotaUsedUp
+            | Self::NotFound
+            | Self::ContextTooLong
+            | Self::ContextExhausted
+            | Self::Workspace
+            | Self::StepFailed
+            | Self::Refusal
+            | Self::ScriptMismatch
+            | Self::Storage
+            | Self::Unanswered => false,
+        }
+    }
+
     /// The class as people read it.
     #[must_use]
     pub const fn words(self) -> &'static str {

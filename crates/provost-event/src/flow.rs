@@ -31,6 +31,9 @@ pub struct StepPolicy {
     pub stop_hooks: Vec<StopHookPolicy>,
     /// Attempts at it, the first included; at least 1.
     pub attempts_max: u32,
+    /// Restarts in a row of an agent of it that fails; as many as that agent has anyway if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts_max: Option<u32>,
     /// What becomes of the flow when the last attempt has failed.
     #[serde(default)]
     pub on_failure: OnStepFailure,

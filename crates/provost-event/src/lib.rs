@@ -60,7 +60,8 @@ pub use permission::{
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{
-    Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy, ToolSpec,
+    Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RetryPolicy, RunPolicy, StopHookPolicy,
+    ToolSpec,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use spawn::{Priority, PriorityError, SpawnBudget};
@@ -71,8 +72,9 @@ pub use terminal::{
     TerminalState, WindowSize,
 };
 pub use tree::{
-    Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
-    ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy, YieldRequested,
+    AgentRetryScheduled, Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed,
+    ChildSpawned, ChildStarted, ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy,
+    YieldRequested,
 };
 pub use trouble::{
     ModelChange, ModelChanged, ModelTrouble, OutageWaitChanged, ProviderAwaited, TroubleCause,

@@ -381,6 +381,34 @@ impl Outcome {
         matches!(self, Self::Paused { why: PauseReason::Preempted { .. } })
     }
 
+    /// Whether an agent that came to this has failed and may fare better when it is restarted. Limits, refusals, blocks
+    /// and what somebody or a hook wanted are no failures of that kind, and outages are waited for.
+    #[must_use]
+    pub const fn may_restart(&self) -> bool {
+        match self {
+            Self::Failed { class, .. } => class.may_restart(),
+            Self::Paused { why } => match why {
+                PauseReason::RepeatedCall { .. } | PauseReason::ToolFailures { .. } => true,
+                PauseReason::Model(trouble) => trouble.class.may_restart() && !trouble.cause().is_outside(),
+                PauseReason::Asked { .. }
+                | PauseReason::CrashLoop { .. }
+                | PauseReason::Hook { .. }
+                | PauseReason::Approval { .. }
+                | PauseReason::Unanswered { .. }
+                | PauseReason::Preempted { .. }
+                | PauseReason::Stuck { .. }
+                | PauseReason::JudgeUnreachable { .. }
+                | PauseReason::GoalCleared { .. }
+                | PauseReason::StepFailed { .. } => false,
+            },
+            Self::Completed { .. }
+            | Self::BudgetExhausted(_)
+            | Self::Blocked { .. }
+            | Self::Aborted { .. }
+            | Self::Cancelled { .. } => false,
+        }
+    }
+
     /// One word for tables.
     #[must_use]
     pub const fn word(&self) -> &'static str {

@@ -203,6 +203,34 @@ pub struct Limits {
     pub interruptions_max: u32,
     /// Blocks by stop hooks in all, at which the session rests as blocked. Default 8.
     pub stop_blocks_max: u32,
+    /// How often it is restarted when it has failed, and how long after. The root agent isn't.
+    #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
+    pub retry: RetryPolicy,
+}
+
+/// How often an agent that has failed is restarted, and how long after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryPolicy {
+    /// Restarts in a row; the first attempt isn't counted. Default 3; with 0 the first failure counts.
+    pub attempts_max: u32,
+    /// Milliseconds that the wait before the first restart takes at most; doubles with each restart in a row.
+    /// Default 1,000.
+    pub backoff_base_ms: u64,
+    /// Milliseconds that no wait exceeds. Default 60,000.
+    pub backoff_max_ms: u64,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { attempts_max: 3, backoff_base_ms: 1_000, backoff_max_ms: 60_000 }
+    }
+}
+
+impl RetryPolicy {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Limits {
@@ -235,6 +263,7 @@ impl Default for Limits {
             stuck_turns: 20,
             interruptions_max: 3,
             stop_blocks_max: 8,
+            retry: RetryPolicy::default(),
         }
     }
 }

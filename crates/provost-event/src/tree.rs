@@ -142,6 +142,24 @@ pub struct ChildResumed {
     pub by: String,
 }
 
+/// An agent has failed and given up its slot. It is restarted in its own session when it is due and there is a slot;
+/// nobody has had a result of it yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRetryScheduled {
+    /// Which.
+    pub agent: SessionId,
+    /// How it failed; may be final.
+    pub outcome: Outcome,
+    /// Which restart in a row comes next, from 1.
+    pub attempt: u32,
+    /// Restarts in a row that it may have.
+    pub attempts_max: u32,
+    /// The wait before it, in milliseconds.
+    pub delay_ms: u64,
+    /// When that is over.
+    pub due: crate::Timestamp,
+}
+
 /// An agent's work is over, and whoever asked for it has its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildFinished {
@@ -149,6 +167,14 @@ pub struct ChildFinished {
     pub child: SessionId,
     /// How. One that isn't final has been reported as it is; the agent's log ends after it all the same.
     pub outcome: Outcome,
+    /// How often it was restarted after a failure.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarts: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field over like this")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Somebody gave an agent another priority.

@@ -209,7 +209,12 @@ impl ExternalAgents for Drivers {
             let ended = driver.finish(cancel).await?;
             hand.ended = Some(ended.exit);
             if !(ended.exit.is_success() && ended.goes_on(&exchange)) {
-                return ended.comes_to(&exchange);
+                let came = ended.comes_to(&exchange);
+                if came.is_err() {
+                    // Where its session is restarted or resumed, it is started anew.
+                    hand.ended = None;
+                }
+                return came;
             }
             beginning = Beginning::Again;
         }

@@ -181,6 +181,7 @@ impl Shown {
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)
             | Entry::ChildResumed(_)
+            | Entry::AgentRetryScheduled(_)
             | Entry::ChildFinished(_)
             | Entry::ChildRested(_)
             | Entry::ChildGoesOn(_)

@@ -204,6 +204,7 @@ impl Transcript {
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)
             | Entry::ChildResumed(_)
+            | Entry::AgentRetryScheduled(_)
             | Entry::ChildFinished(_)
             | Entry::ChildRested(_)
             | Entry::ChildGoesOn(_)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
 use super::clock::WorkClock;
+use super::restart::PendingRestart;
 
 /// How an agent stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,17 @@ pub enum AgentStanding {
     Furloughed {
         /// For whom, if for somebody.
         to: Option<SessionId>,
+    },
+    /// It has failed, and is restarted when the time comes.
+    AwaitsRestart {
+        /// Which restart in a row that is, from 1.
+        attempt: u32,
+        /// Restarts in a row that it may have.
+        attempts_max: u32,
+        /// When.
+        due: Timestamp,
+        /// How it failed.
+        failed: Outcome,
     },
     /// It rests, and somebody must see to it.
     Rests(Outcome),
@@ -70,6 +82,12 @@ pub(super) struct Agent {
     /// The provider that it waits for, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) awaits: Option<Box<ProviderAwaited>>,
+    /// It has failed, and this is its restart to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) restart: Option<Box<PendingRestart>>,
+    /// How often it was restarted.
+    #[serde(default)]
+    pub(super) restarts: u32,
 }
 
 impl Agent {
@@ -82,11 +100,27 @@ impl Agent {
         self.has_begun && self.is_live() && self.rests.is_none()
     }
 
+    /// Until when it waits for its restart, if it does.
+    pub(super) fn restart_due(&self) -> Option<Timestamp> {
+        self.restart.as_ref().filter(|_| self.is_live())?.due
+    }
+
     pub(super) fn standing(&self) -> AgentStanding {
         match (&self.finished, &self.rests) {
             (Some(outcome), _) => AgentStanding::Finished(outcome.clone()),
             (None, Some(Outcome::Paused { why: PauseReason::Preempted { by } })) => {
                 AgentStanding::Furloughed { to: *by }
+            }
+            (None, Some(_))
+                if let Some(due) = self.restart_due()
+                    && let Some(restart) = &self.restart =>
+            {
+                AgentStanding::AwaitsRestart {
+                    attempt: restart.attempt,
+                    attempts_max: restart.attempts_max,
+                    due,
+                    failed: restart.failed.clone(),
+                }
             }
             (None, Some(_)) if self.shall_go_on => AgentStanding::InLine,
             (None, Some(outcome)) => AgentStanding::Rests(outcome.clone()),
@@ -100,6 +134,9 @@ impl Agent {
 
     /// When something is to be done about its time.
     pub(super) fn next_due(&self) -> Option<Timestamp> {
+        if let Some(due) = self.restart_due() {
+            return Some(due);
+        }
         if !self.is_at_work() || self.stopping.is_some() {
             return None;
         }

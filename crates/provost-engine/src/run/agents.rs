@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority, ProviderAwaited, Reprioritized,
-    RunId, Seq, SessionId, SlotWish, SpawnBudget, Timestamp,
+    AgentRetryScheduled, ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority,
+    ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotWish, SpawnBudget, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
 use super::agent::{Agent, AgentStanding, Yields};
 use super::clock::WorkClock;
+use super::restart::PendingRestart;
 use super::spawn::{SlotMove, SpawnTracker, Then};
 
 /// The agent that a run begins with.
@@ -74,6 +75,8 @@ impl Agents {
             run_is_exhausted: false,
             due: None,
             awaits: None,
+            restart: None,
+            restarts: 0,
         };
         self.all.insert(ROOT, root);
         (self.next, self.at_work) = (1, 1);
@@ -184,6 +187,8 @@ impl Agents {
             run_is_exhausted: false,
             due: None,
             awaits: None,
+            restart: None,
+            restarts: 0,
         };
         self.all.insert(number, agent);
         self.next = self.next.max(number.saturating_add(1));
@@ -211,6 +216,9 @@ impl Agents {
             agent.has_begun = true;
             agent.rests = None;
             agent.shall_go_on = false;
+            if agent.restart.take().is_some() {
+                agent.restarts = agent.restarts.saturating_add(1);
+            }
             agent.clock.start(at);
         });
     }
@@ -232,6 +240,9 @@ impl Agents {
             agent.stopping = None;
             agent.rests_for_child = paused.for_child;
             agent.clock.stop(at);
+            if let Some(restart) = &mut agent.restart {
+                restart.due = None;
+            }
         });
         // Nobody needs to tell it any more to make way, and it doesn't take the slot that it was just given.
         self.moves.retain(|one| one.agent() != agent);
@@ -241,9 +252,36 @@ impl Agents {
         self.moves.extend(self.slots.left(agent, then));
     }
 
+    /// It has failed, and is restarted later.
+    pub(super) fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, at: Timestamp) {
+        let agent = scheduled.agent.agent;
+        self.change(agent, |agent| {
+            agent.rests = Some(scheduled.outcome.clone());
+            agent.restart = Some(Box::new(PendingRestart::of(scheduled)));
+            agent.awaits = None;
+            agent.shall_go_on = false;
+            agent.yields = None;
+            agent.stopping = None;
+            agent.rests_for_child = false;
+            agent.clock.stop(at);
+        });
+        self.moves.retain(|one| one.agent() != agent);
+        self.moves.extend(self.slots.left(agent, Then::Sleeps));
+    }
+
+    /// Whether one of them waits for its restart.
+    pub(super) fn any_awaits_restart(&self) -> bool {
+        self.all.values().any(|agent| agent.restart_due().is_some())
+    }
+
     /// Somebody wants it to go on. One that others still work for goes on when they are done.
     pub(super) fn resumed(&mut self, agent: AgentNumber) {
-        self.change(agent, |agent| agent.rests_for_child = true);
+        self.change(agent, |agent| {
+            agent.rests_for_child = true;
+            if let Some(restart) = &mut agent.restart {
+                restart.due = None;
+            }
+        });
         let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
         if self.get(agent).is_some_and(may) {
             self.change(agent, |agent| agent.shall_go_on = true);
@@ -339,7 +377,9 @@ impl Agents {
     /// The run goes on: so do the root and all that rest.
     pub(super) fn run_resumed(&mut self) {
         self.root_goes_on();
+        // A wait for a restart goes on by its own timer.
         let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
+        let resting = resting.filter(|(_, agent)| agent.restart_due().is_none());
         for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
             self.resumed(agent);
         }

@@ -66,9 +66,9 @@ impl Deciding<'_> {
     }
 
     /// An agent that waits for a slot shall not get one before somebody has it go on.
-    fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
+    pub(super) fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let waits = |agent: &Agent| match &agent.rests {
-            Some(rest) => rest.is_preempted(),
+            Some(rest) => rest.is_preempted() || agent.restart.is_some(),
             None => !agent.has_begun,
         };
         if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
@@ -109,6 +109,9 @@ impl Deciding<'_> {
         let now = self.step.now();
         let session = self.state.agents.session(number);
         let Some(agent) = self.state.agents.get(number) else { return };
+        if agent.restart_due().is_some() {
+            return self.restart_is_due(number);
+        }
         let (below, used) = (self.state.agents.below(number), agent.clock.used(now));
         let outcome = match (agent.asked_too_long(now), used) {
             (Some(timeout_ms), _) => {
@@ -146,6 +149,10 @@ impl Deciding<'_> {
     pub(super) fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let child = self.state.agents.session(agent);
         let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
+        if one.restart.is_some() && self.ends_without_restart(agent, outcome) {
+            return;
+        }
+        let Some(one) = self.state.agents.get(agent) else { return };
         if one.has_begun {
             self.tell(child, SessionEvent::Stop { outcome: outcome.clone() });
         } else if outcome.is_final() {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{FlowProblem, check_flow};
 
 use super::AgentNumber;
-use crate::retry::{RetryPolicy, RetryTracker, retry_delay_ms};
+use crate::retry::{RetryTracker, retry_delay_ms};
 
 /// Bytes of what a step's agent said last that are kept for those who need the step.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -110,9 +110,7 @@ impl StepTracker {
                 priority: policy.priority,
                 then: policy.on_failure,
                 standing: StepStanding::Waiting,
-                retries: RetryTracker::new(RetryPolicy {
-                    attempts_max: policy.attempts_max.saturating_sub(1),
-                }),
+                retries: RetryTracker::new(policy.attempts_max.saturating_sub(1)),
                 attempts: Vec::new(),
                 text: String::new(),
                 verification: Verification::None,
@@ -387,6 +385,10 @@ const fn is_success(outcome: &Outcome) -> bool {
 
 /// Whether another attempt could come to something else, and nobody has said that there shall be none.
 const fn may_be_tried_again(outcome: &Outcome) -> bool {
+    if outcome.may_restart() {
+        // The agent has been restarted as often as it may be.
+        return false;
+    }
     match outcome {
         Outcome::Cancelled { .. } | Outcome::Aborted { .. } => false,
         Outcome::BudgetExhausted(exhausted) => matches!(exhausted.dimension, Dimension::Turns),

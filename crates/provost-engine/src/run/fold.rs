@@ -1,10 +1,12 @@
 //! How each entry changes a run. The only place where its state changes.
 
 use provost_event::{
-    BudgetExhausted, Dimension, Entry, Outcome, ResumeCause, Resumed, RunStarted, Timestamp,
+    AgentRetryScheduled, BudgetExhausted, ChildResumed, ChildSpawned, Dimension, Entry, Outcome, ResumeCause,
+    Resumed, RunStarted, Timestamp,
 };
 
 use super::RunState;
+use super::agent::Agent;
 use super::agents::ROOT;
 use super::clock::WorkClock;
 use super::flow::StepTracker;
@@ -25,16 +27,7 @@ impl RunState {
             Entry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
-            Entry::ChildSpawned(spawned) => {
-                let parent = spawned.parent.map(|parent| parent.agent);
-                self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
-                if let Some(flow) = self.flow.as_mut().filter(|_| parent.is_none())
-                    && let Some(step) = flow.find(&spawned.brief.name)
-                {
-                    flow.began(step, spawned.child.agent);
-                }
-                self.agents.spawned(spawned, at);
-            }
+            Entry::ChildSpawned(spawned) => self.spawned(spawned, at),
             Entry::ChildStarted(started) => self.agents.started(started.child.agent, at),
             Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
             Entry::ChildPaused(paused) => {
@@ -46,18 +39,14 @@ impl RunState {
             }
             Entry::ChildFinished(finished) => {
                 self.ledger.rests(finished.child.agent);
+                self.retries.reset(finished.child.agent);
                 match finished.child.agent {
                     ROOT => self.agents.root_rests(&finished.outcome, false),
                     _ => self.agents.finished(finished, at),
                 }
             }
-            Entry::ChildResumed(resumed) => {
-                self.resumed_by.clone_from(&resumed.by);
-                match resumed.child.agent {
-                    ROOT => self.agents.root_goes_on(),
-                    agent => self.agents.resumed(agent),
-                }
-            }
+            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled, at),
+            Entry::ChildResumed(resumed) => self.child_resumed(resumed),
             Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
             Entry::StepEnded(ended) => {
                 if let Some(flow) = &mut self.flow {
@@ -82,6 +71,37 @@ impl RunState {
         self.updated_at = at;
         self.count_work(at);
         self.set_timer();
+    }
+
+    fn spawned(&mut self, spawned: &ChildSpawned, at: Timestamp) {
+        let parent = spawned.parent.map(|parent| parent.agent);
+        self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
+        if let Some(flow) = self.flow.as_mut().filter(|_| parent.is_none())
+            && let Some(step) = flow.find(&spawned.brief.name)
+        {
+            flow.began(step, spawned.child.agent);
+        }
+        self.agents.spawned(spawned, at);
+    }
+
+    fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, at: Timestamp) {
+        let agent = scheduled.agent.agent;
+        self.ledger.rests(agent);
+        self.retries.limit(agent, scheduled.attempts_max);
+        self.retries.should_retry(agent);
+        self.agents.retry_scheduled(scheduled, at);
+    }
+
+    fn child_resumed(&mut self, resumed: &ChildResumed) {
+        let agent = resumed.child.agent;
+        if self.agents.get(agent).is_none_or(|agent| agent.restart.is_none()) {
+            self.resumed_by.clone_from(&resumed.by);
+            self.retries.reset(agent);
+        }
+        match resumed.child.agent {
+            ROOT => self.agents.root_goes_on(),
+            agent => self.agents.resumed(agent),
+        }
     }
 
     /// The run's timer goes off when the first thing is due that it waits for.
@@ -135,6 +155,9 @@ impl RunState {
             self.agents.interrupted(self.updated_at, at);
         } else {
             self.clock.start(at);
+            let awaits_restart = |agent: &Agent| agent.restart.is_some();
+            let has_worked = self.agents.iter().filter(|(_, agent)| !awaits_restart(agent));
+            has_worked.for_each(|(number, _)| self.retries.reset(number));
             self.agents.run_resumed();
             if let Some(flow) = &mut self.flow {
                 flow.resumed();

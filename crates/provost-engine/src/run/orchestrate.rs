@@ -9,6 +9,7 @@ use provost_event::{
 use super::agents::ROOT;
 use super::brief::Wanted;
 use super::brief::told_of_goal;
+use super::restart::PendingRestart;
 use super::spawn::{Acquired, SlotMove};
 use super::{AgentNumber, Deciding};
 use crate::{ChildReport, SessionEvent};
@@ -99,9 +100,14 @@ impl Deciding<'_> {
         let child = self.state.agents.session(agent);
         let rested = self.state.agents.get(agent).and_then(|agent| agent.rests.clone());
         let has_begun = self.state.agents.get(agent).is_some_and(|agent| agent.has_begun);
+        let restart = self.state.agents.get(agent).and_then(|agent| agent.restart.clone());
         self.commit(ChildStarted { child });
         if rested.is_some() {
             self.tell_of_going_on(agent);
+        }
+        if let Some(restart) = restart {
+            let PendingRestart { attempt, attempts_max, .. } = *restart;
+            return self.tell(child, SessionEvent::Restart { attempt, attempts_max });
         }
         let event = match rested.filter(|_| has_begun) {
             Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
@@ -125,7 +131,7 @@ impl Deciding<'_> {
             (Some(outcome), _) if self.state.agents.live() == 0 && !self.state.has_ended() => {
                 self.commit(Ended { outcome });
             }
-            (None, Some(outcome)) if self.state.outcome.is_none() && self.state.agents.at_work() == 0 => {
+            (None, Some(outcome)) if self.state.outcome.is_none() && self.state.is_idle() => {
                 self.commit(Paused { outcome });
             }
             _ => {}
@@ -139,12 +145,16 @@ impl Deciding<'_> {
         text: &str,
         for_child: bool,
     ) {
-        let Some(agent) = self.state.agents.get(session.agent).filter(|agent| agent.is_live()) else {
+        if self.state.agents.get(session.agent).is_none_or(|agent| !agent.is_live()) {
             return;
-        };
+        }
         if session.agent == ROOT {
             return self.root_rests(outcome, for_child);
         }
+        if self.restarts(session, &outcome) {
+            return;
+        }
+        let Some(agent) = self.state.agents.get(session.agent) else { return };
         if outcome.is_final() || self.state.is_reported(agent, &outcome) {
             let was_asked_for = agent.parent.is_some();
             self.finish(session, outcome.clone(), text);
@@ -173,7 +183,7 @@ impl Deciding<'_> {
             (0, false) => self.commit(Paused { outcome }),
             (_, false) => self.commit(ChildPaused { child, outcome, for_child }),
             (_, true) => {
-                self.commit(ChildFinished { child, outcome });
+                self.commit(ChildFinished { child, outcome, restarts: 0 });
                 self.end_below(ROOT);
             }
         }
@@ -194,8 +204,9 @@ impl Deciding<'_> {
         let text_of = self.state.report(child, &outcome, text);
         let ended = Some((child, outcome.clone()));
         let report = ChildReport { status, text: text_of, duration_ms, ended };
+        let restarts = agent.restarts;
         let (is_final, has_begun) = (outcome.is_final(), agent.has_begun);
-        self.commit(ChildFinished { child, outcome: outcome.clone() });
+        self.commit(ChildFinished { child, outcome: outcome.clone(), restarts });
         if !is_final && has_begun {
             let by = "the agent that asked for it, which has its result".to_owned();
             self.tell(child, SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
@@ -285,11 +296,20 @@ impl super::RunState {
         let said = if text.trim().is_empty() { "(It said nothing.)" } else { text.trim() };
         let name = self.agents.get(child.agent).map(|agent| agent.name.clone()).unwrap_or_default();
         let turns = self.ledger.own_turns(child.agent);
+        let attempts = match self.agents.get(child.agent).map_or(0, |agent| agent.restarts) {
+            0 => String::new(),
+            restarts => format!("attempts: {}, ", restarts.saturating_add(1)),
+        };
         let (tokens, cost) =
             self.ledger.spent(child.agent).map_or_else(Default::default, |spent| (spent.tokens, spent.cost));
         format!(
-            "{said}\n\n[agent {child} ({name}): {outcome}; turns: {turns}, tokens: {tokens}, cost: {cost}]"
+            "{said}\n\n[agent {child} ({name}): {outcome}; {attempts}turns: {turns}, tokens: {tokens}, cost: {cost}]"
         )
+    }
+
+    /// Whether nobody works and nobody will by itself.
+    fn is_idle(&self) -> bool {
+        self.agents.at_work() == 0 && (self.comes_to_rest() || !self.agents.any_awaits_restart())
     }
 
     fn no_slot(&self, priority: Priority) -> String {

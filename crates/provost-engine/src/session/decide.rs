@@ -19,6 +19,7 @@ impl Deciding<'_> {
             SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !self.state.has_ended() => {
                 self.resume(by, turns_max, text);
             }
+            SessionEvent::Restart { attempt, attempts_max } => self.restart(attempt, attempts_max),
             SessionEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
             SessionEvent::Start(_) | SessionEvent::Fork(_) => {}
@@ -409,6 +410,20 @@ impl Deciding<'_> {
         self.go_on_from_phase();
     }
 
+    /// Begins another segment after a failure, within the limits of the one before.
+    fn restart(&mut self, attempt: u32, attempts_max: u32) {
+        let Some(before) = self.state.outcome.as_ref().map(ToString::to_string) else { return };
+        let before = before.lines().next().unwrap_or_default();
+        self.begin_segment(ResumeCause::Retry { attempt }, None);
+        let body = format!(
+            "Your work had failed ({before}), and you are restarted: retry {attempt} of {attempts_max}. What you did \
+             before still stands, and your limits are the same. Look at how far you came, and go on from there; if what \
+             you did led to the failure, do it differently."
+        );
+        self.say(ItemKind::Resumed, body);
+        self.go_on_from_phase();
+    }
+
     /// Tells the agent how its last segment ended, unless it has only been suspended.
     fn tell_of_end(&mut self, outcome: &Outcome, is_told_more: bool) {
         if !outcome.is_final() {
@@ -512,6 +527,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ChildGoesOn { .. }
         | SessionEvent::MakeWay { .. }
         | SessionEvent::SlotFree
+        | SessionEvent::Restart { .. }
         | SessionEvent::Resume { .. } => false,
     }
 }

@@ -85,6 +85,7 @@ impl SessionState {
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)
             | Entry::ChildResumed(_)
+            | Entry::AgentRetryScheduled(_)
             | Entry::ChildFinished(_)
             | Entry::Reprioritized(_)
             | Entry::StepEnded(_) => {}

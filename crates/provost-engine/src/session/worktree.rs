@@ -244,8 +244,12 @@ impl SessionState {
         if let Phase::MakingWorktree(_) = self.phase {
             self.phase = Phase::MakingWorktree(self.head);
         }
-        if let Some(tree) = &mut self.tree {
-            tree.found = None;
+        if let Some(tree) = &mut self.tree
+            && let Some((_, WorktreeLeft::Removed)) = tree.found.take()
+        {
+            // It goes on with a new one.
+            tree.made = None;
+            self.phase = Phase::MakingWorktree(self.head);
         }
     }
 }

@@ -22,6 +22,7 @@ fn step(name: &str, needs: &[&str]) -> StepPolicy {
         goal: format!("do {name}"),
         stop_hooks: Vec::new(),
         attempts_max: 1,
+        restarts_max: None,
         on_failure: OnStepFailure::Abort,
         priority: Priority::Normal,
         budget: Budget::default(),
@@ -31,16 +32,24 @@ fn step(name: &str, needs: &[&str]) -> StepPolicy {
 fn policy(slots: u32, steps: Vec<StepPolicy>) -> RunPolicy {
     let mut policy = without_hooks();
     policy.agent.limits.model_patience_ms = 0;
+    policy.agent.limits.retry.attempts_max = 0;
     policy.spawn.max_agents = slots;
     policy.flow = Some(FlowPolicy { name: "flow".to_owned(), steps });
     policy
 }
 
-/// The logs of a flow whose first step is tried twice.
+/// The logs of a flow whose first step is restarted, and then tried again by another agent.
 pub(crate) fn eventful() -> Vec<Record> {
-    let first = StepPolicy { attempts_max: 2, on_failure: OnStepFailure::Skip, ..step("first", &[]) };
+    let first = StepPolicy {
+        attempts_max: 2,
+        restarts_max: Some(1),
+        on_failure: OnStepFailure::Skip,
+        ..step("first", &[])
+    };
     let mut stage = Stage::start(policy(2, vec![first, step("second", &["first"])]));
     stage.fail("first");
+    stage.tick();
+    stage.say("first", "It can't be done.\n\nVERDICT: FAIL");
     stage.tick();
     stage.say("first", "the first is done");
     stage.say("second", "all is done");
@@ -203,6 +212,13 @@ impl Stage {
                 }
                 Entry::ChildStarted(entry) => write!(text, "{}! ", names[&entry.child]),
                 Entry::ChildPaused(entry) => write!(text, "{} rests ", names[&entry.child]),
+                Entry::AgentRetryScheduled(entry) => {
+                    write!(
+                        text,
+                        "{} restarts({}/{}) ",
+                        names[&entry.agent], entry.attempt, entry.attempts_max
+                    )
+                }
                 Entry::StepEnded(entry) => match &entry.end {
                     StepEnd::Done { .. } => write!(text, "{} done ", entry.step),
                     StepEnd::Again { .. } => write!(text, "{} again({}) ", entry.step, entry.attempt),
@@ -269,22 +285,35 @@ fn an_urgent_step_has_another_make_way() {
 }
 
 #[test]
-fn a_failed_step_is_tried_again_in_a_new_session_and_then_the_flow_is_given_up() {
+fn the_agent_of_a_failed_step_is_restarted_in_its_session_and_then_the_flow_is_given_up() {
     let mut steps = diamond();
     steps[1].attempts_max = 2;
+    steps[1].restarts_max = Some(1);
     let mut stage = Stage::start(policy(8, steps));
     stage.say("a", "ok");
     stage.fail("b");
-    assert_eq!(stage.news(), "a? (free) a! a done b? (free) c? (free) b! c! b again(1)");
+    assert_eq!(stage.news(), "a? (free) a! a done b? (free) c? (free) b! c! b restarts(1/1)");
     stage.tick();
-    assert_eq!(stage.news(), "b? (free) b!");
-    assert_eq!(stage.run().agents().map(|agent| agent.session.agent).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(stage.news(), "b!");
+    assert_eq!(stage.run().agents().map(|agent| agent.session.agent).collect::<Vec<_>>(), [1, 2, 3]);
     stage.fail("b");
     assert_eq!(stage.news(), "b failed[] ended: failed");
     assert_eq!(stage.outcome(), "a step of the flow has failed: `b`: the program failed: it crashed");
     assert_eq!(stage.open, BTreeMap::new(), "c was stopped");
     stage.cancel();
     assert_eq!(stage.news(), "");
+}
+
+#[test]
+fn a_step_whose_work_does_not_pass_is_tried_again_in_a_new_session() {
+    let again = StepPolicy { attempts_max: 2, restarts_max: Some(1), ..step("a", &[]) };
+    let mut stage = Stage::start(policy(8, vec![again]));
+    stage.say("a", "It doesn't work.\nVERDICT: FAIL");
+    assert_eq!(stage.news(), "a? (free) a! a again(1)");
+    stage.tick();
+    stage.say("a", "ok");
+    assert_eq!(stage.news(), "a? (free) a! a done ended: completed");
+    assert_eq!(stage.run().agents().map(|agent| agent.session.agent).collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
@@ -307,6 +336,7 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
     let mut steps = diamond();
     steps[1].on_failure = OnStepFailure::Ask;
     steps[1].attempts_max = 2;
+    steps[1].restarts_max = Some(1);
     let mut stage = Stage::start(policy(8, steps));
     stage.say("a", "ok");
     stage.news();
@@ -314,7 +344,7 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
         stage.fail("b");
         stage.tick();
         stage.fail("b");
-        assert_eq!(stage.news(), "b again(1) b? (free) b! b failed[]", "c is still at work");
+        assert_eq!(stage.news(), "b restarts(1/1) b! b failed[]", "c is still at work");
         if stage.run().outcome().is_none() {
             stage.say("c", "ok");
         }
@@ -332,7 +362,7 @@ fn a_step_that_asks_rests_the_run_and_is_tried_again_with_all_attempts() {
             stage.fail("b");
             stage.tick();
             stage.fail("b");
-            assert_eq!(stage.news(), "b again(1) b? (free) b! b failed[] paused");
+            assert_eq!(stage.news(), "b restarts(1/1) b! b failed[] paused");
             stage.resume();
             assert_eq!(stage.news(), "b? (free) b!");
             stage.say("b", "ok");
@@ -401,16 +431,16 @@ fn a_pause_rests_all_steps_and_a_resume_goes_on_with_them() {
 
 #[test]
 fn a_pause_while_a_step_waits_to_be_tried_again_keeps_the_wait() {
-    let again = StepPolicy { attempts_max: 2, ..step("a", &[]) };
+    let again = StepPolicy { attempts_max: 2, restarts_max: Some(1), ..step("a", &[]) };
     let mut stage = Stage::start(policy(8, vec![again]));
     stage.fail("a");
     stage.run_event(RunEvent::Pause { agent: None, by: "somebody".to_owned() });
-    assert_eq!(stage.news(), "a? (free) a! a again(1) paused");
+    assert_eq!(stage.news(), "a? (free) a! a restarts(1/1) paused");
     assert_eq!(stage.open, BTreeMap::new());
     stage.resume();
     stage.tick();
     stage.say("a", "ok");
-    assert_eq!(stage.news(), "a? (free) a! a done ended: completed");
+    assert_eq!(stage.news(), "a! a done ended: completed");
 }
 
 #[test]
@@ -427,7 +457,7 @@ fn a_cancel_ends_the_run_however_its_steps_stand() {
     asking.cancel();
     assert_eq!(asking.news(), "ended: cancelled");
     assert_eq!(asking.outcome(), "cancelled by somebody");
-    let again = StepPolicy { attempts_max: 2, ..step("a", &[]) };
+    let again = StepPolicy { attempts_max: 2, restarts_max: Some(1), ..step("a", &[]) };
     let mut waiting = Stage::start(policy(8, vec![again]));
     waiting.fail("a");
     waiting.cancel();
@@ -479,7 +509,7 @@ fn the_runs_tokens_bind_all_steps_and_more_of_them_go_on() {
 #[test]
 fn a_steps_own_budget_is_for_all_its_attempts() {
     let budget = Budget { tokens: Some(20_000), ..Budget::default() };
-    let again = StepPolicy { attempts_max: 2, budget, ..step("a", &[]) };
+    let again = StepPolicy { attempts_max: 2, restarts_max: Some(1), budget, ..step("a", &[]) };
     let mut stage = Stage::start(policy(8, vec![again]));
     stage.say("a", "It doesn't work.\nVERDICT: FAIL");
     stage.tick();
@@ -509,6 +539,7 @@ fn the_runs_time_rests_it_and_more_of_it_goes_on() {
 fn a_crash_at_any_point_loses_nothing() {
     let mut steps = diamond();
     steps[1].attempts_max = 2;
+    steps[1].restarts_max = Some(1);
     let moves: [&dyn Fn(&mut Stage); 6] = [
         &|stage| stage.say("a", "A"),
         &|stage| stage.fail("b"),
@@ -526,7 +557,7 @@ fn a_crash_at_any_point_loses_nothing() {
             one(&mut stage);
         }
         assert_eq!(stage.outcome(), "completed, not verified", "crashed before {crash_at}");
-        assert_eq!(stage.run().agents().count(), 5);
+        assert_eq!(stage.run().agents().count(), 4);
         assert_eq!(stage.open, BTreeMap::new());
     }
 }

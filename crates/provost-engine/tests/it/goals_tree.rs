@@ -273,6 +273,7 @@ fn step(name: &str, agent: Option<&str>) -> StepPolicy {
         goal: format!("do {name}"),
         stop_hooks: Vec::new(),
         attempts_max: 1,
+        restarts_max: None,
         on_failure: OnStepFailure::Abort,
         priority: Priority::Normal,
         budget: provost_event::Budget::default(),

@@ -57,6 +57,7 @@ mod permissions_everyday;
 #[cfg(test)]
 mod permissions_laws;
 #[cfg(test)]
+mod restart;
 mod retry;
 #[cfg(test)]
 mod segments;

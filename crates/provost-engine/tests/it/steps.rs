@@ -18,6 +18,7 @@ fn step(name: &str, needs: &[&str]) -> StepPolicy {
         goal: "g".to_owned(),
         stop_hooks: Vec::new(),
         attempts_max: 1,
+        restarts_max: None,
         on_failure: OnStepFailure::Abort,
         priority: Priority::Normal,
         budget: Budget::default(),
@@ -123,6 +124,8 @@ impl Naive {
                 return;
             }
             Outcome::Cancelled { .. } => false,
+            // Its agent has been restarted before.
+            outcome if outcome.may_restart() => false,
             Outcome::BudgetExhausted(exhausted) => exhausted.dimension == Dimension::Turns,
             _ => true,
         };

@@ -463,7 +463,9 @@ fn a_child_whose_turns_are_used_up_says_its_last_words_and_its_parent_goes_on() 
 
 #[test]
 fn a_child_that_repeats_a_call_is_judged_by_its_parent() {
-    let mut tree = Tree::start(policy(4));
+    let mut policy = policy(4);
+    policy.agents[2].agent.limits.retry.attempts_max = 0;
+    let mut tree = Tree::start(policy);
     tree.spawn(0, &["normal"]);
     for _ in 0..10 {
         tree.call(1, &[("read", "{}")]);

@@ -24,6 +24,10 @@ use crate::world::{RUN, short};
 pub(crate) use logs::{RunLaws, SessionLaws};
 use script::{Node, Script};
 
+/// How a model call fails that is to fail.
+const FAILURES: [ErrorClass; 5] =
+    [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::Cut, ErrorClass::Program, ErrorClass::Refusal];
+
 #[derive(Debug, Clone)]
 enum Op {
     /// One of the open effects comes to what was to be expected.
@@ -330,8 +334,7 @@ impl Driver {
                 if let Some(id) = self.pick(*which)
                     && let Effect::Think(_) = self.tree.open[&id]
                 {
-                    let classes = [ErrorClass::Server, ErrorClass::RateLimited, ErrorClass::Cut];
-                    let class = classes[usize::from(*kind) % 3];
+                    let class = FAILURES[usize::from(*kind) % FAILURES.len()];
                     let class = if *kind > 200 { ErrorClass::Unauthorized } else { class };
                     let usage = Usage { input_tokens: u64::from(*kind), ..Usage::default() };
                     let failure = ModelFailure { usage, ..ModelFailure::new(class, "m") };

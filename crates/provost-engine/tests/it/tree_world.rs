@@ -8,9 +8,9 @@ use provost_engine::{
     SessionEvent, SessionState, Standing, Think, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Block, Budget, CallId, EffectId, Entry, ErrorClass, Json, ModelFailure,
-    Outcome, Priority, Purpose, Record, RunPolicy, Seq, SessionId, Snapshot, SpawnBudget, StopReason,
-    SubAgentPolicy, Timestamp, ToolCall, ToolStatus, Usage,
+    Access, ActorKey, AgentPolicy, AgentRetryScheduled, Block, Budget, CallId, EffectId, Entry, ErrorClass,
+    Json, ModelFailure, Outcome, Priority, Purpose, Record, RunPolicy, Seq, SessionId, Snapshot, SpawnBudget,
+    StopReason, SubAgentPolicy, Timestamp, ToolCall, ToolStatus, Usage,
 };
 
 use crate::tree_laws::{RunLaws, SessionLaws};
@@ -217,7 +217,9 @@ impl Tree {
         let fits = match known {
             AgentStanding::InLine => match real {
                 Standing::New => !self.laws.has_begun(agent),
-                Standing::Rests(outcome) => !outcome.is_final() && self.laws.has_begun(agent),
+                Standing::Rests(outcome) => {
+                    (!outcome.is_final() || outcome.may_restart()) && self.laws.has_begun(agent)
+                }
                 Standing::Live | Standing::BetweenTurns { .. } => false,
             },
             AgentStanding::Working | AgentStanding::Yielding { .. } => {
@@ -226,9 +228,12 @@ impl Tree {
             AgentStanding::Furloughed { .. } => {
                 matches!(real, Standing::Rests(outcome) if outcome.is_preempted())
             }
+            AgentStanding::AwaitsRestart { failed, .. } => {
+                matches!(real, Standing::Rests(outcome) if outcome == failed)
+            }
             AgentStanding::Rests(_) => match real {
                 Standing::New => !self.laws.has_begun(agent),
-                Standing::Rests(outcome) => !outcome.is_final(),
+                Standing::Rests(outcome) => !outcome.is_final() || outcome.may_restart(),
                 Standing::Live | Standing::BetweenTurns { .. } => false,
             },
             AgentStanding::Finished(_) => match real {
@@ -494,8 +499,16 @@ fn line(entry: &Entry) -> Option<String> {
             format!("{} rests: {why}", paused.child.agent)
         }
         Entry::ChildResumed(resumed) => format!("{} resumed by {}", resumed.child.agent, resumed.by),
+        Entry::AgentRetryScheduled(scheduled) => {
+            let AgentRetryScheduled { agent, outcome, attempt, attempts_max, .. } = scheduled;
+            format!("{} failed: {outcome}; retry {attempt} of {attempts_max}", agent.agent)
+        }
         Entry::ChildFinished(finished) => {
-            format!("{} finished: {}", finished.child.agent, finished.outcome)
+            let restarts = match finished.restarts {
+                0 => String::new(),
+                restarts => format!(", restarted {restarts} times"),
+            };
+            format!("{} finished: {}{restarts}", finished.child.agent, finished.outcome)
         }
         Entry::Reprioritized(changed) => format!("{} is {}", changed.agent.agent, changed.priority),
         Entry::StopRequested(stop) => match stop.agent {

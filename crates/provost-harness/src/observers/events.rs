@@ -70,6 +70,7 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         | Entry::ChildYields(_)
         | Entry::ChildPaused(_)
         | Entry::ChildResumed(_)
+        | Entry::AgentRetryScheduled(_)
         | Entry::Reprioritized(_) => &[Kind::Budget],
         // That its agent is done was told.
         Entry::StepEnded(_) => &[],

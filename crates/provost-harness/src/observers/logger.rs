@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned, ChildYields, Compacted, CompactionKind, Entry,
-    GoalFinding, HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose, RetryCause, RunId,
-    StopHookVerdict, StopVerdicts, Usage, WrappedUp,
+    AgentRetryScheduled, ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned, ChildYields, Compacted,
+    CompactionKind, Entry, GoalFinding, HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose,
+    RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -159,6 +159,10 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::ChildYields(yields) => made_way(yields),
         Entry::ChildPaused(paused) => format!("{} rests: {}", paused.child, paused.outcome),
         Entry::ChildResumed(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
+        Entry::AgentRetryScheduled(scheduled) => {
+            let AgentRetryScheduled { agent, outcome, attempt, attempts_max, delay_ms, .. } = scheduled;
+            format!("{agent} has failed: {outcome}; retry {attempt} of {attempts_max} in {delay_ms} ms")
+        }
         Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
         Entry::Paused(paused) => paused.outcome.to_string(),
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),

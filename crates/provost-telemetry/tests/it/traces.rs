@@ -298,7 +298,7 @@ fn an_agent_s_span_is_below_the_call_that_asked_for_it_also_after_a_rest_and_in_
         .agent(1, 1_050, resumed(ResumeCause::SlotFree))
         .agent(1, 1_055, called(1, 1))
         .agent(1, 1_060, completed())
-        .run(1_061, ChildFinished { child, outcome: completed().outcome })
+        .run(1_061, ChildFinished { child, outcome: completed().outcome, restarts: 0 })
         .root(1_062, tool_finished("c1", "holder", ToolStatus::Ok))
         .root(1_070, resumed(ResumeCause::SlotFree))
         .root(1_100, completed())

@@ -1,13 +1,14 @@
 //! What happens among the agents of a run, in words.
 
 use provost_event::{
-    ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields, Outcome,
-    PauseReason, Priority, Reprioritized, SessionId, SlotWish, Verification, YieldRequested,
+    AgentRetryScheduled, ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
+    ChildYields, Outcome, PauseReason, Priority, Reprioritized, SessionId, SlotWish, Verification,
+    YieldRequested,
 };
 
 use super::context::outcome_in_words;
 use super::saying::{Saying, Tag};
-use super::words::one_line;
+use super::words::{duration, one_line};
 use crate::names::Names;
 
 /// Columns of a goal.
@@ -58,8 +59,22 @@ pub(super) fn resumed(entry: &ChildResumed, names: &Names) -> Saying {
     Saying::kept(Tag::Run, line)
 }
 
+pub(super) fn retry_scheduled(entry: &AgentRetryScheduled, names: &Names) -> Saying {
+    let AgentRetryScheduled { agent, outcome, attempt, attempts_max, delay_ms, .. } = entry;
+    let line = format!(
+        "{} has failed: {}; retry {attempt} of {attempts_max} in {}",
+        names.in_words(*agent),
+        outcome_in_words(outcome),
+        duration(*delay_ms),
+    );
+    Saying::kept(Tag::Failed, line)
+}
+
 pub(super) fn finished(entry: &ChildFinished, names: &Names) -> Saying {
-    let who = names.in_words(entry.child);
+    let who = match entry.restarts {
+        0 => names.in_words(entry.child),
+        restarts => format!("{} (attempt {})", names.in_words(entry.child), restarts.saturating_add(1)),
+    };
     match &entry.outcome {
         Outcome::Completed { verdict, verification } => {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();

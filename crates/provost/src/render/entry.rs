@@ -97,6 +97,7 @@ impl Sayer {
                 agents::paused(entry, &self.names)
             }
             Entry::ChildResumed(entry) => agents::resumed(entry, &self.names),
+            Entry::AgentRetryScheduled(entry) => agents::retry_scheduled(entry, &self.names),
             Entry::ChildFinished(entry) => agents::finished(entry, &self.names),
             Entry::Reprioritized(entry) => agents::reprioritized(entry, &self.names),
             Entry::StepEnded(entry) => flow::step_ended(entry),

@@ -171,6 +171,7 @@ impl Tracker {
             Entry::ChildPaused(entry) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
             }
+            Entry::AgentRetryScheduled(entry) => drop(self.doing.remove(&entry.agent.agent)),
             Entry::ChildFinished(entry) if entry.child.agent != ROOT => {
                 self.doing.remove(&entry.child.agent);
             }

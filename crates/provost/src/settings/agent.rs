@@ -5,14 +5,14 @@ mod external;
 
 use std::collections::BTreeMap;
 
-use provost_event::{Budget, Effort, Isolation, Permission, PermissionPolicy, Priority};
+use provost_event::{Budget, Effort, Isolation, Permission, PermissionPolicy, Priority, RetryPolicy};
 
 use super::Settings;
 use super::declare::{Kind, Otherwise, Setting};
 use super::errors::Source;
 use super::hook::pattern;
 use super::item::{Item, Objection};
-use super::table::{TURNS_MAX, effort, permission, small};
+use super::table::{COUNT_MAX, TURNS_MAX, effort, permission, small};
 
 pub(super) use checks::check;
 pub(crate) use external::External;
@@ -47,6 +47,8 @@ pub(crate) struct Agent {
     pub(crate) tools: Option<Vec<String>>,
     /// Its turns, where they aren't as many as the run's.
     pub(crate) max_turns: Option<u32>,
+    /// Restarts in a row after failures, where they aren't as many as the run's agents have.
+    pub(crate) max_retries: Option<u32>,
     /// How urgent its work is.
     pub(crate) priority: Priority,
     /// What it and those below it may spend.
@@ -81,6 +83,11 @@ struct Narrower {
 }
 
 impl Agent {
+    /// How it is restarted, where the run's agents are by `run`.
+    pub(crate) fn retry(&self, run: RetryPolicy) -> RetryPolicy {
+        RetryPolicy { attempts_max: self.max_retries.unwrap_or(run.attempts_max), ..run }
+    }
+
     /// Where `field` was given, or else the agent.
     pub(crate) fn source_of(&self, field: &str) -> Source {
         self.places.get(field).unwrap_or(&self.source).clone()
@@ -131,6 +138,7 @@ impl Item for Agent {
             output_tokens_max: None,
             tools: None,
             max_turns: None,
+            max_retries: None,
             priority: Priority::default(),
             budget: Budget::default(),
             ask_timeout_ms: None,
@@ -262,6 +270,13 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
         example: "15",
         words: "Turns it may take. When they are used up it says how far it has come, and whoever asked goes on with that.",
         ..field("", "max_turns")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |agent, n| agent.max_retries = Some(small(n)) },
+        otherwise: Otherwise::Unset("as retry.attempts"),
+        example: "1",
+        words: "Restarts in a row when it fails. Each goes on where it stopped, and whoever asked gets what comes of the last.",
+        ..field("", "max_retries")
     },
     Setting {
         kind: Kind::Choice {

@@ -196,7 +196,8 @@ impl Step {
             agent: self.agent.clone(),
             goal: self.goal.clone(),
             stop_hooks,
-            attempts_max: self.retries().saturating_add(1),
+            attempts_max: self.retries().unwrap_or(0).saturating_add(1),
+            restarts_max: self.retries(),
             on_failure: match self.then {
                 Then::Abort | Then::Retry => OnStepFailure::Abort,
                 Then::Skip => OnStepFailure::Skip,
@@ -207,11 +208,12 @@ impl Step {
         }
     }
 
-    fn retries(&self) -> u32 {
+    /// How often it is tried again, where it says so.
+    fn retries(&self) -> Option<u32> {
         match (self.retry, self.then) {
-            (Some(retries), _) => retries,
-            (None, Then::Retry) => RetryPolicy::default().attempts_max,
-            (None, Then::Abort | Then::Skip | Then::Ask) => 0,
+            (Some(retries), _) => Some(retries),
+            (None, Then::Retry) => Some(RetryPolicy::default().attempts_max),
+            (None, Then::Abort | Then::Skip | Then::Ask) => None,
         }
     }
 
@@ -260,7 +262,7 @@ impl Step {
         if !hooks.is_empty() {
             parts.push(format!("checked by {}", hooks.join(", ")));
         }
-        match self.retries() {
+        match self.retries().unwrap_or(0) {
             0 => {}
             1 => parts.push("tried again once".to_owned()),
             times => parts.push(format!("tried again up to {times} times")),

@@ -22,6 +22,12 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
         "How many agents may work at the same time, and how deep they may nest. At a max_agents of 1 \
          or a max_depth of 0 there are no sub-agents, and no agent is offered a tool that asks for one.",
     ),
+    (
+        "retry",
+        "How agents are restarted that have failed: their program crashed, the model gave no usable answer, or their tool \
+         calls led nowhere. Each goes on in its own conversation, within the same limits. The first agent of a run isn't \
+         restarted; `provost resume` does that.",
+    ),
     ("goal", GOAL_WORDS),
     ("limits", "When an agent is stopped or told that it gets nowhere."),
     (
@@ -47,7 +53,7 @@ pub(super) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, GOAL, BOUNDS, EXEC, AROUND].into_iter().flatten()
+    [WORK, RETRIES, GOAL, BOUNDS, EXEC, AROUND].into_iter().flatten()
 }
 
 /// Who works, and with how much.
@@ -195,6 +201,33 @@ const WORK: &[Setting<Settings>] = &[
         example: "1",
         words: "Agents that may stand above an agent. 1: only the first one may ask for others.",
         ..spawn("max_depth")
+    },
+];
+
+/// How agents that have failed are restarted.
+const RETRIES: &[Setting<Settings>] = &[
+    Setting {
+        kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.retry.attempts_max = small(n) },
+        otherwise: Otherwise::Is("3"),
+        example: "1",
+        words: "Restarts in a row of an agent that fails. 0: the first failure counts. `max_retries` of an agent and `retry` \
+                of a step say otherwise for theirs.",
+        ..retry("attempts")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.limits.retry.backoff_base_ms = ms),
+        otherwise: Otherwise::Is(r#""1s""#),
+        example: r#""5s""#,
+        words: "The longest wait before the first restart; it doubles with each restart in a row. The wait itself is drawn at \
+                random, from nothing up to that.",
+        ..retry("backoff_base")
+    },
+    Setting {
+        kind: Kind::Time(|s, ms| s.limits.retry.backoff_max_ms = ms),
+        otherwise: Otherwise::Is(r#""1m""#),
+        example: r#""10m""#,
+        words: "No wait before a restart is longer.",
+        ..retry("backoff_max")
     },
 ];
 
@@ -400,6 +433,10 @@ const fn budget(name: &'static str) -> Setting<Settings> {
 
 const fn spawn(name: &'static str) -> Setting<Settings> {
     Setting::declared("spawn", name)
+}
+
+const fn retry(name: &'static str) -> Setting<Settings> {
+    Setting::declared("retry", name)
 }
 
 const fn limit(name: &'static str) -> Setting<Settings> {

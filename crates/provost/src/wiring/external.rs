@@ -157,7 +157,11 @@ pub(super) fn sub_agent(
     SubAgentPolicy {
         name: agent.name.clone(),
         agent: AgentPolicy {
-            limits: Limits { turns_max: turns_max.unwrap_or(EXCHANGES_MAX), ..settings.limits },
+            limits: Limits {
+                turns_max: turns_max.unwrap_or(EXCHANGES_MAX),
+                retry: agent.retry(settings.limits.retry),
+                ..settings.limits
+            },
             stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
             permissions: permissions(agent.permissions(settings.permissions.policy()), own_default),
             ..program_policy(settings, workspace, policy)

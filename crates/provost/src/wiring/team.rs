@@ -347,6 +347,7 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
     let stop_hooks = settings.stop_hooks.iter().filter(|hook| agent.stop_hooks.contains(&hook.name));
     let limits = Limits {
         turns_max: agent.max_turns.unwrap_or(settings.limits.turns_max),
+        retry: agent.retry(settings.limits.retry),
         outage_max_ms: outage_max_ms(settings),
         ..settings.limits
     };

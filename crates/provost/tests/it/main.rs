@@ -91,6 +91,7 @@ mod recording;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod restarts;
 mod resuming;
 #[cfg(test)]
 mod secrets;

@@ -131,7 +131,7 @@ impl RunState {
             return spent.or_else(|| self.clock.used(self.updated_at).map(Outcome::BudgetExhausted));
         }
         let flow = self.flow.as_ref()?;
-        if flow.first_due().is_some() {
+        if flow.first_due().is_some() || self.agents.any_awaits_restart() {
             return None;
         }
         if let Some(outcome) = spent.or_else(|| rests.first()) {
@@ -153,6 +153,11 @@ impl RunState {
     fn step_of(&self, agent: &Agent) -> Option<&StepPolicy> {
         let number = self.flow.as_ref().filter(|_| agent.parent.is_none())?.find(&agent.name)?;
         self.step_policy(number)
+    }
+
+    /// Restarts that an agent may have by its step, where that says so.
+    pub(in crate::run) fn step_restarts_max(&self, agent: &Agent) -> Option<u32> {
+        self.step_of(agent)?.restarts_max
     }
 
     fn step_policy(&self, step: StepNumber) -> Option<&StepPolicy> {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::RunState;
 use provost_event::{
-    ActorKey, Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused, ChildSpawned, Dimension,
-    Entry, MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record, ResumeCause, Resumed,
-    RunPolicy, Seq, SessionId, SlotWish, SpawnBudget,
+    ActorKey, AgentRetryScheduled, Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused,
+    ChildSpawned, Dimension, Entry, MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record,
+    ResumeCause, Resumed, RunPolicy, Seq, SessionId, SlotWish, SpawnBudget,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -60,6 +60,13 @@ struct One {
     calls: BTreeSet<Seq>,
     reserved: BTreeMap<u32, (u64, MicroDollars)>,
     charged: BTreeSet<u32>,
+    /// It has failed, and nobody has been told: its restart is to come.
+    awaits_restart: bool,
+    /// Nor has anybody seen to it since.
+    is_timed: bool,
+    /// Restarts scheduled in a row, and all that it had.
+    in_a_row: u32,
+    restarts: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,14 +113,11 @@ impl RunLaws {
                 self.yields(yields.child.agent, to);
             }
             Entry::ChildPaused(paused) => self.paused(paused),
-            Entry::ChildResumed(resumed) => {
-                let one = self.one(resumed.child.agent);
-                assert!(matches!(one.at, At::Rests { .. }), "{:?} is resumed", one.at);
-                self.want(resumed.child.agent);
-                self.grant(resumed.child.agent);
-            }
+            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled),
+            Entry::ChildResumed(resumed) => self.child_resumed(resumed.child.agent),
             Entry::ChildFinished(finished) => {
                 let agent = finished.child.agent;
+                assert_eq!(finished.restarts, self.one(agent).restarts, "restarts of {agent}");
                 let parent = self.one(agent).parent;
                 self.finished(agent, parent.is_some_and(&rests_for_child));
             }
@@ -179,7 +183,7 @@ impl RunLaws {
             assert!(waiting.is_empty(), "{waiting:?} wait while a slot is free");
         }
         for (agent, one) in &self.agents {
-            let rests = one.is_held || one.children > 0 || !rests_for_child(*agent);
+            let rests = one.is_timed || one.is_held || one.children > 0 || !rests_for_child(*agent);
             assert!(
                 self.is_stopping || rests || one.at != (At::Rests { wanted: false }),
                 "{agent} rests for nobody"
@@ -189,6 +193,30 @@ impl RunLaws {
             let counted = (one.spent.tokens_set_aside, one.spent.tokens);
             assert_eq!(known, counted, "tokens set aside and charged of agent {agent}");
         }
+    }
+
+    fn child_resumed(&mut self, agent: u32) {
+        let one = self.one(agent);
+        one.is_timed = false;
+        one.in_a_row = if one.awaits_restart { one.in_a_row } else { 0 };
+        assert!(matches!(one.at, At::Rests { .. }), "{:?} is resumed", one.at);
+        self.want(agent);
+        self.grant(agent);
+    }
+
+    /// Attempts are neither lost nor doubled.
+    fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled) {
+        let (events, agent) = (self.events, scheduled.agent.agent);
+        assert_ne!(agent, ROOT, "the root isn't restarted by itself");
+        assert!(scheduled.outcome.may_restart(), "{agent} is restarted after: {}", scheduled.outcome);
+        let one = self.one(agent);
+        assert!(matches!(one.at, At::Works | At::Yields), "{agent} failed as {:?}", one.at);
+        one.in_a_row += 1;
+        assert_eq!(scheduled.attempt, one.in_a_row, "restarts of {agent} in a row");
+        assert!(scheduled.attempt <= scheduled.attempts_max, "{agent} is restarted too often");
+        (one.at, one.since, one.is_granted) = (At::Rests { wanted: false }, events, false);
+        (one.awaits_restart, one.is_timed) = (true, true);
+        self.give_back(agent);
     }
 
     fn one(&mut self, agent: u32) -> &mut One {
@@ -273,6 +301,8 @@ impl RunLaws {
         let one = self.one(agent);
         (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
         (one.is_granted, one.is_held) = (false, false);
+        one.restarts += u32::from(std::mem::take(&mut one.awaits_restart));
+        one.is_timed = false;
     }
 
     /// Who joins the line while a slot is free has it at once, whoever joins after it.
@@ -304,11 +334,13 @@ impl RunLaws {
         let may = match one.at {
             At::Works | At::Yields => true,
             At::Line | At::Furloughed => is_asked(&paused.outcome),
-            At::Rests { .. } | At::Finished => false,
+            At::Rests { .. } => one.awaits_restart && is_asked(&paused.outcome),
+            At::Finished => false,
         };
         assert!(may, "{agent} rests as {:?}: {}", one.at, paused.outcome);
         one.is_granted = false;
         one.since = events;
+        one.is_timed = false;
         if paused.outcome.is_preempted() {
             assert_eq!(one.at, At::Yields, "nobody told {agent} to make way");
             one.at = At::Furloughed;
@@ -335,7 +367,11 @@ impl RunLaws {
         if let ResumeCause::Asked { .. } = resumed.cause {
             (self.is_stopping, self.rests) = (false, false);
             self.one(ROOT).at = At::Works;
-            let resting = self.agents.iter().filter(|(_, one)| matches!(one.at, At::Rests { .. }));
+            let has_worked = self.agents.values_mut().filter(|one| !one.awaits_restart);
+            has_worked.for_each(|one| one.in_a_row = 0);
+            // A wait for a restart goes on.
+            let resting = self.agents.iter();
+            let resting = resting.filter(|(_, one)| matches!(one.at, At::Rests { .. }) && !one.is_timed);
             let resting = resting.map(|(agent, _)| *agent).collect::<Vec<_>>();
             resting.into_iter().for_each(|agent| self.want(agent));
         }
@@ -469,6 +505,10 @@ impl One {
             calls: BTreeSet::new(),
             reserved: BTreeMap::new(),
             charged: BTreeSet::new(),
+            awaits_restart: false,
+            is_timed: false,
+            in_a_row: 0,
+            restarts: 0,
         }
     }
 
@@ -503,7 +543,8 @@ fn may_follow_an_end(record: &Record) {
     let kind = record.entry.kind();
     assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
     let is_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
-    assert!(is_root, "{} had been delivered, and goes on", record.actor);
+    let is_restart = matches!(&record.entry, Entry::Resumed(resumed) if matches!(resumed.cause, ResumeCause::Retry { .. }));
+    assert!(is_root || is_restart, "{} had been delivered, and goes on", record.actor);
 }
 
 impl SessionLaws {

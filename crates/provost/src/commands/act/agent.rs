@@ -271,6 +271,9 @@ impl Desk {
             (Some(AgentStanding::Rests(_)), RunStatus::Running) => {
                 format!("it rests, and hears it with: provost resume {}.{}", self.run, self.agent)
             }
+            (Some(AgentStanding::AwaitsRestart { .. }), RunStatus::Running) => {
+                "it has failed, and hears it when it is restarted".to_owned()
+            }
             (Some(AgentStanding::Furloughed { .. }), RunStatus::Running) => {
                 "it has made way, and hears it when it has a slot again".to_owned()
             }
@@ -288,6 +291,7 @@ impl Desk {
             }
             Some(AgentStanding::Working) => ", and is at work".to_owned(),
             Some(AgentStanding::Rests(_)) => ", and still rests".to_owned(),
+            Some(AgentStanding::AwaitsRestart { .. }) => ", and waits for its restart".to_owned(),
             Some(AgentStanding::Finished(_)) | None => String::new(),
         }
     }

@@ -27,6 +27,7 @@ pub(super) struct CounterSums {
     failed_turns: Count,
     interruptions: Count,
     stop_blocks: Count,
+    restarts: Count,
     /// Times the agent, as it seemed, was done.
     wishes: u64,
 }
@@ -77,6 +78,7 @@ impl CounterSums {
             failed_turns: Count::default(),
             interruptions: Count::default(),
             stop_blocks: Count::default(),
+            restarts: Count::default(),
             wishes: 0,
         }
     }
@@ -266,6 +268,10 @@ impl CounterSums {
     }
 
     fn resumed(&mut self, resumed: &Resumed) {
+        if let ResumeCause::Retry { attempt } = resumed.cause {
+            self.restarts.asked();
+            self.restarts.reaches(attempt);
+        }
         match resumed.cause {
             ResumeCause::SlotFree => {}
             ResumeCause::Interrupted => {
@@ -300,7 +306,8 @@ impl CounterSums {
         let has_stop_hooks =
             !policy.stop_hooks.is_empty() || policy.hooks.iter().any(|hook| hook.moment == HookMoment::Stop);
         let no_block = if has_stop_hooks { "no stop hook said no" } else { "there is no stop hook" };
-        vec![
+        let restarts = of(self.restarts, "restarts", set.retry.attempts_max, "");
+        let mut limits = vec![
             turns,
             of(
                 self.attempts,
@@ -316,6 +323,9 @@ impl CounterSums {
             of(self.failed_turns, "failed_turns", set.failed_turns_max, no_calls),
             of(self.interruptions, "interruptions", set.interruptions_max, "it was never interrupted"),
             of(self.stop_blocks, "stop_blocks", set.stop_blocks_max, no_block),
-        ]
+        ];
+        // The first agent of a run has none, and the others none to tell of while they don't fail.
+        limits.extend((self.restarts.consulted > 0).then_some(restarts));
+        limits
     }
 }

@@ -103,6 +103,12 @@ pub(super) enum State {
     Asks,
     Yields(Option<u32>),
     Furloughed(Option<u32>),
+    /// It has failed, and is restarted.
+    Restarts {
+        attempt: u32,
+        attempts_max: u32,
+        failed: Outcome,
+    },
     Rests(Outcome),
     Done(Outcome),
 }
@@ -116,6 +122,7 @@ impl State {
             Self::Asks => "needs approval",
             Self::Yields(_) => "making way",
             Self::Furloughed(_) => "furloughed",
+            Self::Restarts { .. } => "waiting to restart",
             Self::Rests(_) => "resting",
             Self::Done(_) => "done",
         }
@@ -125,13 +132,20 @@ impl State {
     pub(super) const fn to(&self) -> Option<u32> {
         match self {
             Self::Yields(to) | Self::Furloughed(to) => *to,
-            Self::InLine | Self::Working | Self::Asks | Self::Rests(_) | Self::Done(_) => None,
+            Self::InLine
+            | Self::Working
+            | Self::Asks
+            | Self::Restarts { .. }
+            | Self::Rests(_)
+            | Self::Done(_) => None,
         }
     }
 
     pub(super) const fn outcome(&self) -> Option<&Outcome> {
         match self {
-            Self::Rests(outcome) | Self::Done(outcome) => Some(outcome),
+            Self::Restarts { failed: outcome, .. } | Self::Rests(outcome) | Self::Done(outcome) => {
+                Some(outcome)
+            }
             Self::InLine | Self::Working | Self::Asks | Self::Yields(_) | Self::Furloughed(_) => None,
         }
     }
@@ -157,6 +171,8 @@ pub(super) struct Node {
     pub(super) cost: Option<MicroDollars>,
     pub(super) budget: Budget,
     pub(super) worked_ms: u64,
+    /// How often it was restarted after a failure.
+    pub(super) restarts: u32,
     pub(super) spawned_at: Timestamp,
     /// The questions that it waits for, by name.
     pub(super) asks: Vec<String>,
@@ -213,6 +229,7 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
         cost: (is_priced || agent.cost.0 > 0 || agent.tokens == 0).then_some(agent.cost),
         budget: agent.budget,
         worked_ms: if goes_on { worked_ms.saturating_add(around.since_ms) } else { worked_ms },
+        restarts: agent.restarts,
         spawned_at: agent.spawned_at,
         asks,
     }
@@ -226,6 +243,9 @@ fn stands(standing: &AgentStanding, asks: bool) -> State {
         AgentStanding::Working => State::Working,
         AgentStanding::Yielding { to } => State::Yields(number(to)),
         AgentStanding::Furloughed { to } => State::Furloughed(number(to)),
+        AgentStanding::AwaitsRestart { attempt, attempts_max, failed, .. } => {
+            State::Restarts { attempt: *attempt, attempts_max: *attempts_max, failed: failed.clone() }
+        }
         AgentStanding::Rests(outcome) => State::Rests(outcome.clone()),
         AgentStanding::Finished(outcome) => State::Done(outcome.clone()),
     }
@@ -274,6 +294,9 @@ pub(super) struct Line<'a> {
     spent_micro_usd: Option<MicroDollars>,
     budget: Budget,
     worked_ms: u64,
+    /// How often it was restarted after a failure; absent if never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarts: Option<u32>,
     spawned_at_ms: Timestamp,
     approvals: &'a [String],
 }
@@ -300,6 +323,7 @@ impl<'a> Line<'a> {
             spent_micro_usd: node.cost,
             budget: node.budget,
             worked_ms: node.worked_ms,
+            restarts: Some(node.restarts).filter(|restarts| *restarts > 0),
             spawned_at_ms: node.spawned_at,
             approvals: &node.asks,
         }

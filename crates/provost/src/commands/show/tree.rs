@@ -144,7 +144,16 @@ fn set(rows: &[Row], columns: &[Column], drawing: Drawing) -> Vec<String> {
 /// made way for whom.
 pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: Drawing) -> Vec<String> {
     let count = |word: &str| nodes.iter().filter(|node| node.state.word() == word).count();
-    let words = ["working", "needs approval", "making way", "furloughed", "in line", "resting", "done"];
+    let words = [
+        "working",
+        "needs approval",
+        "making way",
+        "furloughed",
+        "in line",
+        "waiting to restart",
+        "resting",
+        "done",
+    ];
     let counted = words.into_iter().map(|word| (count(word), word)).filter(|(count, _)| *count > 0);
     let counted = counted.map(|(count, word)| match word {
         "needs approval" if count > 1 => format!("{count} need approval"),

@@ -62,9 +62,12 @@ pub(super) const STEP: &[Setting<Step>] = &[
             max: RETRIES_MAX,
             put: |step, n| step.retry = Some(u32::try_from(n).unwrap_or(u32::MAX)),
         },
-        otherwise: Otherwise::Unset("0, or 3 with on_failure = \"retry\""),
+        otherwise: Otherwise::Unset(
+            "retry.attempts for agents that fail, else 0; 3 for both with on_failure = \"retry\"",
+        ),
         example: "2",
-        words: "Times it is tried again when it has failed.",
+        words: "Times it is tried again: an agent that has failed is restarted where it stopped, and where its work doesn't \
+                pass, another agent begins anew.",
         ..Setting::declared("", "retry")
     },
     Setting {

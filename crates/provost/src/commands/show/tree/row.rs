@@ -125,7 +125,7 @@ fn style(state: &State) -> Style {
     match state {
         State::Working => plain,
         State::Asks | State::Rests(_) => plain.yellow(),
-        State::InLine | State::Yields(_) | State::Furloughed(_) => plain.cyan(),
+        State::InLine | State::Yields(_) | State::Furloughed(_) | State::Restarts { .. } => plain.cyan(),
         State::Done(Outcome::Completed { .. }) => plain.dim(),
         State::Done(_) => plain.red(),
     }
@@ -184,6 +184,8 @@ fn standing(node: &Node) -> String {
         (State::Done(Outcome::Completed { verification: Verification::None, .. }), Some(_)) => {
             format!("{words}, not verified")
         }
+        (State::Restarts { .. }, _) => words,
+        _ if node.restarts > 0 => format!("{words}, attempt {}", node.restarts.saturating_add(1)),
         _ => words,
     }
 }
@@ -195,6 +197,9 @@ fn state_in_words(state: &State) -> String {
         State::InLine | State::Working | State::Asks => state.word().to_owned(),
         State::Yields(to) => format!("makes way{}", way(to)),
         State::Furloughed(to) => format!("furloughed{}", way(to)),
+        State::Restarts { attempt, attempts_max, failed } => {
+            format!("failed, retry {attempt} of {attempts_max}: {}", in_short(failed))
+        }
         State::Rests(outcome) => format!("rests: {}", in_short(outcome)),
         State::Done(Outcome::Completed { verdict, verification }) => {
             let verdict = verdict.map(|verdict| format!(", verdict {verdict}")).unwrap_or_default();

@@ -25,6 +25,7 @@ fn node(number: u32, parent: Option<u32>, name: &str, state: State) -> Node {
         cost: Some(MicroDollars(20_000)),
         budget: Budget::default(),
         worked_ms: 80_000,
+        restarts: 0,
         spawned_at: Timestamp(0),
         asks: Vec::new(),
     }

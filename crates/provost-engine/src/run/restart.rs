@@ -1,0 +1,84 @@
+//! Agents that have failed: whether they are restarted, and when. The root agent isn't restarted by itself.
+
+use provost_event::{AgentRetryScheduled, ChildResumed, Outcome, RetryPolicy, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::agents::ROOT;
+use super::{AgentNumber, Deciding, RunState};
+use crate::retry::restart_delay_ms;
+
+/// Who has an agent go on that is restarted.
+const BY_POLICY: &str = "the retry policy";
+
+/// A restart that is to come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PendingRestart {
+    pub(super) attempt: u32,
+    pub(super) attempts_max: u32,
+    /// How the agent failed.
+    pub(super) failed: Outcome,
+    /// Until when it waits; absent once the wait is over, or somebody has seen to the agent.
+    pub(super) due: Option<Timestamp>,
+}
+
+impl PendingRestart {
+    pub(super) fn of(scheduled: &AgentRetryScheduled) -> Self {
+        let AgentRetryScheduled { outcome, attempt, attempts_max, due, .. } = scheduled;
+        Self { attempt: *attempt, attempts_max: *attempts_max, failed: outcome.clone(), due: Some(*due) }
+    }
+}
+
+impl Deciding<'_> {
+    /// Has an agent that has failed restarted later, if it is to be. Returns whether it is.
+    pub(super) fn restarts(&mut self, session: SessionId, outcome: &Outcome) -> bool {
+        let Some((policy, attempt)) = self.state.next_restart(session.agent, outcome) else { return false };
+        let delay_ms = restart_delay_ms(policy, attempt, self.entropy);
+        let stopping = self.state.agents.get(session.agent).and_then(|agent| agent.stopping.clone());
+        self.commit(AgentRetryScheduled {
+            agent: session,
+            outcome: outcome.clone(),
+            attempt,
+            attempts_max: policy.attempts_max,
+            delay_ms,
+            due: self.step.now().plus_ms(delay_ms),
+        });
+        if let Some(stopping) = stopping {
+            // Somebody wanted it to rest while it failed.
+            self.hold(session.agent, &stopping);
+        }
+        true
+    }
+
+    /// The wait before an agent's restart is over: it goes on as soon as there is a slot.
+    pub(super) fn restart_is_due(&mut self, agent: AgentNumber) {
+        let child = self.state.agents.session(agent);
+        self.commit(ChildResumed { child, by: BY_POLICY.to_owned() });
+    }
+
+    /// An agent that waits for its restart shall end: nothing becomes of it but its failure. Returns whether that is so.
+    pub(super) fn ends_without_restart(&mut self, agent: AgentNumber, outcome: &Outcome) -> bool {
+        let failed =
+            self.state.agents.get(agent).and_then(|agent| Some(agent.restart.as_ref()?.failed.clone()));
+        let Some(failed) = failed.filter(|failed| outcome.is_final() && failed.is_final()) else {
+            return false;
+        };
+        self.finish(self.state.agents.session(agent), failed, "");
+        true
+    }
+}
+
+impl RunState {
+    /// Which restart in a row an agent has that has come to `outcome`, and by which policy; `None` where it has none.
+    fn next_restart(&self, agent: AgentNumber, outcome: &Outcome) -> Option<(RetryPolicy, u32)> {
+        let one = self.agents.get(agent).filter(|one| one.is_at_work() && one.children == 0)?;
+        let ends = |stopping: &Option<Outcome>| stopping.as_ref().is_some_and(Outcome::is_final);
+        if agent == ROOT || !outcome.may_restart() || ends(&one.stopping) || ends(&self.stopping) {
+            return None;
+        }
+        let mut policy = self.policy_of(agent)?.limits.retry;
+        policy.attempts_max = self.step_restarts_max(one).unwrap_or(policy.attempts_max);
+        let mut retries = self.retries.clone();
+        retries.limit(agent, policy.attempts_max);
+        retries.should_retry(agent).then(|| (policy, retries.attempts(agent)))
+    }
+}
