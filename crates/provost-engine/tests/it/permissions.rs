@@ -586,7 +586,7 @@ fn paths_are_matched_where_they_lead() {
         ("write_file", "write_file(a\\*)", "ab", false, false),
         ("write_file", "edit_file(a)", "a", false, false),
         ("read_file", "read_file(~/.ssh/**)", "/home/somebody/.ssh/id", true, false),
-        ("read_file", "read_file(~/.ssh/**)", "/root/.ssh/id", true, false),
+        ("read_file", "read_file(~/.ssh/**)", "/var/root/.ssh/id", true, false),
         ("read_file", "read_file(~/.ssh/**)", "/Users/somebody/.ssh/id", true, false),
         ("read_file", "read_file(~/.ssh/**)", "~/.ssh/id", true, false),
         ("read_file", "read_file(~/.ssh/**)", "/etc/.ssh/id", false, false),
