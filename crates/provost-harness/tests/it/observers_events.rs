@@ -124,6 +124,7 @@ const ENTRIES: &[(&str, &str, &str)] = &[
         r#"{"session":"000000000001.0","trouble":{"model":"other/model","class":"quota_used_up","message":"its message"},"until":8200000,"suspended":true}"#,
     ),
     ("run", "outage_wait_changed", r#"{"outage_max_ms":0,"by":"a person"}"#),
+    ("run", "forked", r#"{"from":"00000000000a.0","at":3,"hash":"abc","to":"00000000000b"}"#),
     (
         "session",
         "model_changed",
@@ -265,6 +266,7 @@ async fn entries_are_told_as_the_events_they_are() {
         session terminal_ending → nobody is told
         run provider_awaited → nobody is told
         run outage_wait_changed → nobody is told
+        run forked → nobody is told
         session model_changed → nobody is told
         session paused → nobody is told
         run paused → FLOW_END
