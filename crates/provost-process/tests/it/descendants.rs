@@ -84,13 +84,11 @@ async fn what_a_leftover_writes_when_asked_to_end_is_kept() {
 #[tokio::test]
 async fn cancelling_while_leftovers_have_their_grace_kills_them_at_once() {
     let shell = Shell::new();
-    // Its sleep is there before it says so.
-    let stubborn = "(trap '' TERM; sleep 1000 & touch up; while :; do wait; done) &";
-    let script = format!("{stubborn} until [ -e up ]; do sleep 0.01; done; echo $$ > pid; exit 3");
+    let stubborn = "(trap 'touch asked' TERM; touch up; while :; do sleep 0.01; done) &";
+    let script = format!("{stubborn} until [ -e up ]; do sleep 0.01; done; exit 3");
     let (running, cancel) = shell.in_background(shell.spec(&script));
-    shell.line("pid").await;
-    // The stubborn shell and its sleep.
-    until("the child is reaped", || shell.processes().len() == 2).await;
+    // The grace begins with it.
+    shell.until_file("asked").await;
     cancel.cancel();
     let finished = running.await.unwrap();
     shell.assert_nothing_left();
