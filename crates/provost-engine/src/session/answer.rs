@@ -164,7 +164,7 @@ impl Deciding<'_> {
         self.rest(Outcome::Failed { class: failure.class, message });
     }
 
-    /// The conversation is shortened by rule, and the call is made once more. A summary is done without.
+    /// The conversation is shortened by rule as far as it can be, and the call is made once more. A summary is done without.
     fn too_long(&mut self, failure: ModelFailure) {
         if self.state.purpose == Purpose::Turn && self.state.compactions.refused {
             let note = " (also after leaving out everything that can be left out)";
@@ -173,7 +173,7 @@ impl Deciding<'_> {
         }
         let call = self.state.counters.calls;
         self.commit(Retry::at_once(call, RetryCause::Compacted, failure.usage));
-        if self.state.is_exhausted() {
+        if self.state.purpose != Purpose::Turn && self.state.is_exhausted() {
             let message = format!("{} (and nothing can be left out of the conversation)", failure.message);
             return self.give_up(ModelFailure { message, ..failure });
         }

@@ -73,6 +73,14 @@ impl Compactions {
         (self.overflow, self.refused, self.refused_at) = (false, false, None);
     }
 
+    /// The model has answered: what was refused before has room after all.
+    pub(super) const fn answered(&mut self) {
+        if self.overflow {
+            self.forget_refusals();
+        }
+        (self.made, self.refused) = (false, false);
+    }
+
     pub(super) fn made(&mut self, compacted: &Compacted) {
         let freed = compacted.tokens_before.saturating_sub(compacted.tokens_after);
         let is_poor = freed.saturating_mul(100) < compacted.tokens_before.saturating_mul(POOR_BELOW);
@@ -280,7 +288,8 @@ impl SessionState {
             return None;
         }
         if self.compactions.overflow {
-            Some(Due::Emergency)
+            // Where nothing can be left out it is sent once more as it is: the refusal may have been the provider's error.
+            (self.asks_leave(Due::Emergency) || self.emergency().is_some()).then_some(Due::Emergency)
         } else if self.is_over(TRIM_AT) && self.trim().is_some() {
             Some(Due::Trim)
         } else if self.is_over(EMERGENCY_AT) {

@@ -226,7 +226,7 @@ impl SessionState {
         self.counters.answers = self.counters.answers.saturating_add(1);
         self.counters.failed_attempts = 0;
         self.counters.empty_answers = 0;
-        (self.compactions.made, self.compactions.refused) = (false, false);
+        self.compactions.answered();
         self.told.batch = false;
         self.calls.clear();
         for block in &answer.content {

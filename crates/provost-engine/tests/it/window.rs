@@ -378,15 +378,31 @@ fn each_answer_has_its_own_second_chance() {
 }
 
 #[test]
-fn a_first_request_that_is_too_long_ends_the_run_with_what_is_wrong() {
+fn one_refusal_ends_no_conversation_however_short() {
+    for turns in 0..4 {
+        let mut world = start(without_hooks());
+        (0..turns).for_each(|_| read(&mut world, 10));
+        world.fail(ErrorClass::ContextTooLong, None);
+        assert!(world.thinks_for(Purpose::Turn), "{turns}: {:?}", world.outcome());
+        // What was taken then is believed, also where nobody has told the window.
+        read(&mut world, 10);
+        read(&mut world, 10);
+        world.say("done");
+        assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{turns}: {:?}", world.outcome());
+    }
+}
+
+#[test]
+fn a_first_request_that_is_too_long_twice_suspends_the_run_with_what_is_wrong() {
     let mut world = start(without_hooks());
+    world.fail(ErrorClass::ContextTooLong, None);
     world.fail(ErrorClass::ContextTooLong, None);
     let Some(Outcome::Paused { why: PauseReason::Model(trouble) }) = world.outcome() else {
         panic!("{:?}", world.outcome())
     };
     let provost_event::ModelTrouble { class, message, .. } = *trouble;
     assert_eq!(class, ErrorClass::ContextTooLong, "it failed for the provider's reason");
-    assert_eq!(message, "its message (and nothing can be left out of the conversation)");
+    assert_eq!(message, "its message (also after leaving out everything that can be left out)");
 }
 
 #[test]

@@ -47,6 +47,8 @@ enum Expected {
     TriedAgain,
     /// It is suspended at the first.
     Suspended(TroubleCause),
+    /// The conversation is shortened as far as it can be and sent once more, and it is suspended at the second.
+    ShortenedOnce(TroubleCause),
     /// It is asked again twice, and then suspended.
     AskedAgain,
 }
@@ -65,7 +67,7 @@ const MATRIX: &[(Fault, Expected)] = &[
     (Fault::Status("500 Internal Server Error", "api_error"), Expected::TriedAgain),
     (Fault::Status("503 Unavailable", "api_error"), Expected::TriedAgain),
     (Fault::Status("529 Overloaded", "overloaded_error"), Expected::TriedAgain),
-    (Fault::TooLong, Expected::Suspended(TroubleCause::Request)),
+    (Fault::TooLong, Expected::ShortenedOnce(TroubleCause::Request)),
     (Fault::Reset, Expected::TriedAgain),
     (Fault::Cut, Expected::TriedAgain),
     (Fault::Stall, Expected::TriedAgain),
@@ -190,9 +192,9 @@ async fn each_fault_of_a_model_s_server_is_survived_or_suspends_until_a_resume()
             let expected = match (expected, times) {
                 (Expected::TriedAgain, usize::MAX) => vec![TroubleCause::Provider],
                 (Expected::TriedAgain, _) | (Expected::AskedAgain, 1) => Vec::new(),
-                (Expected::Suspended(cause), usize::MAX) => vec![*cause],
-                // What is too long is shortened by rule, and asked once more.
+                (Expected::Suspended(cause) | Expected::ShortenedOnce(cause), usize::MAX) => vec![*cause],
                 (Expected::Suspended(cause), times) => vec![*cause; times],
+                (Expected::ShortenedOnce(cause), times) => vec![*cause; times / 2],
                 (Expected::AskedAgain, _) => vec![TroubleCause::Answer],
             };
             assert_eq!(causes, expected, "{fault:?}, {times} times");
