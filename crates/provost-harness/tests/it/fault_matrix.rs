@@ -61,7 +61,7 @@ const MATRIX: &[(Fault, Expected)] = &[
     (Fault::Status("404 Not Found", "not_found_error"), Expected::Suspended(TroubleCause::ModelUnknown)),
     (Fault::Status("408 Request Timeout", "timeout_error"), Expected::TriedAgain),
     (Fault::Status("409 Conflict", "api_error"), Expected::TriedAgain),
-    (Fault::Status("413 Too Large", "request_too_large"), Expected::Suspended(TroubleCause::Request)),
+    (Fault::Status("413 Too Large", "request_too_large"), Expected::ShortenedOnce(TroubleCause::Request)),
     (Fault::Status("429 Too Many", "rate_limit_error"), Expected::TriedAgain),
     (Fault::Status("429 Too Many\r\nretry-after: 17", "rate_limit_error"), Expected::TriedAgain),
     (Fault::Status("500 Internal Server Error", "api_error"), Expected::TriedAgain),
