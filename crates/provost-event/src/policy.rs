@@ -133,6 +133,9 @@ pub struct ModelPolicy {
     /// How much it shall think before it answers; as its provider has it if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// Whether it is known to think before it answers, and takes part of an answer's cap for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reasons: bool,
     /// What is asked in its place, in order, when it gives no answer. Those of these are of no matter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelPolicy>,
@@ -148,7 +151,20 @@ impl ModelPolicy {
             price: None,
             images: false,
             effort: None,
+            reasons: false,
             fallbacks: Vec::new(),
+        }
+    }
+
+    /// Tokens that the cap on a short answer must have for what the model thinks first, when it is told to think so
+    /// much; none for a model that isn't known to think. What providers let their models think for at that effort.
+    #[must_use]
+    pub const fn thinking_tokens(&self, effort: Option<Effort>) -> u32 {
+        match effort {
+            _ if !self.reasons => 0,
+            Some(Effort::Minimal | Effort::Low) => 4 * 1024,
+            Some(Effort::Medium) | None => 16 * 1024,
+            Some(Effort::High) => 32 * 1024,
         }
     }
 }

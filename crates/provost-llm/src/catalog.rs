@@ -202,6 +202,7 @@ impl ModelFacts {
             window_tokens: self.window_tokens,
             price: self.price,
             images: self.images.unwrap_or(false),
+            reasons: matches!(self.reasoning, Some(Reasoning::Budget | Reasoning::Effort)),
             ..ModelPolicy::new(name, self.output_tokens_max.unwrap_or_else(|| self.usual_output_tokens_max()))
         }
     }

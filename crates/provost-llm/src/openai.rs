@@ -36,11 +36,15 @@ pub(crate) fn tool_choice(request: &ModelRequest<'_>) -> Option<&'static str> {
 
 /// The provider's word. The least it has differs: the GPT-5 generation's `minimal` became `none` with GPT-5.1, and
 /// models made for code, and others, have neither and refuse what they don't have (the refusals are quoted in
-/// openai/codex#6647 and anomalyco/opencode#4451).
+/// openai/codex#6647 and anomalyco/opencode#4451). GPT-5 Pro knows only `high` (anomalyco/opencode#3474), the Pro models after
+/// it nothing below `medium`.
 pub(crate) fn effort_word(effort: Effort, model: &str) -> &'static str {
     let model = model.rsplit('/').next().unwrap_or_default();
     let is_made_for = |what: &str| model.split('-').any(|part| part == what);
+    let pro = gpt_version(model).filter(|_| is_made_for("pro"));
     match effort {
+        _ if pro == Some((5, 0)) => "high",
+        Effort::Minimal | Effort::Low if pro.is_some() => "medium",
         Effort::Minimal if is_made_for("codex") || is_made_for("pro") || is_made_for("chat") => "low",
         Effort::Minimal if gpt_version(model) == Some((5, 0)) => "minimal",
         Effort::Minimal if gpt_version(model).is_some() => "none",

@@ -328,9 +328,10 @@ impl SessionState {
         self.due() == Some(Due::Summary) && !self.asks_leave(Due::Summary)
     }
 
-    /// Tokens that a summary may have.
+    /// Tokens that a summary may have, with what the model thinks before it.
     pub(super) fn summary_tokens_max(&self) -> u32 {
         let most = self.room().map_or(SUMMARY_TOKENS_MAX, |room| (room / 8).min(SUMMARY_TOKENS_MAX));
+        let most = most.saturating_add(self.aside_thinking_tokens().into());
         self.answer_tokens_max().min(u32::try_from(most).unwrap_or(u32::MAX))
     }
 }

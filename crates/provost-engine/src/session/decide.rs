@@ -1,9 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars, ModelCalled,
-    ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested, TurnEnded, Usage,
-    UserMessage,
+    Block, Effort, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars,
+    ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested,
+    TurnEnded, Usage, UserMessage,
 };
 
 use super::announce::Heard;
@@ -161,6 +161,7 @@ impl Deciding<'_> {
             // Before its first answer an agent has nothing to say at a limit.
             keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary)
                 && self.state.counters.answers > 0,
+            thinking_tokens: self.state.aside_thinking_tokens(),
             kept_tokens,
             kept_cost,
             judges_percent: self.state.judges_percent(),
@@ -227,7 +228,12 @@ impl Deciding<'_> {
         let (session, through) = (self.state.session, self.state.head);
         let summaries_before = self.state.compactions.summaries;
         let model = self.state.model();
-        let (name, effort) = model.map(|model| (model.name.clone(), model.effort)).unwrap_or_default();
+        let name = model.map(|model| model.name.clone()).unwrap_or_default();
+        let effort = if purpose == Purpose::Turn {
+            model.and_then(|model| model.effort)
+        } else {
+            self.state.aside_effort()
+        };
         let patience = self.state.asked.patience();
         self.open(Effect::Think(Think {
             model: name,
@@ -472,6 +478,17 @@ impl SessionState {
             Purpose::WrapUp => self.wrap_up_tokens_max(),
             Purpose::Judge => self.judge_in_turn().map_or(0, |judge| judge.output_tokens_max),
         }
+    }
+
+    /// How much the model thinks about what it is asked besides its turns: as little as it can, where it does.
+    fn aside_effort(&self) -> Option<Effort> {
+        let model = self.model()?;
+        if model.reasons { Some(Effort::Minimal) } else { model.effort }
+    }
+
+    /// Tokens that it may think for about that.
+    pub(super) fn aside_thinking_tokens(&self) -> u32 {
+        self.model().map_or(0, |model| model.thinking_tokens(self.aside_effort()))
     }
 
     /// The model that is asked.

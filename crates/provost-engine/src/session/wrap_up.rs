@@ -114,7 +114,7 @@ impl SessionState {
     }
 
     pub(super) fn wrap_up_tokens_max(&self) -> u32 {
-        self.answer_tokens_max().min(WRAP_UP_TOKENS_MAX)
+        self.answer_tokens_max().min(WRAP_UP_TOKENS_MAX.saturating_add(self.aside_thinking_tokens()))
     }
 
     /// What the agent is asked at a limit.

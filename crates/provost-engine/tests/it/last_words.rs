@@ -3,7 +3,7 @@
 use expect_test::expect;
 use provost_engine::{Actor, RunEvent, SessionEvent};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Block, Budget, Dimension, Entry, ErrorClass, HookDecision as Say,
+    ApprovalAnswer, ApprovalScope, Block, Budget, Dimension, Effort, Entry, ErrorClass, HookDecision as Say,
     HookMoment as At, MicroDollars, Outcome, Purpose, RunPolicy, StopHookVerdict, StopReason, Usage,
     WrappedUp,
 };
@@ -65,6 +65,37 @@ fn rests_at(world: &World) -> Option<Dimension> {
 
 fn resume(world: &mut World, budget: Budget, turns_max: Option<u32>) {
     world.run_event(RunEvent::Resume { agent: None, by: "a person".into(), budget, turns_max, text: None });
+}
+
+#[test]
+fn a_model_that_reasons_has_room_to_think_before_its_last_words_and_thinks_as_little_as_it_can() {
+    let asked = |reasons| {
+        let policy = limited(|policy| {
+            policy.agent.limits.turns_max = 2;
+            let model = &mut policy.agent.model;
+            (model.window_tokens, model.output_tokens_max) = (Some(100_000), 20_000);
+            (model.reasons, model.effort) = (reasons, Some(Effort::High));
+        });
+        let world = at_its_limit(policy);
+        (world.cap(), world.effort())
+    };
+    assert_eq!(asked(false), (1_024, Some(Effort::High)));
+    assert_eq!(asked(true), (1_024 + 4_096, Some(Effort::Minimal)));
+}
+
+#[test]
+fn what_a_model_may_think_before_its_last_words_is_kept_back() {
+    let answers = |reasons| {
+        let policy = limited(|policy| {
+            (policy.budget.tokens, policy.agent.limits.turns_max) = (Some(10_000), 300);
+            (policy.agent.model.reasons, policy.agent.model.output_tokens_max) = (reasons, 5_000);
+        });
+        let mut world = World::start(policy);
+        turn(&mut world);
+        world.cap()
+    };
+    // Half of what is left is for the last words' own request.
+    assert_eq!(answers(false) - answers(true), 4_096 / 2);
 }
 
 #[test]

@@ -9,11 +9,11 @@ use provost_engine::{
     SessionEvent, SessionState, Standing, StopCheck, StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Entry, ErrorClass, GoalFinding,
-    HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, JudgeAnswer,
-    Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy, Price,
-    Purpose, Record, RunId, RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason,
-    StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Effort, Entry, ErrorClass,
+    GoalFinding, HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json,
+    JudgeAnswer, Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy,
+    Price, Purpose, Record, RunId, RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict,
+    StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -262,6 +262,11 @@ impl World {
 
     pub(crate) fn thinks_for(&self, purpose: Purpose) -> bool {
         self.think().is_some_and(|think| think.purpose == purpose)
+    }
+
+    /// How much the model that is asked shall think.
+    pub(crate) fn effort(&self) -> Option<Effort> {
+        self.think().expect("somebody thinks").effort
     }
 
     /// The cap on the answer that is waited for.

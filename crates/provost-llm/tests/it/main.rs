@@ -27,6 +27,8 @@ mod matrix;
 #[cfg(test)]
 mod matrix_answers;
 #[cfg(test)]
+mod matrix_asides;
+#[cfg(test)]
 mod matrix_connection;
 #[cfg(test)]
 mod matrix_faults;

@@ -131,7 +131,9 @@ async fn only_a_model_that_reasons_is_asked_to() {
         ("gpt-5.2-2025-12-11", "none"),
         ("gpt-5-codex", "low"),
         ("gpt-5.1-codex-mini", "low"),
-        ("gpt-5.2-pro", "low"),
+        ("gpt-5-pro", "high"),
+        ("gpt-5.2-pro", "medium"),
+        ("o3-pro", "low"),
         ("o3", "low"),
         ("gpt-oss-20b", "low"),
     ] {

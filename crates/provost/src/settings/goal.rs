@@ -186,7 +186,7 @@ pub(super) const GOAL: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.goal.verdict_tokens = Some(small(n)) },
-        otherwise: Otherwise::Unset("2048, or what the judge allows if that is less"),
+        otherwise: Otherwise::Unset("2048, more where the judge reasons, or what it allows if that is less"),
         example: "4096",
         words: "Tokens that a verdict may have, with what the judge thinks before it.",
         ..goal("verdict_tokens")

@@ -181,7 +181,7 @@ impl<'a> Choosing<'a> {
     /// The cap on answers, if one is set.
     fn cap(&self, wanted: &Wanted, policy: &ModelPolicy) -> Result<Option<u32>, Problems> {
         let Some(cap) = wanted.cap else {
-            return Ok(wanted.cap_at_most.map(|cap| cap.min(policy.output_tokens_max)));
+            return Ok(wanted.cap_at_most.map(|cap| with_thinking(cap, wanted, policy)));
         };
         let most = self.providers.facts(asked(&wanted.name)).and_then(|facts| facts.output_tokens_max);
         let Some(most) = most.filter(|most| cap > *most) else { return Ok(Some(cap)) };
@@ -217,6 +217,18 @@ impl<'a> Choosing<'a> {
             format!("can't read {}: {error}", file.display()),
         ))
     }
+}
+
+/// `cap`, and for a judge what it thinks before its verdict; no more than the model gives, and of its window at most a
+/// quarter for that.
+fn with_thinking(cap: u32, wanted: &Wanted, policy: &ModelPolicy) -> u32 {
+    let quarter =
+        policy.window_tokens.map_or(u32::MAX, |window| u32::try_from(window / 4).unwrap_or(u32::MAX));
+    let thinks = match wanted.room {
+        Room::Verdict { .. } => policy.thinking_tokens(wanted.effort),
+        Room::Conversation { .. } => 0,
+    };
+    cap.max(cap.saturating_add(thinks).min(quarter)).min(policy.output_tokens_max)
 }
 
 fn one(problem: Problem) -> Problems {

@@ -185,7 +185,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         goal.verify_every             not set: only when the agent says it is done, and at limits
         goal.timeout                  TIME  (default)
         goal.evidence_tokens          8000  (default)
-        goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
+        goal.verdict_tokens           not set: 2048, more where the judge reasons, or what it allows if that is less
         goal.judge_effort             not set: as its provider has it
         goal.budget_percent           20  (default)
         limits.model_patience         15m  (default)

@@ -233,3 +233,27 @@ fn how_long_a_model_may_take_to_begin_is_a_setting() {
     assert_eq!(exit, 1);
     assert!(text.contains("nothing came for 1 s"), "{text}");
 }
+
+#[test]
+fn a_judge_that_reasons_has_room_for_it_before_its_verdict() {
+    let verdict = r#"{\"achieved\": true, \"confidence\": 0.9, \"reasoning\": \"It was done.\"}"#;
+    let asked = |facts: &str| {
+        let server = ModelServer::plain(vec![READY.replace("ready", verdict)]);
+        let scene = scene(&format!("http://127.0.0.1:{}", server.port));
+        let user = std::fs::read_to_string(scene.path(USER_FILE)).unwrap();
+        scene.write(USER_FILE, &format!("{user}{facts}"));
+        scene.write("work/agent.yaml", "answers: [{ text: Done. }]");
+        let goal = "[goal]\ncondition = \"it is done\"\njudge = \"mine/big\"\n";
+        scene.write("work/provost.toml", &format!("[agent]\nmodel = \"script:agent.yaml\"\n{goal}"));
+        let mut command = scene.command(&["run", "do it"]);
+        let output = command.env("MINE_API_KEY", "sk-secret-key").output().unwrap();
+        let request = server.requests().into_iter().next().unwrap_or_else(|| panic!("{output:?}"));
+        let (_, rest) = request.split_once("\"max_tokens\":").unwrap();
+        rest.split(',').next().unwrap().trim_end_matches('}').to_owned()
+    };
+    let large = "window_tokens = 200_000\noutput_tokens_max = 64_000\n";
+    assert_eq!(asked(large), "2048");
+    assert_eq!(asked(&format!("{large}reasoning = \"effort\"\n")), (2_048 + 16_384).to_string());
+    let small = "window_tokens = 40_000\noutput_tokens_max = 20_000\nreasoning = \"effort\"\n";
+    assert_eq!(asked(small), "10000", "a quarter of the window");
+}

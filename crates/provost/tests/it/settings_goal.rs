@@ -286,7 +286,7 @@ fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
         goal.verify_every             not set: only when the agent says it is done, and at limits
         goal.timeout                  TIME  (default)
         goal.evidence_tokens          8000  (default)
-        goal.verdict_tokens           not set: 2048, or what the judge allows if that is less
+        goal.verdict_tokens           not set: 2048, more where the judge reasons, or what it allows if that is less
         goal.judge_effort             not set: as its provider has it
         goal.budget_percent           20  (default)
     "#]]

@@ -117,7 +117,7 @@ impl ExecutionTracker {
             return Some(price.output_tokens_for(MicroDollars(left)));
         }
         let left = left.checked_sub(kept_for_judges(request.kept_cost.0, limit.0, request))?;
-        let left = left.checked_sub(worst_cost(request, LAST_WORDS_TOKENS).0)?;
+        let left = left.checked_sub(worst_cost(request, last_words_tokens(request)).0)?;
         Some(price.output_tokens_for(MicroDollars(left)) / 2)
     }
 
@@ -150,7 +150,7 @@ impl ExecutionTracker {
         let shortfall = Shortfall {
             needs: worst_cost(request, floor).0,
             reserved: self.cost_set_aside.0,
-            summary: keeps(worst_cost(request, LAST_WORDS_TOKENS).0.saturating_add(answer)),
+            summary: keeps(worst_cost(request, last_words_tokens(request)).0.saturating_add(answer)),
             judges: keeps(kept_for_judges(request.kept_cost.0, limit.0, request)),
         };
         Exhausted { shortfall: Some(shortfall), ..Exhausted::new(Dimension::Money, self.cost.0, limit.0) }
@@ -180,9 +180,14 @@ pub(super) const fn opens_turn(purpose: Purpose, turn: u32, counted: u32) -> boo
     matches!(purpose, Purpose::Turn) && turn > counted
 }
 
+/// What last words may take, with what the model thinks before them.
+const fn last_words_tokens(request: &ReserveRequest) -> u32 {
+    LAST_WORDS_TOKENS.saturating_add(request.thinking_tokens)
+}
+
 /// A final summary needs what this call was asked, what it answers, and room for itself.
 fn summary_tokens(request: &ReserveRequest) -> u64 {
-    request.input_tokens.saturating_add(u64::from(LAST_WORDS_TOKENS))
+    request.input_tokens.saturating_add(u64::from(last_words_tokens(request)))
 }
 
 /// What judges would take, and no more than their part of the limit.

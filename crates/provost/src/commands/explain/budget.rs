@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use provost_engine::LAST_WORDS_TOKENS;
 use provost_engine::RunState;
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Entry, MicroDollars, ModelPolicy,
-    Price, Purpose,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Dimension, Effort, Entry, MicroDollars,
+    ModelPolicy, Price, Purpose,
 };
 
 use super::agent::AgentSums;
@@ -124,7 +124,14 @@ impl BudgetSums {
         let taken = self.tokens.used.saturating_add(self.tokens.reserved).saturating_add(input);
         let left = limit.saturating_sub(taken);
         left == output
-            || left.saturating_sub(input).saturating_sub(u64::from(LAST_WORDS_TOKENS)) / 2 == output
+            || left.saturating_sub(input).saturating_sub(self.last_words_tokens(entry.session.agent)) / 2
+                == output
+    }
+
+    /// What is kept back for an agent's last words.
+    fn last_words_tokens(&self, agent: u32) -> u64 {
+        let thinks = self.models.get(&agent).map_or(0, |model| model.thinking_tokens(Some(Effort::Minimal)));
+        u64::from(LAST_WORDS_TOKENS.saturating_add(thinks))
     }
 
     fn charged(&mut self, entry: &BudgetCharged) {
