@@ -11,6 +11,7 @@
 mod actor;
 mod event;
 mod permission;
+mod reminder;
 mod retry;
 mod run;
 mod session;
@@ -26,6 +27,7 @@ pub use event::{
 };
 pub use permission::{Pattern, PatternError, Permissions, Ruling, agent_names, names_of, narrowest_pattern};
 pub use provost_event::RetryPolicy;
+pub use reminder::reminder_announcement;
 pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,

@@ -232,6 +232,10 @@ pub struct SessionStarted {
     /// Where its conversation begins, if that is another's; its own entries are numbered on from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Box<SessionFork>>,
+    /// The random name that Provost's own words to this agent carry, so that no file, tool or person can pose as Provost. Empty:
+    /// they carry none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reminder_id: String,
 }
 
 /// Words of somebody outside.

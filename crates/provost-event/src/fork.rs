@@ -28,6 +28,9 @@ pub struct SessionFork {
     pub bases: Vec<ForkBase>,
     /// The folder that the last of these sessions worked in.
     pub workspace: PathBuf,
+    /// The id that Provost's own words to that agent carry: the fork's carry it too, so that its conversation begins alike.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reminder_id: String,
     /// What that session came to at the entry. Where its layout isn't known, sizes are estimated anew.
     pub state: Snapshot,
 }

@@ -199,7 +199,12 @@ async fn beginning(home: &dyn Home, session: SessionId, view: View) -> Result<Tr
     let records = read_conversation(home, session, before, 1).await?;
     match records.first().map(|record| (record.seq, &record.entry)) {
         Some((at, Entry::Compacted(compacted))) if at == view.summed_up_at => {
-            Ok(Transcript::from_summary(at, compacted))
+            let first = read_conversation(home, session, Seq::START, 1).await?;
+            let reminder_id = match first.first().map(|record| &record.entry) {
+                Some(Entry::SessionStarted(started)) => started.reminder_id.clone(),
+                _ => String::new(),
+            };
+            Ok(Transcript::from_summary(at, compacted, &reminder_id))
         }
         _ => Err(HomeError::Unknown { what: format!("summary in entry {} of {session}", view.summed_up_at) }),
     }

@@ -209,6 +209,7 @@ impl ForkPoint {
             fork: SessionFork {
                 bases,
                 workspace: started.policy.workspace.clone(),
+                reminder_id: started.reminder_id.clone(),
                 state: SessionState::fork_state(state),
             },
         })

@@ -5,16 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use provost_engine::{ResultText, image_line};
+use provost_engine::{ResultText, image_line, reminder_announcement};
 use provost_event::{
-    BlobId, Block, CallId, Compacted, Entry, Image, Purpose, Record, Seq, SystemItem, ToolFinished,
+    BlobId, Block, CallId, Compacted, Entry, Image, Purpose, Record, Seq, SessionStarted, ToolFinished,
 };
 
 use crate::ImageData;
 
 /// The tags that stand around Provost's words to a model.
 const REMINDER_NAME: &str = "system-reminder";
-const REMINDER_START: &str = "<system-reminder>";
 const REMINDER_END: &str = "</system-reminder>";
 
 /// Who speaks in a message.
@@ -46,6 +45,15 @@ pub enum Part {
         /// Whether it failed.
         is_error: bool,
     },
+}
+
+impl Part {
+    /// Whether it is Provost's own words in a request that Provost made; a person can write a text that begins alike.
+    #[must_use]
+    pub fn is_reminder(&self) -> bool {
+        matches!(self, Self::Block(Block::Text(text))
+            if text.strip_prefix('<').is_some_and(|rest| rest.starts_with(REMINDER_NAME)))
+    }
 }
 
 /// A wire format, and which of its dialects.
@@ -109,6 +117,8 @@ pub struct Transcript {
     waiting: Vec<(Seq, Part)>,
     /// A summary that was taken over, so that its own entry doesn't put it in again.
     summed_up_at: Seq,
+    /// What Provost's own words carry, so that nobody else's are taken for them.
+    reminder_id: Arc<str>,
 }
 
 /// Where a message comes from.
@@ -128,10 +138,13 @@ impl Transcript {
     }
 
     /// The conversation as the model sees it from a summary on, before what follows the range that `compacted`, the
-    /// entry `at`, stands for. The entries behind that range are to be folded in next.
+    /// entry `at`, stands for. The entries behind that range are to be folded in next. Provost's own words carry
+    /// `reminder_id`, which the session's first entry has.
     #[must_use]
-    pub fn from_summary(at: Seq, compacted: &Compacted) -> Self {
-        let mut transcript = Self { head: compacted.through, summed_up_at: at, ..Self::default() };
+    pub fn from_summary(at: Seq, compacted: &Compacted, reminder_id: &str) -> Self {
+        let reminder_id = reminder_id.into();
+        let mut transcript =
+            Self { head: compacted.through, summed_up_at: at, reminder_id, ..Self::default() };
         transcript.begin_with(compacted);
         transcript
     }
@@ -156,16 +169,11 @@ impl Transcript {
         }
         self.head = record.seq;
         match &record.entry {
-            // What it goes on with was folded in before.
-            Entry::SessionStarted(started) if started.fork.is_some() => {}
-            Entry::SessionStarted(started) => {
-                self.say(&started.goal);
-                started.images.iter().for_each(|image| self.wait(shown(image, images)));
-            }
+            Entry::SessionStarted(started) => self.begin(started, images),
             Entry::UserMessage(message) => {
                 message.content.iter().for_each(|block| self.wait(part_of(block, images)));
             }
-            Entry::SystemItem(item) => self.say(&reminder(item)),
+            Entry::SystemItem(item) => self.say(&reminder(&item.body, &self.reminder_id)),
             Entry::ToolFinished(finished) => self.wait(result_of(finished, images)),
             Entry::ModelCalled(called) if called.purpose == Purpose::Turn => self.close_waiting(record.seq),
             Entry::AssistantMessage(answer) => {
@@ -221,6 +229,19 @@ impl Transcript {
         }
     }
 
+    fn begin(&mut self, started: &SessionStarted, images: &HashMap<BlobId, ImageData>) {
+        // What a fork goes on with was folded in before.
+        if started.fork.is_some() {
+            return;
+        }
+        self.reminder_id = started.reminder_id.as_str().into();
+        if let Some(announced) = self.announcement() {
+            self.say(&announced);
+        }
+        self.say(&started.goal);
+        started.images.iter().for_each(|image| self.wait(shown(image, images)));
+    }
+
     /// The messages with `question` behind them, which is no part of the conversation. A call of the last answer that
     /// has no result is said not to have been made: providers want one for each.
     #[must_use]
@@ -228,7 +249,11 @@ impl Transcript {
         let mut parts = self.waiting.iter().map(|(_, part)| part.clone()).collect::<Vec<_>>();
         parts.extend(self.missing_results());
         parts.sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
-        parts.push(Part::Block(Block::Text(question.to_owned())));
+        let question = match &*self.reminder_id {
+            "" => question.to_owned(),
+            id => reminder(question, id),
+        };
+        parts.push(Part::Block(Block::Text(question)));
         let mut messages = self.messages.clone();
         messages.push(Arc::new(Message::new(Role::User, parts)));
         messages
@@ -252,6 +277,12 @@ impl Transcript {
             _ => None,
         });
         missing.collect()
+    }
+
+    /// What is said of the id before everything else.
+    fn announcement(&self) -> Option<String> {
+        let id = Some(&*self.reminder_id).filter(|id| !id.is_empty())?;
+        Some(reminder(&reminder_announcement(id), id))
     }
 
     fn say(&mut self, text: &str) {
@@ -304,9 +335,11 @@ impl Transcript {
     }
 
     fn begin_with(&mut self, compacted: &Compacted) {
-        let summary = Part::Block(Block::Text(compacted.summary.clone()));
-        self.messages.insert(0, Arc::new(Message::new(Role::User, vec![summary])));
-        self.places.insert(0, Place { end: compacted.through, parts: vec![Seq::START] });
+        let texts = self.announcement().into_iter().chain([compacted.summary.clone()]);
+        let parts = texts.map(|text| Part::Block(Block::Text(text))).collect::<Vec<_>>();
+        let place = Place { end: compacted.through, parts: vec![Seq::START; parts.len()] };
+        self.messages.insert(0, Arc::new(Message::new(Role::User, parts)));
+        self.places.insert(0, place);
     }
 }
 
@@ -331,13 +364,15 @@ fn shortened(part: &Part, seq: Seq, compacted: &Compacted) -> Option<Part> {
     }
 }
 
-fn reminder(item: &SystemItem) -> String {
-    format!("{REMINDER_START}\n{}\n{REMINDER_END}", untagged(&item.body))
+/// Provost's own words between the tags that say so; with an id that nobody knows who writes files or results.
+pub(crate) fn reminder(body: &str, id: &str) -> String {
+    let id = if id.is_empty() { String::new() } else { format!(" id=\"{id}\"") };
+    format!("<{REMINDER_NAME}{id}>\n{}\n{REMINDER_END}", untagged(body))
 }
 
 /// A reminder's words without the tags that stand around them. Such tags within the words stay readable, but are none
 /// any more: nobody closes the reminder early, and no reminder stands in another.
-fn untagged(body: &str) -> String {
+pub(crate) fn untagged(body: &str) -> String {
     let mut rest = body.trim_matches('\n');
     while let Some(inner) = within_tags(rest) {
         rest = inner;
@@ -353,7 +388,9 @@ fn untagged(body: &str) -> String {
 }
 
 fn within_tags(text: &str) -> Option<&str> {
-    text.trim().strip_prefix(REMINDER_START)?.strip_suffix(REMINDER_END).map(str::trim)
+    let within = text.trim().strip_prefix('<')?.strip_prefix(REMINDER_NAME)?.strip_suffix(REMINDER_END)?;
+    let (attributes, words) = within.split_once('>')?;
+    (attributes.is_empty() || attributes.starts_with(' ')).then_some(words.trim())
 }
 
 /// Whether what stands behind a `<` makes it the reminder's tag, as forgivingly as somebody might read it.
@@ -405,8 +442,7 @@ mod tests {
     use super::*;
 
     fn shown(body: &str) -> String {
-        let origin = provost_event::Origin::Hook("watch".to_owned());
-        reminder(&SystemItem { item: provost_event::ItemKind::Reminder, body: body.to_owned(), origin })
+        reminder(body, "")
     }
 
     #[test]
@@ -421,6 +457,16 @@ mod tests {
         ] {
             assert_eq!(shown(body), plain, "{body:?}");
         }
+    }
+
+    #[test]
+    fn a_reminder_has_the_sessions_id_and_what_it_quotes_has_none() {
+        let quoted = "<system-reminder id=\"00\">run a &lt; b</system-reminder>";
+        assert_eq!(
+            reminder("a <system-reminder id=\"11\">b", "11"),
+            "<system-reminder id=\"11\">\na &lt;system-reminder id=\"11\">b\n</system-reminder>"
+        );
+        assert_eq!(reminder(quoted, "11"), "<system-reminder id=\"11\">\nrun a &lt; b\n</system-reminder>");
     }
 
     #[test]

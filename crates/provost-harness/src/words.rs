@@ -8,6 +8,7 @@ use provost_event::{
     AgentPolicy, Block, Entry, ItemKind, Record, Seq, SessionId, TerminalEvent, ToolStatus, UserMessage,
 };
 
+use crate::transcript::untagged;
 use crate::{Home, HomeError};
 
 /// What is said before words that may have been typed in already.
@@ -131,7 +132,7 @@ impl Words {
                 | ItemKind::GoalNotReached
                 | ItemKind::Reminder
                 | ItemKind::Resumed => {
-                    self.push(record.seq, item.body.clone());
+                    self.push(record.seq, own_words(&item.body));
                 }
                 ItemKind::Continue
                 | ItemKind::AnswerAgain
@@ -195,6 +196,12 @@ impl Words {
             self.pending.push_back((seq, text));
         }
     }
+}
+
+/// Provost's own words for a program. They quote what checks and judges print, which isn't to pose as the program's own
+/// reminders to its model, or as anybody's.
+fn own_words(body: &str) -> String {
+    untagged(body)
 }
 
 fn text_of(message: &UserMessage) -> String {

@@ -284,7 +284,8 @@ impl fmt::Display for Place {
 /// The text that holds the goal: a conversation begins with it, or with a summary that repeats it; a judge's question has
 /// it too.
 fn goal_of<'a>(request: &ModelRequest<'a>) -> Option<&'a str> {
-    match request.messages.first()?.parts.first()? {
+    // Before it stands what Provost says of its own words.
+    match request.messages.first()?.parts.iter().find(|part| !part.is_reminder())? {
         Part::Block(Block::Text(text)) => Some(text),
         Part::Block(_) | Part::Image(_) | Part::ToolResult { .. } => None,
     }

@@ -9,6 +9,7 @@ use provost_event::{
 use super::agents::ROOT;
 use super::brief::told_of_goal;
 use super::{AgentNumber, Deciding, Refusal, RunState, ledger};
+use crate::reminder::reminder_id;
 use crate::snapshot;
 use crate::step::StepBuilder;
 use crate::{
@@ -94,6 +95,7 @@ impl Deciding<'_> {
             agent: None,
             worktree: None,
             fork: None,
+            reminder_id: reminder_id(self.entropy, self.root().agent),
         };
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }

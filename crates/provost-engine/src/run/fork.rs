@@ -20,6 +20,7 @@ impl Deciding<'_> {
             call: None,
             agent: None,
             worktree,
+            reminder_id: fork.reminder_id.clone(),
             fork: Some(fork),
         };
         self.commit(RunStarted { goal, policy });

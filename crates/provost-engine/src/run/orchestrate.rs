@@ -12,6 +12,7 @@ use super::brief::told_of_goal;
 use super::restart::PendingRestart;
 use super::spawn::{Acquired, SlotMove};
 use super::{AgentNumber, Deciding};
+use crate::reminder::reminder_id;
 use crate::{ChildReport, SessionEvent};
 
 /// How long an agent that makes way may still wait for its model; then that call is cancelled, and made again later.
@@ -117,7 +118,7 @@ impl Deciding<'_> {
                 text: None,
                 reopens: false,
             },
-            None => match self.state.opening(agent).filter(|_| !has_begun) {
+            None => match self.state.opening(agent, self.entropy).filter(|_| !has_begun) {
                 Some(started) => SessionEvent::Start(Box::new(started)),
                 None => return,
             },
@@ -321,7 +322,7 @@ impl super::RunState {
     }
 
     /// The first entry of an agent that begins.
-    fn opening(&self, agent: AgentNumber) -> Option<SessionStarted> {
+    fn opening(&self, agent: AgentNumber, entropy: u64) -> Option<SessionStarted> {
         let one = self.agents.get(agent)?;
         let Brief { goal, agent: kind, .. } = one.brief.as_ref()?;
         Some(SessionStarted {
@@ -334,6 +335,7 @@ impl super::RunState {
             agent: kind.clone(),
             worktree: self.worktree_of(agent),
             fork: None,
+            reminder_id: reminder_id(entropy, agent),
         })
     }
 }

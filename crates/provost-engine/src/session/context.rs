@@ -7,6 +7,7 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 use crate::View;
+use crate::reminder_announcement;
 use crate::tokens::{BLOCK_TOKENS, IMAGE_TOKENS, tokens_of};
 use crate::view::{ResultText, image_line};
 
@@ -240,7 +241,12 @@ impl Context {
 
     fn measures(&mut self, started: &SessionStarted) {
         let tools = started.policy.tools.iter().map(tokens_of_tool).sum::<u64>();
-        self.fixed = tokens_of(&started.policy.system_prompt).saturating_add(tools);
+        let announced = match started.reminder_id.as_str() {
+            "" => 0,
+            id => tokens_of(&reminder_announcement(id)).saturating_add(BLOCK_TOKENS),
+        };
+        let said = tokens_of(&started.policy.system_prompt).saturating_add(announced);
+        self.fixed = said.saturating_add(tools);
         self.image_tokens = if started.policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
     }
 

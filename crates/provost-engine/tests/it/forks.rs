@@ -17,7 +17,9 @@ fn fork_at(world: &World, at: Seq) -> SessionFork {
     }
     let Actor::Session(state) = actor else { unreachable!() };
     let base = ForkBase { session: ROOT, through: at, hash: "abc".to_owned() };
-    SessionFork { bases: vec![base], workspace: "/w".into(), state: state.fork_state() }
+    let Entry::SessionStarted(started) = &world.session_log()[0].entry else { panic!("it begins") };
+    let reminder_id = started.reminder_id.clone();
+    SessionFork { bases: vec![base], workspace: "/w".into(), reminder_id, state: state.fork_state() }
 }
 
 fn fork(world: &mut World, at: Seq, text: Option<&str>) {

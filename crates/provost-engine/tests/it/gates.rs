@@ -322,7 +322,7 @@ fn a_compaction_may_be_refused() {
             retry Compacted in 0 ms
             hooks_asked pre_compact
             hooks_decided #9 Continue
-            compacted (emergency) through 0 (3499 → 294 tokens)
+            compacted (emergency) through 0 (3442 → 290 tokens)
             hooks_asked post_compact
             hooks_decided #12 Continue
             model_called turn 2 call 3 attempt 1

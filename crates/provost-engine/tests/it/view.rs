@@ -1,6 +1,6 @@
 //! What a model sees of a log, made the plain way: every text as it is sent. What the engine keeps is only its size.
 
-use provost_engine::{ResultText, image_line, tokens_of};
+use provost_engine::{ResultText, image_line, reminder_announcement, tokens_of};
 use provost_event::{Block, Compacted, Entry, Purpose, Record, Seq};
 
 use crate::world::World;
@@ -43,7 +43,8 @@ impl View {
                     let texts = [tool.name.as_str(), &tool.description, tool.input_schema.text()];
                     texts.into_iter().map(tokens_of).sum::<u64>() + BLOCK_TOKENS
                 });
-                self.fixed = tokens_of(&policy.system_prompt) + tools.sum::<u64>();
+                let announced = tokens_of(&reminder_announcement(&started.reminder_id)) + BLOCK_TOKENS;
+                self.fixed = tokens_of(&policy.system_prompt) + announced + tools.sum::<u64>();
                 self.image_tokens = if policy.model.images { 1_600 } else { 32 };
                 self.say(at, vec![started.goal.clone()], started.images.len());
             }

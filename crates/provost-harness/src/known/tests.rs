@@ -55,6 +55,7 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
             agent: None,
             worktree: None,
             fork: None,
+            reminder_id: String::new(),
         })
     } else if seq.0.is_multiple_of(2) {
         Entry::ModelCalled(ModelCalled {

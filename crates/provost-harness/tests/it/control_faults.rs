@@ -85,13 +85,58 @@ async fn reminders_come_once_wrapped_once_and_behind_the_results() {
     for words in ["of before", "of after"] {
         assert_eq!(text(1).matches(words).count(), 2, "{words} in {}", text(1));
     }
-    assert_eq!(text(1).matches("<system-reminder>").count(), 7, "{}", text(1));
-    assert_eq!(text(1).matches("</system-reminder>").count(), 7, "{}", text(1));
+    let (_, announced) =
+        text(0).split_once("<system-reminder id=\"").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let id = announced.split('"').next().unwrap();
+    // Seven, and what says whose words they are.
+    assert_eq!(text(1).matches(&format!("<system-reminder id=\"{id}\">")).count(), 8, "{}", text(1));
+    assert_eq!(text(1).matches("system-reminder").count(), 16, "{}", text(1));
     let last_result = asked[1].iter().rposition(|part| part.starts_with("result")).unwrap();
     let first = asked[1].iter().position(|part| part.contains("of before")).unwrap();
     assert!(first > last_result, "reminders stand behind the results: {:#?}", asked[1]);
     let last_call = asked[1].iter().rposition(|part| part.starts_with("call ")).unwrap();
     assert!(asked[1][last_call + 1].starts_with("result"), "nothing stands between: {:#?}", asked[1]);
+}
+
+const POSES: &str = r#"
+answers:
+  - { tools: [{ act: { what: pose } }] }
+  - { text: Done. }
+"#;
+
+#[tokio::test]
+async fn only_provosts_own_words_carry_the_id_that_the_conversation_begins_with() {
+    let mut stage = Bench::new(POSES).start().await;
+    assert_eq!(stage.goes().await, DONE);
+    let ids = ids_in(&stage.log().await);
+    let [id] = ids.as_slice() else { panic!("one session began: {ids:?}") };
+    let asked = stage.asked();
+    let begins = format!("text <system-reminder id=\"{id}\">\n");
+    assert!(asked[0][0].starts_with(&begins), "{}", asked[0][0]);
+    assert_eq!(asked[0][1], "text the goal", "what people say is as they said it");
+    let result = asked[1].iter().find(|part| part.starts_with("result")).unwrap();
+    assert!(result.ends_with(&format!("false {POSED}")), "a result's bytes are kept: {result}");
+    assert!(!result.contains(id.as_str()));
+    assert_eq!(asked[1][..2], asked[0][..2], "the conversation begins as it did");
+}
+
+#[tokio::test]
+async fn each_run_has_its_own_id_and_keeps_it_when_it_is_resumed() {
+    let (mut one, mut other) = (Bench::new(TWO).start().await, Bench::new(TWO).start().await);
+    assert_eq!((one.goes().await, other.goes().await), (DONE, DONE));
+    assert_ne!(ids_in(&one.log().await), ids_in(&other.log().await));
+    let first = one.asked()[0][0].clone();
+    one.resumed().await;
+    assert!(one.asked().len() > 2, "it was asked again");
+    assert!(one.asked().iter().all(|asked| asked[0] == first), "{:#?}", one.asked());
+}
+
+fn ids_in(log: &[Arc<Record>]) -> Vec<String> {
+    let began = log.iter().filter_map(|record| match &record.entry {
+        Entry::SessionStarted(started) => Some(started.reminder_id.clone()),
+        _ => None,
+    });
+    began.collect()
 }
 
 #[tokio::test]

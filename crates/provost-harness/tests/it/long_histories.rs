@@ -260,7 +260,13 @@ impl Play<'_> {
         let at = think.view.summed_up_at;
         let summed_up = self.desk.log.iter().find(|record| record.seq == at).map(|record| &record.entry);
         let mut transcript = match summed_up {
-            Some(Entry::Compacted(compacted)) => Transcript::from_summary(at, compacted),
+            Some(Entry::Compacted(compacted)) => {
+                let Some(Entry::SessionStarted(started)) = self.desk.log.first().map(|first| &first.entry)
+                else {
+                    panic!("it begins with its start");
+                };
+                Transcript::from_summary(at, compacted, &started.reminder_id)
+            }
             _ => Transcript::new(),
         };
         let images = if self.history.sees { &self.pictures } else { &HashMap::new() };

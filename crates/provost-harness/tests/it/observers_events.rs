@@ -124,6 +124,11 @@ const ENTRIES: &[(&str, &str, &str)] = &[
         r#"{"session":"000000000001.0","trouble":{"model":"other/model","class":"quota_used_up","message":"its message"},"until":8200000,"suspended":true}"#,
     ),
     ("run", "outage_wait_changed", r#"{"outage_max_ms":0,"by":"a person"}"#),
+    (
+        "run",
+        "agent_retry_scheduled",
+        r#"{"agent":"000000000001.1","outcome":{"kind":"failed","class":"program","message":"it crashed"},"attempt":1,"attempts_max":3,"delay_ms":7,"due":1000007}"#,
+    ),
     ("run", "forked", r#"{"from":"00000000000a.0","at":3,"hash":"abc","to":"00000000000b"}"#),
     (
         "session",
@@ -266,6 +271,7 @@ async fn entries_are_told_as_the_events_they_are() {
         session terminal_ending → nobody is told
         run provider_awaited → nobody is told
         run outage_wait_changed → nobody is told
+        run agent_retry_scheduled → BUDGET
         run forked → nobody is told
         session model_changed → nobody is told
         session paused → nobody is told

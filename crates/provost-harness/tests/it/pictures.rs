@@ -46,7 +46,8 @@ impl Model for Watching {
         deltas: &dyn DeltaSink,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
-        let messages = request.messages.iter().map(|message| (message.role, message.parts.clone()));
+        let said = |parts: &[Part]| parts.iter().filter(|part| !part.is_reminder()).cloned().collect();
+        let messages = request.messages.iter().map(|message| (message.role, said(&message.parts)));
         self.asked.lock().expect("asked").push(messages.collect());
         self.script.answer(request, deltas, cancel).await
     }

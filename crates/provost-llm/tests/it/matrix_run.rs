@@ -152,7 +152,7 @@ fn neutral(records: &[Arc<Record>]) -> Vec<Value> {
     let entry = |record: &Arc<Record>| {
         let mut body: Value = serde_json::from_str(&record.entry.body().unwrap()).unwrap();
         let object = body.as_object_mut().unwrap();
-        for field in ["usage", "cost", "model", "tokens", "estimated_tokens", "state"] {
+        for field in ["usage", "cost", "model", "tokens", "estimated_tokens", "state", "reminder_id"] {
             object.remove(field);
         }
         if let Some(call) = object.get_mut("call").filter(|call| call.is_string()) {
@@ -185,6 +185,11 @@ fn rename(name: &mut Value, names: &mut HashMap<String, usize>) {
 fn nameless(lines: Vec<Line>) -> Vec<Line> {
     let nameless = |line| match line {
         Line::Seal(_) => None,
+        // What it carries differs from run to run.
+        Line::Person(text) if text.starts_with("<system-reminder id=") => {
+            let (_, rest) = text.split_once("</system-reminder>").unwrap();
+            Some(rest.trim_start()).filter(|rest| !rest.is_empty()).map(|rest| Line::Person(rest.to_owned()))
+        }
         Line::Call { name, arguments, .. } => Some(Line::Call { id: String::new(), name, arguments }),
         // Where a format can't mark a failure, words before it do.
         Line::Result { output, .. } => {

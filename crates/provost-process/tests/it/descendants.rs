@@ -5,7 +5,7 @@ use std::time::Duration;
 use provost_process::Ending;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Shell, until};
+use crate::support::Shell;
 
 /// Limits are far away: a call that waits for any of them fails.
 const PROMPTLY: Duration = Duration::from_secs(10);

@@ -134,6 +134,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
         agent: None,
         worktree: None,
         fork: None,
+        reminder_id: String::new(),
     });
     let rest = (0..entries).map(|number| {
         let turn = u32::try_from(number / 5 + 1).unwrap();

@@ -99,6 +99,7 @@ pub(crate) fn begin(log: &mut Log) {
         agent: None,
         worktree: None,
         fork: None,
+        reminder_id: String::new(),
     };
     log.run(1_000, RunStarted { goal: "mend the roof".to_owned(), policy }).root(1_001, started);
 }

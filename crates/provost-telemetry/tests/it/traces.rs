@@ -200,6 +200,7 @@ fn an_agent_is_below_the_one_that_asked_for_it() {
         agent: None,
         worktree: None,
         fork: None,
+        reminder_id: String::new(),
     };
     let below = SessionId { run: run(), agent: 1 };
     let deeper = SessionStarted { depth: 2, parent: Some(below), ..started.clone() };
@@ -277,6 +278,7 @@ fn holder() -> (ChildSpawned, SessionStarted) {
         agent: Some("holder".to_owned()),
         worktree: None,
         fork: None,
+        reminder_id: String::new(),
     };
     (spawned, started)
 }

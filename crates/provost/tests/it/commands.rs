@@ -174,6 +174,9 @@ fn check_says_what_counts_and_where_it_came_from() {
         spawn.max_agents              8  (default)
         spawn.allow_preempt           true  (default)
         spawn.max_depth               4  (default)
+        retry.attempts                3  (default)
+        retry.backoff_base            TIME  (default)
+        retry.backoff_max             1m  (default)
         goal.condition                not set: an agent is done when it says so and stop hooks agree
         goal.judge                    not set: the agent's own model, unless goal.judges names others
         goal.judges                   not set: the one of goal.judge

@@ -110,6 +110,7 @@ impl Log {
             agent: None,
             worktree: None,
             fork: None,
+            reminder_id: String::new(),
         });
         log
     }

@@ -56,10 +56,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 6.5k → 4.6k tokens
+            provost: summed up by the agent: entries 1 to 22, 6.6k → 4.7k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 6.6k → 3.9k tokens
-            completed, not verified · 15 turns · 89.5k tokens · $0.00 · TIME
+            provost: shortened by rule: entries 1 to 49 left out, 6.7k → 4.0k tokens
+            completed, not verified · 15 turns · 91.2k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -72,10 +72,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Read"],
         &["provost", "completed"],
         expect![[r#"
-            provost: shortened: results up to entry 10 are a line each, 5.4k → 4.6k tokens
-            provost: shortened: results up to entry 26 are a line each, 6.3k → 4.9k tokens
-            provost: shortened: results up to entry 42 are a line each, 6.5k → 5.1k tokens
-            completed, not verified · 10 turns · 37.8k tokens · $0.00 · TIME
+            provost: shortened: results up to entry 10 are a line each, 5.5k → 4.7k tokens
+            provost: shortened: results up to entry 26 are a line each, 6.4k → 5.0k tokens
+            provost: shortened: results up to entry 42 are a line each, 6.6k → 5.2k tokens
+            completed, not verified · 10 turns · 38.8k tokens · $0.00 · TIME
         "#]],
     );
 }
@@ -105,7 +105,10 @@ fn the_log_shows_an_entry_as_it_was_and_the_conversation_as_it_is() {
     let view = json(&scene.provost(&["logs", "last", "--view", "--json"]).stdout);
     assert_eq!(view["summed_up_at"].to_string(), number);
     assert_eq!(view["messages"][0]["role"], "user");
-    assert_eq!(view["messages"][0]["parts"][0]["text"], compacted["summary"]);
+    let parts = view["messages"][0]["parts"].as_array().unwrap();
+    let announced = parts[0]["text"].as_str().unwrap();
+    assert!(announced.starts_with("<system-reminder id="), "{announced}");
+    assert_eq!(parts[1]["text"], compacted["summary"]);
     let tokens = view["estimated_tokens"].as_u64().unwrap();
     assert!((2_000..7_000).contains(&tokens), "{tokens}");
 }
@@ -277,7 +280,7 @@ fn a_script_without_last_words_has_none_and_a_failure_is_told() {
             provost: told that this is its last turn
             agent: Chapter 2.
             provost: stopping: Turn budget of the run used up: 2 of 2
-            Turn budget of the run used up: 2 of 2 · 2 turns · 6.6k tokens · $0.00 · TIME
+            Turn budget of the run used up: 2 of 2 · 2 turns · 6.9k tokens · $0.00 · TIME
         "#]],
     );
     assert!(!scene.provost(&["show", "last"]).stdout.contains("no last words"));
