@@ -12,6 +12,8 @@ use tempfile::TempDir;
 const PREFIX: &str = "provost-";
 /// Held while the folder is needed.
 const LOCK: &str = ".lock";
+/// Its name before it is held.
+const LOCK_UNHELD: &str = ".lock-new";
 /// Folders looked at when one is made.
 const LOOKED_AT_MAX: usize = 1_000;
 /// One without a lock this old is no more about to get it.
@@ -36,8 +38,11 @@ impl PrivateFolder {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
         let folder = builder.tempdir()?;
-        let lock = File::create_new(folder.path().join(LOCK))?;
+        // It gets its name when it is held: one that isn't is taken for what a killed process has left.
+        let unnamed = folder.path().join(LOCK_UNHELD);
+        let lock = File::create_new(&unnamed)?;
         lock.lock()?;
+        std::fs::rename(unnamed, folder.path().join(LOCK))?;
         if let Some(all) = folder.path().parent() {
             sweep(all, &prefix);
         }
@@ -77,6 +82,21 @@ fn is_left(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_made_at_the_same_time_leave_each_other_alone() {
+        let purpose = format!("race-{}", std::process::id());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let folder = PrivateFolder::new(&purpose).unwrap();
+                        assert!(folder.path().join(LOCK).exists());
+                    }
+                });
+            }
+        });
+    }
 
     #[test]
     fn what_a_killed_process_left_goes_with_the_next_and_what_is_held_stays() {

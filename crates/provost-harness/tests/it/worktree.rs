@@ -319,7 +319,9 @@ async fn agents_side_by_side_dont_see_each_other() {
     let mut stage = place.start().await;
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     for agent in 1..=6 {
-        let (_, shown) = stage.results(agent).await.remove(1);
+        let results = stage.results(agent).await;
+        assert_eq!(results.len(), 3, "{agent}: {results:?} {:?}", stage.results(0).await);
+        let (_, shown) = &results[1];
         assert!(shown.lines().any(|line| line == agent.to_string()), "{shown}");
         let branch = format!("provost/{RUN}-{agent}:a.txt");
         assert_eq!(git(&place.project(), &["show", &branch]), agent.to_string());
