@@ -72,8 +72,10 @@ type Said = Result<(Vec<Block>, StopReason), ModelFailure>;
 impl Play {
     /// The goal of the agent that asks, and what it is told.
     fn part(&self, request: &ModelRequest<'_>) -> SubAgent {
-        let first = request.messages.first().and_then(|message| message.parts.first());
-        let has = |goal: &str| matches!(first, Some(Part::Block(Block::Text(text))) if text.contains(goal));
+        let first = request.messages.first().map(|message| message.parts.as_slice()).unwrap_or_default();
+        let names =
+            |part: &Part, goal: &str| matches!(part, Part::Block(Block::Text(text)) if text.contains(goal));
+        let has = |goal: &str| first.iter().any(|part| names(part, goal));
         let mut agents = self.scenario.agents.iter().filter(|_| request.session != ROOT);
         agents.find(|(goal, _)| has(goal)).copied().unwrap_or((GOAL, self.scenario.turn))
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    Block, CallId, Entry, Json, Outcome, SessionId, ToolCall, ToolFinished, ToolStarted, ToolStatus,
+    Block, CallId, Entry, Json, Outcome, PauseReason, SessionId, ToolCall, ToolFinished, ToolStarted,
+    ToolStatus,
 };
 use serde_json::Value;
 
@@ -168,7 +169,8 @@ fn every_model_call_has_its_end(seen: &Evidence, session: SessionId, found: &mut
         }
     }
     // What can't be made again is told by the end itself.
-    let has_failed = matches!(seen.rest.outcome, Outcome::Failed { .. });
+    let has_failed =
+        matches!(seen.rest.outcome, Outcome::Failed { .. } | Outcome::Paused { why: PauseReason::Model(_) });
     if let Some(call) = open.filter(|_| !has_failed) {
         found.lost(format!("the end of model call {call}"));
     }
