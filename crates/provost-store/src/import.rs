@@ -5,8 +5,8 @@ use std::io::BufRead;
 
 use provost_engine::Actor;
 use provost_event::{
-    ActorKey, BlobId, Entry, FORMAT_VERSION, ForkBase, FormatError, Json, Record, RunId, SessionStarted,
-    Snapshot,
+    ActorKey, BlobId, Entry, FORMAT_VERSION, ForkBase, FormatError, Json, Outcome, Record, RunId, SessionId,
+    SessionStarted, Snapshot,
 };
 use provost_harness::EntryChain;
 use serde::Deserialize;
@@ -130,6 +130,7 @@ impl Reading {
 
     fn finish(self) -> Result<Import, TransferError> {
         self.bases.iter().try_for_each(|base| self.as_forked(base))?;
+        self.runs.iter().try_for_each(|run| self.as_far_as_charged(*run))?;
         let Self { runs, mut logs, bases, blobs } = self;
         let mut imports = Vec::with_capacity(runs.len());
         for run in runs {
@@ -143,6 +144,49 @@ impl Reading {
             return Err(TransferError::Empty);
         }
         Ok(Import { runs: imports, bases, blobs })
+    }
+
+    /// Looks whether the logs of the agents reach as far as the run's own log tells of them: in a file that was cut at the
+    /// end of a line they don't.
+    fn as_far_as_charged(&self, run: RunId) -> Result<(), TransferError> {
+        let Some(Log { actor: Actor::Run(state), entries }) = self.logs.get(&ActorKey::Run(run)) else {
+            return Ok(());
+        };
+        let root = SessionId::root(run);
+        let cut = |session| Err(TransferError::Cut { session });
+        let has_ended = |session: &Actor| matches!(session, Actor::Session(session) if session.has_ended());
+        if state.flow().is_none() {
+            match self.logs.get(&root.into()) {
+                None => return cut(root),
+                Some(log) if state.outcome().is_some_and(Outcome::is_final) && !has_ended(&log.actor) => {
+                    return cut(root);
+                }
+                Some(_) => {}
+            }
+        }
+        let charged = entries.iter().filter_map(|entry| match &entry.record.entry {
+            Entry::BudgetCharged(charged) => Some((charged.session, charged.call)),
+            _ => None,
+        });
+        let mut calls = BTreeMap::new();
+        for (session, call) in charged {
+            let last = calls.entry(session).or_insert_with(|| self.last_call(session));
+            if *last < call {
+                return cut(session);
+            }
+        }
+        Ok(())
+    }
+
+    /// The last model call of an agent; 0 for one that has made none.
+    fn last_call(&self, session: SessionId) -> u32 {
+        let log = self.logs.get(&session.into());
+        let mut entries = log.into_iter().flat_map(|log| log.entries.iter().rev());
+        let last = entries.find_map(|entry| match &entry.record.entry {
+            Entry::ModelCalled(called) => Some(called.call),
+            _ => None,
+        });
+        last.unwrap_or_default()
     }
 
     /// Looks whether what a fork goes on from is what was forked, if it is in the file.

@@ -31,6 +31,14 @@ pub enum TransferError {
         /// The first entry that isn't the same, or that only one of them has while the other has more elsewhere.
         seq: Seq,
     },
+    /// The file ends before all of an agent's log has come.
+    #[error(
+        "the log of agent {session} isn't in it, or not all of it: the file is cut; export the run once more"
+    )]
+    Cut {
+        /// The agent.
+        session: SessionId,
+    },
     /// A fork refers to what isn't in the file, and isn't there either.
     #[error("entry {at} of {session}, which a fork goes on from, isn't in it")]
     Missing {

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// Runs somebody else's program as an agent, at this terminal or unattended: its questions pass the permissions,
     /// its end the stop hooks and judges.
     Exec(ExecArgs),
-    /// Goes on with a run that was interrupted, paused, blocked, or ended by a budget.
+    /// Goes on with a run after a crash, a suspension or any end.
     Resume(ResumeArgs),
     /// Begins a run with another's conversation up to an entry, which is referred to and not paid again.
     Fork(ForkArgs),
@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Say(SayArgs),
     /// Lets a run, or one of its agents and those below it, come to rest; `resume` goes on with it.
     Pause(ActArgs),
-    /// Ends a run, or one of its agents and those below it, for good.
+    /// Ends a run, or one of its agents and those below it.
     Cancel(ActArgs),
     /// Shows what must be confirmed before an agent counts as done, and what its judges have said; or acts on that.
     #[command(subcommand)]

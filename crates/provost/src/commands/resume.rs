@@ -12,6 +12,7 @@ use provost_event::{
 use provost_harness::{Harness, Home as _, Models, RemadeWorktree, ResumeRequest, RunQuery, read_actor};
 use provost_llm::resolve;
 
+use super::exec::in_shell_words;
 use super::find::find;
 use super::run::{others_at_work, tell};
 use super::{current_dir, mark};
@@ -210,7 +211,7 @@ impl Given {
         for meter in &meters {
             let refused = refused.filter(|exhausted| exhausted.dimension == meter.dimension);
             let next = refused.map(|exhausted| NextCall::of(exhausted, root)).unwrap_or_default();
-            meter.refuse(run, refused.is_some(), next)?;
+            meter.refuse(run, refused.is_some(), next, self.text.as_deref())?;
         }
         let limit_of = |dimension: Dimension, owner: LimitOwner| {
             let is_it =
@@ -354,7 +355,13 @@ impl Meter {
 
     /// Says so where nothing is left, or not what the next call needs: the run would be suspended again at once.
     /// `is_refused` where it came to this limit; `call` is what the next one takes.
-    fn refuse(&self, run: RunId, is_refused: bool, call: NextCall) -> Result<(), Refusal> {
+    fn refuse(
+        &self,
+        run: RunId,
+        is_refused: bool,
+        call: NextCall,
+        text: Option<&str>,
+    ) -> Result<(), Refusal> {
         let Some(limit) = self.limit() else { return Ok(()) };
         let has_more = self.given > 0 || !is_refused;
         if has_more && self.used.saturating_add(call.all().max(1)) <= limit {
@@ -369,7 +376,8 @@ impl Meter {
             format!("run {run} has {left} left: limit {limit}, used {used}{next}")
         };
         let example = self.example(call);
-        Err(Refusal::new(what, format!("provost resume {run} {} {example}", self.flag)))
+        let text = text.map(|text| format!(" {}", in_shell_words(&[text.to_owned()]))).unwrap_or_default();
+        Err(Refusal::new(what, format!("provost resume {run}{text} {} {example}", self.flag)))
     }
 
     /// An amount to add that takes further.

@@ -279,7 +279,7 @@ pub(super) const HOOK: &[Setting<Hook>] = &[
         ..field("if")
     },
     Setting {
-        kind: Kind::Text(|hook, text| hook.command = Some(text)),
+        kind: Kind::Words(|hook, text| hook.command = Some(text)),
         otherwise: Otherwise::Unset("there is a program or url"),
         example: r#""./scripts/no-force-push.sh""#,
         words: "A command for `sh -c`, run in the workspace.",

@@ -98,7 +98,7 @@ pub(super) const STOP_HOOK: &[Setting<StopHook>] = &[
         ..Setting::declared("", "name")
     },
     Setting {
-        kind: Kind::Text(|hook, command| hook.command = command),
+        kind: Kind::Words(|hook, command| hook.command = command),
         otherwise: Otherwise::Required,
         example: r#""cargo clippy -- -D warnings""#,
         words: "The command, for `sh -c`.",

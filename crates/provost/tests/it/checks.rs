@@ -189,3 +189,20 @@ fn rules_for_tools_of_mcp_servers_are_said_to_be_not_known_yet() {
     let check = scene.provost(&["check"]);
     assert!(check.status == 0 && check.stdout.contains(words), "{check:?}");
 }
+
+#[test]
+fn a_check_without_a_command_is_an_error_and_no_check_that_passes() {
+    for command in ["", "  "] {
+        let scene = Scene::scripted("answers: [{ text: done }]");
+        scene.write(
+            "work/provost.toml",
+            &format!("[agent]\nmodel = \"script:agent.yaml\"\n\n[[stop_hooks]]\nname = \"t\"\ncommand = \"{command}\"\n"),
+        );
+        for args in [&["run", "look"][..], &["check"]] {
+            let done = scene.provost(args);
+            assert_eq!(done.status, 2, "{done:?}");
+            let said = format!("{}{}", done.stdout, done.stderr);
+            assert!(said.contains("stop_hooks") && said.contains("must not be empty"), "{said}");
+        }
+    }
+}

@@ -138,6 +138,9 @@ fn amounts_are_added_and_nothing_left_is_told() {
                  hint: provost resume RUN --max-turns 1\n";
     refused(&scene, &["last"], 2, words);
     refused(&scene, &["last", "--tokens", "100000"], 2, words);
+    let words = "error: run RUN has 0 turns left: limit 1 turn, used 1 turn\n\
+                 hint: provost resume RUN 'and it'\\''s docs' --max-turns 1\n";
+    refused(&scene, &["last", "and it's docs"], 2, words);
     let words = "error: --max-turns: budget.turns: must be at least 1 (is 0); e.g. --max-turns 100\n";
     refused(&scene, &["last", "--max-turns", "0"], 2, words);
     let resumed = scene.provost(&["resume", "last", "--max-turns", "1"]);

@@ -46,3 +46,23 @@ fn an_import_that_cant_be_is_told_with_its_line() {
     assert_eq!(missing.status, 1);
     assert!(missing.stderr.starts_with("error: can't import missing.jsonl: "), "{}", missing.stderr);
 }
+
+#[test]
+fn a_file_that_was_cut_at_the_end_of_a_line_is_not_taken_for_whole() {
+    let script = "answers:\n  - tools: [list_dir]\n  - { text: done }\n";
+    let scene = Scene::scripted(script);
+    assert_eq!(scene.provost(&["run", "look"]).status, 0);
+    let whole = scene.provost(&["export", "last"]).stdout;
+    std::fs::remove_dir_all(scene.path("state")).unwrap();
+    let lines = whole.lines().collect::<Vec<_>>();
+    let file = scene.path("cut.jsonl");
+    let file = file.to_str().unwrap();
+    for kept in 1..lines.len() {
+        std::fs::write(file, format!("{}\n", lines[..kept].join("\n"))).unwrap();
+        let imported = scene.provost(&["import", file]);
+        assert_eq!(imported.status, 1, "{kept} of {} lines: {imported:?}", lines.len());
+        assert!(imported.stderr.contains("the file is cut"), "{kept}: {}", imported.stderr);
+    }
+    std::fs::write(file, &whole).unwrap();
+    assert_eq!(scene.provost(&["import", file]).status, 0);
+}
