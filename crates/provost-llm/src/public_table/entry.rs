@@ -9,6 +9,10 @@ use super::PublicTableError;
 const TOKENS_MAX: u64 = 1_000_000_000;
 /// Dollars for a million tokens that no model costs.
 const USD_MAX: f64 = 100_000.0;
+/// Less than this, unless nothing, no model costs: a limit of money would hardly bind.
+const USD_MIN: f64 = 0.000_5;
+/// A window in which no conversation has room.
+const WINDOW_MIN: u64 = 512;
 const MICRO: f64 = 1_000_000.0;
 
 /// A part of a table, and where it stands.
@@ -22,6 +26,11 @@ pub(super) struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// `value` at `place`.
     pub(super) fn new(value: &'a Value, place: String, usd_of_one: f64) -> Result<Self, PublicTableError> {
+        if place.contains(|c: char| c.is_control() || ('\u{200b}'..='\u{202e}').contains(&c)) {
+            let (place, what) =
+                (place.escape_debug().to_string(), "has a name with control characters".to_owned());
+            return Err(PublicTableError::Entry { place, what });
+        }
         match value.as_object() {
             Some(fields) => Ok(Self { fields, place, usd_of_one }),
             None => {
@@ -61,6 +70,17 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The tokens of a model's window; `None` where they aren't told.
+    pub(super) fn window(&self, field: &str) -> Result<Option<u64>, PublicTableError> {
+        match self.tokens(field)? {
+            Some(tokens) if tokens < WINDOW_MIN => {
+                let what = format!("is {tokens}: no conversation has room in so small a window");
+                Err(self.wrong(field, what))
+            }
+            tokens => Ok(tokens),
+        }
+    }
+
     /// A price for a million tokens; `None` where there is none.
     pub(super) fn price(&self, field: &str) -> Result<Option<MicroDollars>, PublicTableError> {
         let Some(number) = self.number(field)? else { return Ok(None) };
@@ -69,6 +89,10 @@ impl<'a> Entry<'a> {
             None => Err(self.wrong(field, format!("is {number}, which can't be a price"))),
             Some(_) if usd > USD_MAX => {
                 Err(self.wrong(field, format!("is {number}: no model costs ${usd} for a million tokens")))
+            }
+            Some(_) if usd > 0.0 && usd < USD_MIN => {
+                let what = format!("is {number}: no model costs less than ${USD_MIN} for a million tokens");
+                Err(self.wrong(field, what))
             }
             Some(micro) => Ok(Some(MicroDollars(micro))),
         }

@@ -38,7 +38,7 @@ fn facts(name: String, entry: &Entry<'_>) -> Result<ModelFacts, PublicTableError
     let cap = entry.tokens("max_output_tokens")?;
     Ok(ModelFacts {
         name,
-        window_tokens: entry.tokens("max_input_tokens")?,
+        window_tokens: entry.window("max_input_tokens")?,
         output_tokens_max: cap.and_then(|tokens| u32::try_from(tokens).ok()),
         price: price(entry)?.whole(),
         images: entry.truth("supports_vision"),

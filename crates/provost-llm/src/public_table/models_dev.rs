@@ -43,12 +43,14 @@ fn modalities<'a>(entry: &Entry<'a>, way: &str) -> Option<Vec<&'a str>> {
 
 fn facts(name: String, entry: &Entry<'_>) -> Result<ModelFacts, PublicTableError> {
     let limit = entry.below("limit")?;
-    let limit = |field: &str| limit.as_ref().map_or(Ok(None), |limit| limit.tokens(field));
+    let limits = limit.as_ref();
     let price = entry.below("cost")?.map(|cost| price(&cost)).transpose()?;
     Ok(ModelFacts {
         name,
-        window_tokens: limit("context")?,
-        output_tokens_max: limit("output")?.and_then(|tokens| u32::try_from(tokens).ok()),
+        window_tokens: limits.map_or(Ok(None), |limit| limit.window("context"))?,
+        output_tokens_max: limits
+            .map_or(Ok(None), |limit| limit.tokens("output"))?
+            .and_then(|tokens| u32::try_from(tokens).ok()),
         price: price.and_then(Parts::whole),
         images: modalities(entry, "input").map(|all| all.contains(&"image")),
         reasoning: (entry.truth("reasoning") == Some(false)).then_some(Reasoning::None),

@@ -293,6 +293,8 @@ fn a_value_that_cant_be_is_refused_with_its_place_and_changes_nothing() {
     let said = [
         refused_with("/openai/models/gpt-5/cost/input", json!(-1)),
         refused_with("/openai/models/gpt-5/cost/output", json!(1e12)),
+        refused_with("/openai/models/gpt-5/cost/output", json!(0.000_001)),
+        refused_with("/openai/models/gpt-5/limit/context", json!(300)),
         refused_with("/openai/models/gpt-5/limit/context", json!("400k")),
         refused_with("/openai/models/gpt-5/limit/context", json!(-1)),
         refused_with("/openai/models/gpt-5/limit/output", json!(0.5)),
@@ -303,6 +305,10 @@ fn a_value_that_cant_be_is_refused_with_its_place_and_changes_nothing() {
         error: table.json: openai.models.gpt-5.cost.input: is -1, which can't be a price
         hint: nothing has changed
         error: table.json: openai.models.gpt-5.cost.output: is 1000000000000: no model costs $1000000000000 for a million tokens
+        hint: nothing has changed
+        error: table.json: openai.models.gpt-5.cost.output: is 0.000001: no model costs less than $0.0005 for a million tokens
+        hint: nothing has changed
+        error: table.json: openai.models.gpt-5.limit.context: is 300: no conversation has room in so small a window
         hint: nothing has changed
         error: table.json: openai.models.gpt-5.limit.context: is text, not a number
         hint: nothing has changed
