@@ -1,6 +1,6 @@
 //! Reading a run from a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use provost_engine::Actor;
@@ -152,27 +152,31 @@ impl Reading {
         let Some(Log { actor: Actor::Run(state), entries }) = self.logs.get(&ActorKey::Run(run)) else {
             return Ok(());
         };
-        let root = SessionId::root(run);
         let cut = |session| Err(TransferError::Cut { session });
-        let has_ended = |session: &Actor| matches!(session, Actor::Session(session) if session.has_ended());
-        if state.flow().is_none() {
-            match self.logs.get(&root.into()) {
-                None => return cut(root),
-                Some(log) if state.outcome().is_some_and(Outcome::is_final) && !has_ended(&log.actor) => {
-                    return cut(root);
-                }
-                Some(_) => {}
-            }
+        let root = SessionId::root(run);
+        if let Some(Log { actor: Actor::Session(session), .. }) = self.logs.get(&root.into())
+            && state.outcome().is_some_and(Outcome::is_final)
+            && !session.has_ended()
+        {
+            return cut(root);
         }
-        let charged = entries.iter().filter_map(|entry| match &entry.record.entry {
-            Entry::BudgetCharged(charged) => Some((charged.session, charged.call)),
-            _ => None,
-        });
+        let mut reserved = BTreeSet::new();
         let mut calls = BTreeMap::new();
-        for (session, call) in charged {
-            let last = calls.entry(session).or_insert_with(|| self.last_call(session));
-            if *last < call {
-                return cut(session);
+        for entry in entries {
+            let charged = match &entry.record.entry {
+                Entry::BudgetReserved(entry) => {
+                    reserved.insert((entry.session, entry.call));
+                    if !self.logs.contains_key(&entry.session.into()) {
+                        return cut(entry.session);
+                    }
+                    continue;
+                }
+                Entry::BudgetCharged(entry) => (entry.session, entry.call),
+                _ => continue,
+            };
+            let last = calls.entry(charged.0).or_insert_with(|| self.last_call(charged.0));
+            if reserved.contains(&charged) && *last < charged.1 {
+                return cut(charged.0);
             }
         }
         Ok(())
