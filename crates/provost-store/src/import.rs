@@ -23,7 +23,7 @@ use crate::{LocalHome, NewEntry, StoredRun};
 ///
 /// # Errors
 /// With the line's number for one that is damaged, cut off, out of order or of a newer format;
-/// [`TransferError::Diverges`] for a run that is there already with another history; [`HomeError::Held`] for one that
+/// [`TransferError::Diverges`] for a run that is there already with another history; [`HomeError::Held`](provost_harness::HomeError::Held) for one that
 /// would get more entries while somebody works on it.
 pub async fn import_run(
     home: &LocalHome,
