@@ -83,6 +83,11 @@ impl Scene {
         command
     }
 
+    fn is_completed(&self) -> Result<bool> {
+        let output = self.provost(&["show", "last", "--json"]).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).contains("\"status\":\"completed\""))
+    }
+
     fn effects(&self) -> String {
         fs::read_to_string(self.folder.join("work/effects.txt")).unwrap_or_default()
     }
@@ -125,7 +130,7 @@ fn undisturbed(scene: &Scene) -> Result<Duration> {
 
 fn one(scene: &Scene, length: Duration, random: &mut fastrand::Rng, tally: &mut Tally) -> Result<()> {
     let mut shown = killed(scene, &["run", "count", "--json"], length.mul_f64(random.f64()), tally)?;
-    if random.u8(..) < 100 {
+    if random.u8(..) < 100 && !scene.is_completed()? {
         shown.extend(killed(
             scene,
             &["resume", "last", "--json"],
@@ -134,6 +139,10 @@ fn one(scene: &Scene, length: Duration, random: &mut fastrand::Rng, tally: &mut 
         )?);
     }
     for _ in 0..RESUMES_MAX {
+        // The kill came after the end: a resume would begin another segment.
+        if scene.is_completed()? {
+            return check(scene, &shown, tally);
+        }
         let output = scene.provost(&["resume", "last", "--json"]).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         match output.status.code() {
@@ -143,8 +152,6 @@ fn one(scene: &Scene, length: Duration, random: &mut fastrand::Rng, tally: &mut 
                 tally.too_early += 1;
                 return Ok(());
             }
-            // The kill came after the end.
-            Some(2) if said.contains("completed") => return check(scene, &shown, tally),
             // A crash loop pauses; the next resume goes on.
             Some(4) => {}
             other => bail!("resume ended with {other:?}: {said}"),
