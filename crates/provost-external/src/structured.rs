@@ -40,7 +40,7 @@ use provost_event::{
     TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState,
 };
 use provost_harness::{HomeError, TerminalLog, ToolOutput};
-use provost_process::PipedEnding;
+use provost_process::{MAYBE_LEFT, PipedEnding};
 use provost_terminal::{Profile, StreamFormat, StructuredChannel};
 use tokio_util::sync::CancellationToken;
 
@@ -184,6 +184,11 @@ impl StructuredDriver {
     async fn retire(&mut self, ending: PipedEnding, cancel: &CancellationToken) {
         if let Some(mut live) = self.live.take() {
             self.exit = Some(live.child.end(ending, cancel).await);
+            if !live.child.is_all_ended()
+                && let Err(error) = self.note(TerminalEvent::Error { line: MAYBE_LEFT.to_owned() }).await
+            {
+                tracing::warn!(%error, "what a program has left running could not be noted");
+            }
         }
     }
 

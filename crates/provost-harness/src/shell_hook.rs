@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::StopHookVerdict;
-use provost_process::{ChildSpec, Ending, Finished, Streams, allowed_env, run};
+use provost_process::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env, run};
 use tokio_util::sync::CancellationToken;
 
 use crate::stop_hook::{StopHookContext, StopHookHandler};
@@ -27,7 +27,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// halts, with the same as the reason. Everything else is an error of some kind, whose meaning is the policy's
 /// [`on_error`](provost_event::StopHookPolicy::on_error): another status is [`StopHookVerdict::Error`] with the end of the output;
 /// 126, 127, a signal and a command that can't be started are [`StopHookVerdict::Broken`]; running longer than `timeout` is
-/// [`StopHookVerdict::TimedOut`]. Whatever the command started has ended when the verdict is there.
+/// [`StopHookVerdict::TimedOut`]. Whatever the command started has ended when the verdict is there; where that wasn't seen, an
+/// allowance is `Broken`, and every verdict says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellStopHook {
     /// Its name.
@@ -62,6 +63,12 @@ impl ShellStopHook {
     }
 
     fn verdict(&self, finished: &Finished) -> StopHookVerdict {
+        let verdict = self.answer(finished);
+        // Elsewhere nobody sees what it has started.
+        if finished.is_all_ended || !cfg!(unix) { verdict } else { with_what_is_left(verdict) }
+    }
+
+    fn answer(&self, finished: &Finished) -> StopHookVerdict {
         match finished.ending {
             Ending::Exited(0) => StopHookVerdict::Allow,
             Ending::Exited(2) => StopHookVerdict::Block(words(finished, "it gave no reason")),
@@ -75,6 +82,20 @@ impl ShellStopHook {
             Ending::Signalled(signal) => StopHookVerdict::Broken(format!("killed by signal {signal}")),
             Ending::TimedOut => timed_out(self.timeout),
             Ending::Cancelled => StopHookVerdict::Error("cancelled".to_owned()),
+        }
+    }
+}
+
+/// The verdict of a hook that has left something running: it may still change what the hook has found good.
+fn with_what_is_left(verdict: StopHookVerdict) -> StopHookVerdict {
+    let and_left = |words: String| format!("{words}\n[{MAYBE_LEFT}]");
+    match verdict {
+        StopHookVerdict::Allow => StopHookVerdict::Broken(format!("it allows the stop, but {MAYBE_LEFT}")),
+        StopHookVerdict::Block(reason) => StopHookVerdict::Block(and_left(reason)),
+        StopHookVerdict::Halt(reason) => StopHookVerdict::Halt(and_left(reason)),
+        StopHookVerdict::Error(why) => StopHookVerdict::Error(and_left(why)),
+        broken @ (StopHookVerdict::Broken(_) | StopHookVerdict::TimedOut(_)) => {
+            StopHookVerdict::Broken(and_left(broken.error().unwrap_or_default()))
         }
     }
 }

@@ -17,7 +17,8 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: Asked<'_>, finished: &Finishe
     let printed = Printed::of(finished, asked.event());
     match (finished.ending, hook.contract) {
         (Ending::TimedOut, _) => {
-            Meaning::failed(format!("no answer within {} ms; it was ended", hook.timeout_ms))
+            let ended = if finished.is_all_ended { "; it was ended" } else { "" };
+            Meaning::failed(format!("no answer within {} ms{ended}", hook.timeout_ms))
         }
         (Ending::Cancelled, _) => Meaning::failed("cancelled"),
         (Ending::Exited(2), _) => reading.refused(printed),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{HookMoment, HookPolicy, HookProgram};
 use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion};
+use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{self, Command};
@@ -92,7 +93,8 @@ impl ProgramHooks {
             Some(program) => {
                 let command = Command { program, timeout, extra_env: &self.extra_env };
                 match command::ask(command, asked, question, cancel).await {
-                    Ok(finished) => of_command(hook, asked, &finished),
+                    Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
+                    Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
                     Err(why) => Meaning::failed(why),
                 }
             }

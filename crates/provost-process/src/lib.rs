@@ -95,5 +95,5 @@ pub use registry::{adopt_orphans, keep_ledger};
 #[cfg(unix)]
 pub use run::run;
 pub use secrecy::hide_variables;
-pub use spec::{ChildSpec, Ending, Finished, Streams};
+pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams};
 pub use streams::stdout_was_closed;

@@ -57,6 +57,9 @@ pub enum Streams {
     Apart,
 }
 
+/// What is said of a child when it wasn't seen that all it started has ended.
+pub const MAYBE_LEFT: &str = "some of what it started could not be ended and may still run";
+
 /// Tells how a child ended and what it wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {

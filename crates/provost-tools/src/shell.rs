@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_event::{Access, CallFacts, Json, ToolSpec, ToolStatus};
 use provost_harness::{Tool, ToolContext, ToolOutput};
-use provost_process::{ChildSpec, Ending, Finished, Streams, allowed_env};
+use provost_process::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -41,9 +41,6 @@ const SIGNALLED: i32 = 128;
 
 /// How long what is asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// What is said when not all was seen to end.
-const MAYBE_LEFT: &str = "some of what the command started could not be ended and may still run";
 
 const DESCRIPTION: &str = "Runs a command in bash (or sh) and answers with its output, standard error included. The \
 working directory is kept from call to call, as long as it lies in the workspace; variables and functions are not. \

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, WindowSize};
 use provost_harness::{Tool, ToolContext, ToolOutput};
 use provost_process::{
-    EventWish, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView, allowed_env,
+    EventWish, MAYBE_LEFT, PtyCommand, PtyError, PtyOptions, PtySupervisor, QuitPlan, TerminalView,
+    allowed_env,
 };
 use provost_terminal::Profile;
 use schemars::JsonSchema;
@@ -199,7 +200,9 @@ impl Terminal {
         let plan = QuitPlan { steps: Vec::new(), grace: GRACE };
         let exit = held.pty.end(plan).await;
         let view = held.pty.view().await.map_err(gone)?;
-        Ok(ToolOutput::ok(seen::ended(&held.line, exit, &view)))
+        let ended = seen::ended(&held.line, exit, &view);
+        let is_left = !held.pty.is_all_ended();
+        Ok(ToolOutput::ok(if is_left { format!("[{MAYBE_LEFT}]\n{ended}") } else { ended }))
     }
 
     fn held(&self, arguments: &Arguments, context: &ToolContext) -> Result<Arc<Held>, ToolOutput> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use provost_event::{Exit, ModelFailure, OptionMeaning, TerminalEvent, TerminalState};
-use provost_process::QuitPlan;
+use provost_process::{MAYBE_LEFT, QuitPlan};
 use provost_terminal::{Detector, ProgramKind};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,7 @@ impl TerminalDriver {
             }
         }
         let exit = self.end(cancel).await;
+        self.note_what_is_left().await;
         self.see_off(exit).await;
         exit
     }
@@ -42,6 +43,7 @@ impl TerminalDriver {
         };
         let shown = self.last_rows().await;
         let noted = self.note(TerminalEvent::Exited { exit }).await;
+        self.note_what_is_left().await;
         self.see_off(exit).await;
         noted.map(|()| Ended { shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
     }
@@ -99,6 +101,16 @@ impl TerminalDriver {
             exit = self.pty.end(plan.clone()) => exit,
             // Each further wish makes it harder: the request at once, then force.
             () = cancel.cancelled() => tokio::join!(self.pty.end(plan.clone()), self.pty.end(plan.clone())).0,
+        }
+    }
+
+    /// That not all was seen to end stands in the log.
+    async fn note_what_is_left(&self) {
+        // As in `see_off`: at worst the note is missing.
+        if !self.pty.is_all_ended()
+            && let Err(error) = self.note(TerminalEvent::Error { line: MAYBE_LEFT.to_owned() }).await
+        {
+            tracing::warn!(?error, "what a program has left running could not be noted");
         }
     }
 

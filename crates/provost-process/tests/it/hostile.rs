@@ -19,79 +19,14 @@ const WAY_NAME: &str = "PROVOST_PROCESS_HOSTILE_WAY";
 /// How long each has after it was asked to end: the least, as all but a few ignore that.
 const GRACE: Duration = Duration::from_millis(1);
 
-/// What each does: it gets the number of its parent, which may be the guard, as `$PPID`, and makes the file `up` once it has done
-/// its worst, if it lives to do so.
-const HOSTILE: [(&str, &str); 24] = [
-    ("stops its guard", "kill -STOP $PPID; touch up; sleep 4243"),
-    ("stops its guard and ends", "setsid sleep 4243 & kill -STOP $PPID; touch up; exit 0"),
-    (
-        "stops its guard again and again",
-        "setsid sh -c \"while :; do kill -STOP $PPID; touch up; done\" & sleep 4243",
-    ),
-    ("kills its guard", "setsid sleep 4243 & sleep 4243 & kill -KILL $PPID; touch up; sleep 4243"),
-    ("kills its guard at once", "kill -KILL $PPID; setsid sleep 4243 & touch up; sleep 4243"),
-    (
-        "kills its guard from a daemon",
-        "(setsid sh -c \"until [ -e go ]; do :; done; kill -KILL $PPID; touch up; sleep 4243\" &) ; touch go; sleep 4243",
-    ),
-    (
-        "kills its guard and forks on and on",
-        "echo 'trap \"\" TERM; setsid sh runner & touch up; exit' > runner; setsid sh runner & kill -KILL $PPID; sleep 4243",
-    ),
-    (
-        "traces its guard",
-        "setsid sleep 4243 & exec python3 -c 'import ctypes,os,time\nc=ctypes.CDLL(None)\nc.ptrace(16,os.getppid(),0,0)\nopen(\"up\",\"w\")\ntime.sleep(4243)'",
-    ),
-    (
-        "writes over its guard's memory",
-        "setsid sleep 4243 & dd if=/dev/zero of=/proc/$PPID/mem bs=4096 count=1 seek=1 conv=notrunc 2>/dev/null; touch up; sleep 4243",
-    ),
-    (
-        "writes to its guard's descriptors",
-        "setsid sleep 4243 & for fd in /proc/$PPID/fd/* /proc/1/fd/*; do echo KKKK > $fd; done 2>/dev/null; touch up; sleep 4243",
-    ),
-    ("has itself adopted", "(setsid sh -c '(sleep 4243 &) ; touch up; sleep 4243' &) ; sleep 4243"),
-    (
-        "is slow",
-        "nice -n 19 setsid sleep 4243 & renice -n 19 -p $PPID >/dev/null 2>&1; chrt -i -p 0 $PPID 2>/dev/null; touch up; nice -n 19 sleep 4243",
-    ),
-    (
-        "fills the disk",
-        "touch up; ulimit -f 8; (while :; do echo full >> large || sleep 4243; done) 2>/dev/null & sleep 4243",
-    ),
-    ("closes its streams", "exec <&- >&- 2>&-; setsid sleep 4243 & touch up; sleep 4243"),
-    ("changes its session", "exec setsid -w sh -c 'setsid -w sh -c \"touch up; sleep 4243\"'"),
-    ("hides in another process group", "set -m; sleep 4243 & sleep 4243 & set +m; touch up; sleep 4243"),
-    (
-        "forks 200",
-        "i=0; while [ $i -lt 100 ]; do setsid sleep 4243 & (sleep 4243 &); i=$((i+1)); done; touch up; sleep 4243",
-    ),
-    (
-        "is a daemon twice over",
-        "setsid sh -c 'setsid sh -c \"touch up; sleep 4243 </dev/null >/dev/null 2>&1 &\" &' & exit 0",
-    ),
-    (
-        "ignores all signals",
-        "trap '' HUP INT QUIT TERM TSTP TTIN TTOU USR1 USR2; (trap '' TERM; setsid sleep 4243 &) ; touch up; sleep 4243",
-    ),
-    ("stops itself", "setsid sleep 4243 & touch up; kill -STOP $$"),
-    (
-        "forks on and on",
-        "echo 'trap \"\" TERM; setsid sh runner & touch up; exit' > runner; setsid sh runner & sleep 4243",
-    ),
-    (
-        "executes something else in its place",
-        "setsid sleep 4243 & touch up; exec -a child-guard sleep 4243 2>/dev/null || exec sleep 4243",
-    ),
-    (
-        "adopts orphans itself",
-        "exec python3 -c 'import ctypes,os,time\nctypes.CDLL(None).prctl(36,1,0,0,0)\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0: time.sleep(4243)\n  open(\"up\",\"w\")\n  os._exit(0)\ntime.sleep(4243)'",
-    ),
-    (
-        "takes the environment away",
-        "setsid env -i MARKER sleep 4243 2>/dev/null & exec setsid -w env -i PATH=$PATH sh -c 'touch up; sleep 4243'",
-    ),
-];
+/// See the file's first lines.
+const PROGRAMS: &str = include_str!("hostile_programs.txt");
+
+fn hostile() -> Vec<(&'static str, String)> {
+    let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
+    let rows = rows.map(|line| line.split_once('\t').expect("a tab"));
+    rows.map(|(what, script)| (what, script.replace('␤', "\n"))).collect()
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum User {
@@ -193,9 +128,9 @@ fn left(shell: &Shell, provost: u32) -> Vec<String> {
 }
 
 async fn check(user: User, way: Way) {
-    for (what, script) in HOSTILE {
+    for (what, script) in hostile() {
         let shell = Shell::new();
-        let mut provost = start_provost(&shell, script, user, way);
+        let mut provost = start_provost(&shell, &script, user, way);
         let said = shell.line("said").await;
         assert_eq!(
             said,

@@ -59,6 +59,8 @@ mod goal_commands;
 #[cfg(test)]
 mod hooks_agents;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod interrupting;
 #[cfg(test)]
 mod long_runs;

@@ -82,7 +82,10 @@ impl Scene {
     }
 
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut command = self.command(args);
+        Self::spawn(self.command(args))
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Running {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Running { child: Some(child) }
     }
@@ -143,6 +146,10 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
     pub(crate) fn signal(&self, name: &str) {
