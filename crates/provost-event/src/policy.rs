@@ -41,6 +41,25 @@ pub struct RunPolicy {
     pub observers: Vec<String>,
 }
 
+impl RunPolicy {
+    /// A run of this agent without limits of spending, sub-agents by name, a workflow, worktrees and observers. Where
+    /// money is limited later, models without a known price are refused.
+    #[must_use]
+    pub fn new(agent: AgentPolicy) -> Self {
+        Self {
+            budget: Budget::default(),
+            allow_unpriced: false,
+            agent,
+            spawn: SpawnBudget::default(),
+            agents: Vec::new(),
+            judging: None,
+            flow: None,
+            worktrees: None,
+            observers: Vec::new(),
+        }
+    }
+}
+
 /// Limits of spending; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -112,6 +131,28 @@ pub struct AgentPolicy {
     /// tools are what the program can ask consent for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Box<ExternalPolicy>>,
+}
+
+impl AgentPolicy {
+    /// An agent of this model that works in `workspace`, an absolute path, from turn to turn by itself: with an empty
+    /// system prompt, without tools, hooks, rules and a goal, within the default limits.
+    #[must_use]
+    pub fn new(model: ModelPolicy, workspace: PathBuf) -> Self {
+        Self {
+            model,
+            system_prompt: String::new(),
+            tools: Vec::new(),
+            workspace,
+            limits: Limits::default(),
+            stop_hooks: Vec::new(),
+            hooks: Vec::new(),
+            permissions: PermissionPolicy::default(),
+            bounds: Vec::new(),
+            pace: Pace::Free,
+            goal: None,
+            external: None,
+        }
+    }
 }
 
 /// A model and what it costs.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RunId,
-    RunPolicy, SessionId, StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
+    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, RunId, RunPolicy, SessionId,
+    StopHookPolicy, ToolFinished, ToolSpec, TurnEnded,
 };
 use provost_harness::hooks::{HookOptions, HookRegistryError, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
@@ -123,28 +123,15 @@ fn policy(tools: &Toolbox, workspace: &std::path::Path) -> RunPolicy {
         on_error: provost_event::OnHookError::Ignore,
     };
     RunPolicy {
-        judging: None,
-        observers: Vec::new(),
         budget: Budget { tokens: Some(100_000), ..Budget::default() },
-        spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent: AgentPolicy {
-            external: None,
-            goal: None,
-            model: ModelPolicy::new("demo/scripted", 1_000),
+        ..RunPolicy::new(AgentPolicy {
             system_prompt: system_prompt(workspace, ""),
             tools: tools.specs(),
-            workspace: workspace.to_owned(),
-            bounds: Vec::new(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![hook],
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
             pace: Pace::Stepped,
-        },
+            ..AgentPolicy::new(ModelPolicy::new("demo/scripted", 1_000), workspace.to_owned())
+        })
     }
 }
 

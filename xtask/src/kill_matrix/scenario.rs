@@ -1,9 +1,9 @@
 //! What a scenario is: a script, a policy, and how the run is expected to go on after a rest.
 
 use provost_event::{
-    AgentPolicy, Budget, Dimension, HookContract, HookMoment, HookPolicy, HookProgram, Limits, MicroDollars,
-    ModelPolicy, OnFailure, OnHookError, Outcome, Pace, PauseReason, PermissionPolicy, Price, RunId,
-    RunPolicy, SessionId, StopHookPolicy, ToolSpec,
+    AgentPolicy, Dimension, HookContract, HookMoment, HookPolicy, HookProgram, MicroDollars, ModelPolicy,
+    OnFailure, OnHookError, Outcome, PauseReason, Price, RunId, RunPolicy, SessionId, StopHookPolicy,
+    ToolSpec,
 };
 use serde_json::Value;
 
@@ -130,28 +130,15 @@ impl Scenario {
             long: None,
         };
         let mut policy = RunPolicy {
-            judging: None,
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            worktrees: None,
-            flow: None,
-            allow_unpriced: false,
-            observers: Vec::new(),
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy { price: Some(price), ..ModelPolicy::new(MODEL, 1_000) },
+            ..RunPolicy::new(AgentPolicy {
                 system_prompt: "You keep notes.".to_owned(),
                 tools,
-                workspace,
-                bounds: Vec::new(),
-                limits: Limits::default(),
-                stop_hooks: Vec::new(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
-                pace: Pace::Free,
-            },
+                ..AgentPolicy::new(
+                    ModelPolicy { price: Some(price), ..ModelPolicy::new(MODEL, 1_000) },
+                    workspace,
+                )
+            })
         };
         (self.policy)(&mut policy);
         policy

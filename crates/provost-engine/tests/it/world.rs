@@ -9,11 +9,11 @@ use provost_engine::{
     SessionEvent, SessionState, Standing, StopCheck, StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
-    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, Budget, CallId, Effort, Entry, ErrorClass,
-    GoalFinding, HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json,
-    JudgeAnswer, Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Pace, PermissionPolicy,
-    Price, Purpose, Record, RunId, RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict,
-    StopReason, StopReport, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, CallId, Effort, Entry, ErrorClass, GoalFinding,
+    HookContract, HookDecision, HookMoment, HookPolicy, HookReport, HookSubject, Image, Json, JudgeAnswer,
+    Limits, MicroDollars, ModelFailure, ModelPolicy, OnFailure, Outcome, Price, Purpose, Record, RunId,
+    RunPolicy, Seq, SessionId, Snapshot, StopHookPolicy, StopHookVerdict, StopReason, StopReport, Timestamp,
+    ToolCall, ToolSpec, ToolStatus, Usage,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -46,30 +46,14 @@ pub(crate) fn policy() -> RunPolicy {
         long: None,
     };
     RunPolicy {
-        judging: None,
-        observers: Vec::new(),
-        budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent: AgentPolicy {
-            external: None,
-            goal: None,
-            model: ModelPolicy {
-                window_tokens: Some(10_000),
-                price: Some(price),
-                ..ModelPolicy::new("script:test", 1_000)
-            },
+        ..RunPolicy::new(AgentPolicy {
             system_prompt: "be good".to_owned(),
             tools: vec![
                 tool("edit", Access::Writes { path_field: "path".to_owned() }, false),
                 tool("read", Access::Reads, true),
                 tool("shell", Access::Anything, false),
             ],
-            workspace: "/w".into(),
-            bounds: Vec::new(),
             limits: Limits { turns_max: 10, ..Limits::default() },
             stop_hooks: vec![StopHookPolicy {
                 name: "tests".to_owned(),
@@ -77,10 +61,15 @@ pub(crate) fn policy() -> RunPolicy {
                 timeout_ms: 1_000,
                 on_error: provost_event::OnHookError::Ignore,
             }],
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            pace: Pace::Free,
-        },
+            ..AgentPolicy::new(
+                ModelPolicy {
+                    window_tokens: Some(10_000),
+                    price: Some(price),
+                    ..ModelPolicy::new("script:test", 1_000)
+                },
+                "/w".into(),
+            )
+        })
     }
 }
 

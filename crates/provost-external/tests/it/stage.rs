@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use provost_engine::SessionEvent;
 use provost_event::{
-    AgentPolicy, ApprovalAnswer, ApprovalScope, Budget, Channel, Entry, ExternalPolicy, Limits, ModelPolicy,
-    Outcome, Pace, Permission, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget,
-    StopHookPolicy, TerminalEvent, WindowSize,
+    AgentPolicy, ApprovalAnswer, ApprovalScope, Channel, Entry, ExternalPolicy, ModelPolicy, Outcome,
+    Permission, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy, TerminalEvent,
+    WindowSize,
 };
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::hooks::HookRegistryBuilder;
@@ -294,32 +294,15 @@ impl Program {
     }
 
     pub(crate) fn policy_with(self, stage: &Stage, change: impl FnOnce(&mut AgentPolicy)) -> RunPolicy {
+        let model = ModelPolicy::new(format!("external/{}", self.0.program), 1);
         let mut agent = AgentPolicy {
-            model: ModelPolicy::new(format!("external/{}", self.0.program), 1),
             external: Some(Box::new(self.0)),
-            goal: None,
-            system_prompt: String::new(),
             tools: consent_tools(),
-            workspace: stage.workspace(),
-            limits: Limits::default(),
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
             permissions: PermissionPolicy { otherwise: Permission::Ask, ..PermissionPolicy::default() },
-            bounds: Vec::new(),
-            pace: Pace::Free,
+            ..AgentPolicy::new(model, stage.workspace())
         };
         change(&mut agent);
-        RunPolicy {
-            budget: Budget::default(),
-            allow_unpriced: false,
-            agent,
-            spawn: SpawnBudget::default(),
-            agents: Vec::new(),
-            judging: None,
-            flow: None,
-            worktrees: None,
-            observers: Vec::new(),
-        }
+        RunPolicy::new(agent)
     }
 }
 

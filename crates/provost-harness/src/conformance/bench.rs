@@ -7,9 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Block, Budget, EffectId, ErrorClass, Json, Limits, ModelFailure,
-    ModelPolicy, Pace, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp,
-    ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, ActorKey, AgentPolicy, Block, Budget, EffectId, ErrorClass, Json, ModelFailure, ModelPolicy,
+    Record, RunId, RunPolicy, Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -204,32 +203,17 @@ pub(super) fn start(budget: Budget) -> RunEvent {
     };
     let model = ModelPolicy::new("by/hand", 1000);
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model,
         system_prompt: "Be brief.".to_owned(),
         tools: vec![tool],
-        workspace: PathBuf::from("/somewhere"),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(model, PathBuf::from("/somewhere"))
     };
     RunEvent::Start {
         goal: "a goal".to_owned(),
         images: Vec::new(),
         policy: Box::new(RunPolicy {
-            judging: None,
             budget,
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent,
-            observers: Vec::new(),
+            ..RunPolicy::new(agent)
         }),
     }
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use provost_engine::{Event, Think, View};
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Block, Entry, Limits, ModelCalled, ModelPolicy, Pace, PermissionPolicy,
-    Purpose, Record, RunId, Seq, SessionId, SessionStarted, Timestamp, UserMessage,
+    ActorKey, AgentPolicy, BlobId, Block, Entry, ModelCalled, ModelPolicy, Purpose, Record, RunId, Seq,
+    SessionId, SessionStarted, Timestamp, UserMessage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -75,18 +75,8 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
 /// The agents but for the first have the same.
 fn policy(agent: u32) -> AgentPolicy {
     AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new("a model", 1_000),
         system_prompt: format!("agent {}", agent.min(1)),
-        tools: Vec::new(),
-        workspace: std::env::temp_dir(),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("a model", 1_000), std::env::temp_dir())
     }
 }
 

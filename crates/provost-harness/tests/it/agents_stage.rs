@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use provost_engine::{agent_tool, spawn_tool};
 use provost_event::{
-    AgentPolicy, Budget, Isolation, Limits, ModelPolicy, Pace, PermissionPolicy, Priority, RunId, RunPolicy,
-    SpawnBudget, SubAgentPolicy,
+    AgentPolicy, Budget, Isolation, ModelPolicy, Priority, RunId, RunPolicy, SpawnBudget, SubAgentPolicy,
 };
 use provost_harness::hooks::HookRegistry;
 use provost_harness::{AgentHarness, HarnessDeps, Models, Observers, SystemClock, Toolbox};
@@ -47,18 +46,9 @@ pub(crate) fn no_hooks() -> HookRegistry {
 pub(crate) fn policy() -> RunPolicy {
     let tools = vec![spawn_tool(), agent_tool("reviewer", "It reviews."), agent_tool("worker", "It works.")];
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new("script:test", 1_000),
         system_prompt: "be good".into(),
         tools,
-        workspace: std::env::temp_dir(),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), std::env::temp_dir())
     };
     let sub_agent = |name: &str, priority| SubAgentPolicy {
         name: name.to_owned(),
@@ -69,14 +59,8 @@ pub(crate) fn policy() -> RunPolicy {
         isolation: Isolation::Shared,
     };
     RunPolicy {
-        judging: None,
-        observers: Vec::new(),
-        budget: Budget::default(),
         spawn: SpawnBudget { max_agents: 64, ..SpawnBudget::default() },
         agents: vec![sub_agent("reviewer", Priority::High), sub_agent("worker", Priority::Normal)],
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
+        ..RunPolicy::new(agent)
     }
 }

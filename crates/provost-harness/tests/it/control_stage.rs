@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Access, AgentPolicy, Block, Budget, Entry, HookDecision, HookPolicy, HookReport, Json, Limits,
-    ModelFailure, ModelPolicy, Outcome, Pace, PauseReason, Permission, PermissionPolicy, Record, RunId,
-    RunPolicy, Seq, SessionId, ToolSpec,
+    Access, AgentPolicy, Block, Budget, Entry, HookDecision, HookPolicy, HookReport, Json, ModelFailure,
+    ModelPolicy, Outcome, PauseReason, Permission, PermissionPolicy, Record, RunId, RunPolicy, Seq,
+    SessionId, ToolSpec,
 };
 use provost_harness::hooks::*;
 use provost_harness::{
@@ -162,28 +162,13 @@ impl Bench {
             Tapped { model: ScriptedModel::parse(&self.script, "script").unwrap(), tape: tape.clone() };
         let tool = Act { spec: spec(self.access), called: called.clone() };
         let policy = RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy::new("script:test", 1_000),
-                system_prompt: String::new(),
+            ..RunPolicy::new(AgentPolicy {
                 tools: vec![tool.spec.clone()],
-                workspace: std::env::temp_dir(),
-                bounds: Vec::new(),
-                limits: Limits::default(),
-                stop_hooks: Vec::new(),
                 hooks: self.policies,
                 permissions: self.permissions,
-                pace: Pace::Free,
-            },
+                ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), std::env::temp_dir())
+            })
         };
         let mut deps = HarnessDeps {
             hooks: self.hooks.freeze().unwrap(),

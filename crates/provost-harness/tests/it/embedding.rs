@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, Record,
-    RunId, RunPolicy, Seq, SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
+    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, Pace, Record, RunId, RunPolicy, Seq,
+    SessionId, StopHookPolicy, StopHookVerdict, ToolFinished, ToolSpec, ToolStatus,
 };
 use provost_harness::{
     AgentHarness, Blobs, HarnessCallback, HarnessDeps, HarnessError, Home, HomeError, Models,
@@ -133,28 +133,14 @@ impl Scene {
             on_error: provost_event::OnHookError::Ignore,
         };
         RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy::new("script:test", 1_000),
+            ..RunPolicy::new(AgentPolicy {
                 system_prompt: "be good".into(),
                 tools: self.tools.specs(),
-                workspace: self.workspace.path().to_owned(),
-                bounds: Vec::new(),
-                limits: Limits::default(),
                 stop_hooks: self.hooks.iter().map(hook).collect(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
                 pace: self.pace,
-            },
+                ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), self.workspace.path().to_owned())
+            })
         }
     }
 

@@ -11,9 +11,9 @@ use expect_test::Expect;
 use futures::stream::BoxStream;
 use provost_engine::{Answer, Event, judged_spawn_tool};
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Block, Budget, CallId, GoalPolicy, Json, Limits, ModelFailure,
-    ModelPolicy, Outcome, Pace, PermissionPolicy, Purpose, Record, RunId, RunPolicy, Seq, SessionId,
-    SpawnBudget, StopHookPolicy, StopReason, ToolCall, Usage,
+    ActorKey, AgentPolicy, BlobId, Block, CallId, GoalPolicy, Json, Limits, ModelFailure, ModelPolicy,
+    Outcome, Pace, Purpose, Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy, StopReason, ToolCall,
+    Usage,
 };
 use provost_harness::{
     AgentHarness, Blobs, DeltaSink, Executor, HarnessDeps, Home, HomeError, Model, ModelRequest, Models,
@@ -216,28 +216,15 @@ impl Stage {
         tools.extend(self.trees.is_some().then(judged_spawn_tool));
         RunPolicy {
             judging: Some(Box::new(self.goal.clone())),
-            observers: Vec::new(),
-            budget: Budget::default(),
-            spawn: SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
             worktrees: self.trees.clone(),
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
+            ..RunPolicy::new(AgentPolicy {
                 goal: Some(Box::new(self.goal.clone())),
-                model: ModelPolicy::new("agent", 1_000),
-                system_prompt: String::new(),
                 tools,
-                workspace: self.path().to_owned(),
-                bounds: Vec::new(),
                 limits: self.limits,
-                stop_hooks: self.stop_hooks.clone(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
-                // What is said before the agent may begin is heard in its first turn.
+                stop_hooks: self.stop_hooks.clone(), // What is said before the agent may begin is heard in its first turn.
                 pace: if self.said.is_empty() { Pace::Free } else { Pace::Stepped },
-            },
+                ..AgentPolicy::new(ModelPolicy::new("agent", 1_000), self.path().to_owned())
+            })
         }
     }
 

@@ -9,9 +9,8 @@ use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
     AgentPolicy, ApprovalAnswer, ApprovalScope, Block, Budget, CallId, Channel, Entry, ErrorClass, Exit,
-    ExternalPolicy, Json, Limits, ModelFailure, ModelPolicy, Outcome, Pace, Permission, PermissionPolicy,
-    RunId, RunPolicy, SessionId, SpawnBudget, StopHookPolicy, StopReason, TerminalEvent, TerminalNoted,
-    ToolCall, Usage, WindowSize,
+    ExternalPolicy, Json, ModelFailure, ModelPolicy, Outcome, Permission, PermissionPolicy, RunId, RunPolicy,
+    SessionId, StopHookPolicy, StopReason, TerminalEvent, TerminalNoted, ToolCall, Usage, WindowSize,
 };
 use provost_harness::{
     AgentHarness, Exchange, ExternalAgents, Harness, HarnessDeps, Home, Models, Prompt, SystemClock,
@@ -166,30 +165,12 @@ impl Stage {
         };
         let mut agent = AgentPolicy {
             external: Some(Box::new(external)),
-            goal: None,
-            model: ModelPolicy::new("external/played", 1),
-            system_prompt: String::new(),
             tools: consent_tools(),
-            workspace: self.folder.path().join("work"),
-            limits: Limits::default(),
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
             permissions: PermissionPolicy { otherwise: Permission::Ask, ..PermissionPolicy::default() },
-            bounds: Vec::new(),
-            pace: Pace::Free,
+            ..AgentPolicy::new(ModelPolicy::new("external/played", 1), self.folder.path().join("work"))
         };
         change(&mut agent);
-        RunPolicy {
-            budget: Budget::default(),
-            allow_unpriced: false,
-            agent,
-            spawn: SpawnBudget::default(),
-            agents: Vec::new(),
-            judging: None,
-            flow: None,
-            worktrees: None,
-            observers: Vec::new(),
-        }
+        RunPolicy::new(agent)
     }
 
     fn home(&self) -> Arc<LocalHome> {

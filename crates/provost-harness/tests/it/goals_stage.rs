@@ -9,9 +9,8 @@ use async_trait::async_trait;
 use provost_engine::{Actor, Answer, GoalStatus, RunEvent};
 use provost_event::{
     Access, ActorKey, AgentPolicy, Block, Budget, CallId, Entry, ErrorClass, GoalFinding, GoalPolicy, Json,
-    JudgeAnswer, Limits, MicroDollars, ModelFailure, ModelPolicy, Outcome, Pace, PermissionPolicy, Price,
-    Purpose, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, StopReason, Timestamp, ToolCall,
-    ToolSpec, Usage,
+    JudgeAnswer, MicroDollars, ModelFailure, ModelPolicy, Outcome, Price, Purpose, Record, RunId, RunPolicy,
+    Seq, SessionId, StopReason, Timestamp, ToolCall, ToolSpec, Usage,
 };
 use provost_harness::{
     AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Home, HomeError, Model, ModelRequest,
@@ -322,30 +321,15 @@ impl Stage {
 
     /// A policy with the goal that the one judge judges, changed as told.
     pub(crate) fn policy(&self, change: impl FnOnce(&mut RunPolicy)) -> RunPolicy {
-        let mut policy = RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
-            spawn: SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: Some(Box::new(goal(&[JUDGE]))),
-                model: ModelPolicy { price: Some(PRICE), ..ModelPolicy::new(AGENT, 1_000) },
-                system_prompt: "Be good.".to_owned(),
-                tools: vec![act_spec()],
-                workspace: self.folder.path().join("work"),
-                bounds: Vec::new(),
-                limits: Limits::default(),
-                stop_hooks: Vec::new(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
-                pace: Pace::Free,
-            },
-        };
+        let mut policy = RunPolicy::new(AgentPolicy {
+            goal: Some(Box::new(goal(&[JUDGE]))),
+            system_prompt: "Be good.".to_owned(),
+            tools: vec![act_spec()],
+            ..AgentPolicy::new(
+                ModelPolicy { price: Some(PRICE), ..ModelPolicy::new(AGENT, 1_000) },
+                self.folder.path().join("work"),
+            )
+        });
         change(&mut policy);
         policy
     }

@@ -11,9 +11,9 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use provost_engine::{CallDetails, Consult, ConsultDetails, Effect, Event, SessionEvent, StopCheck};
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Budget, EffectId, HookContract, HookDecision, HookMoment, HookPolicy,
-    HookProgram, HookReport, HookSubject, Json, Limits, ModelPolicy, OnFailure, Pace, PermissionPolicy,
-    Record, RunId, RunPolicy, Seq, SessionId, StopHookPolicy, StopHookVerdict, Timestamp,
+    ActorKey, AgentPolicy, BlobId, EffectId, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram,
+    HookReport, HookSubject, Json, ModelPolicy, OnFailure, Pace, Record, RunId, RunPolicy, Seq, SessionId,
+    StopHookPolicy, StopHookVerdict, Timestamp,
 };
 use provost_harness::hooks::{HookOptions, HookRegistry, PreToolCall, PreToolCallAction, from_fn};
 use provost_harness::{
@@ -206,28 +206,13 @@ impl Scene {
 
     fn policy(&self) -> RunPolicy {
         RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy::new("script:test", 1_000),
-                system_prompt: String::new(),
-                tools: Vec::new(),
-                workspace: self.folder.path().to_owned(),
-                bounds: Vec::new(),
-                limits: Limits::default(),
+            ..RunPolicy::new(AgentPolicy {
                 stop_hooks: self.stop_hooks.clone(),
                 hooks: self.hooks.clone(),
-                permissions: PermissionPolicy::default(),
                 pace: Pace::Stepped,
-            },
+                ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), self.folder.path().to_owned())
+            })
         }
     }
 

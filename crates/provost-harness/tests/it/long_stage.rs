@@ -4,10 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy,
-    SessionId, ToolSpec,
-};
+use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, SessionId, ToolSpec};
 use provost_harness::{
     AgentHarness, HarnessDeps, Home, Model, Models, Tool, ToolContext, ToolOutput, Toolbox,
 };
@@ -68,28 +65,16 @@ fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
 /// A run that nothing limits but its model's window, if that is known.
 pub(crate) fn policy(window_tokens: Option<u64>, workspace: &Path) -> RunPolicy {
     RunPolicy {
-        judging: None,
-        observers: Vec::new(),
-        budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent: AgentPolicy {
-            external: None,
-            goal: None,
-            model: ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },
+        ..RunPolicy::new(AgentPolicy {
             system_prompt: "You guard a harbour with many gates. Work alone and keep to the plan.".to_owned(),
             tools: toolbox().specs(),
-            workspace: workspace.to_owned(),
-            bounds: Vec::new(),
             limits: Limits { turns_max: u32::MAX, ..Limits::default() },
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            pace: Pace::Free,
-        },
+            ..AgentPolicy::new(
+                ModelPolicy { window_tokens, ..ModelPolicy::new(MODEL_NAME, OUTPUT_TOKENS_MAX) },
+                workspace.to_owned(),
+            )
+        })
     }
 }
 

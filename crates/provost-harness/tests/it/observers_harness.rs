@@ -7,8 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_event::{
-    Access, AgentPolicy, Budget, Entry, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RunId,
-    RunPolicy, Seq, ToolSpec,
+    Access, AgentPolicy, Budget, Entry, Json, ModelPolicy, Outcome, Pace, RunId, RunPolicy, Seq, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, HarnessDeps, Home, Models, Observed, ObservedBody, Observer, ObserverError,
@@ -61,28 +60,13 @@ fn spec() -> ToolSpec {
 
 pub(crate) fn policy() -> RunPolicy {
     RunPolicy {
-        judging: None,
         observers: vec!["somebody else".into()],
-        budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent: AgentPolicy {
-            external: None,
-            goal: None,
-            model: ModelPolicy::new("script:test", 1_000),
+        ..RunPolicy::new(AgentPolicy {
             system_prompt: "be good".into(),
             tools: vec![spec()],
-            workspace: std::env::temp_dir(),
-            bounds: Vec::new(),
-            limits: Limits::default(),
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            pace: Pace::Free,
-        },
+            ..AgentPolicy::new(ModelPolicy::new("script:test", 1_000), std::env::temp_dir())
+        })
     }
 }
 

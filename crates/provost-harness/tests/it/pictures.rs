@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Access, AgentPolicy, Block, Budget, CallId, ImageKind, Json, Limits, ModelFailure, ModelPolicy, Outcome,
-    Pace, PermissionPolicy, RunId, RunPolicy, Seq, SessionId, ToolSpec,
+    Access, AgentPolicy, Block, CallId, ImageKind, Json, ModelFailure, ModelPolicy, Outcome, Pace, RunId,
+    RunPolicy, Seq, SessionId, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, Blobs, DeltaSink, Goal, HarnessDeps, Home, IMAGE_BYTES_MAX, ImageData, ImageError, Model,
@@ -108,28 +108,16 @@ impl Scene {
 
     fn policy(&self, pace: Pace) -> RunPolicy {
         RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy { images: self.sees, ..ModelPolicy::new("script:test", 1_000) },
+            ..RunPolicy::new(AgentPolicy {
                 system_prompt: "be good".into(),
                 tools: tools().specs(),
-                workspace: self.workspace.path().to_owned(),
-                bounds: Vec::new(),
-                limits: Limits::default(),
-                stop_hooks: Vec::new(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
                 pace,
-            },
+                ..AgentPolicy::new(
+                    ModelPolicy { images: self.sees, ..ModelPolicy::new("script:test", 1_000) },
+                    self.workspace.path().to_owned(),
+                )
+            })
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use provost_event::{
-    AgentPolicy, Budget, Entry, ErrorClass, Limits, ModelPolicy, Outcome, Pace, PauseReason,
-    PermissionPolicy, RetryCause, RunId, RunPolicy, Seq, SessionId, Timestamp, ToolStatus,
+    AgentPolicy, Entry, ErrorClass, ModelPolicy, Outcome, PauseReason, RetryCause, RunId, RunPolicy, Seq,
+    SessionId, Timestamp, ToolStatus,
 };
 use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox};
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
@@ -159,28 +159,11 @@ pub(crate) fn policy() -> RunPolicy {
     let model =
         ModelPolicy { window_tokens: Some(200_000), ..ModelPolicy::new("anthropic/claude-test", 1_000) };
     RunPolicy {
-        judging: None,
-        observers: Vec::new(),
-        budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent: AgentPolicy {
-            external: None,
-            goal: None,
-            model,
+        ..RunPolicy::new(AgentPolicy {
             system_prompt: "You are an agent.".to_owned(),
-            tools: Vec::new(),
-            workspace: std::env::temp_dir(),
-            bounds: Vec::new(),
-            limits: Limits::default(),
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            pace: Pace::Free,
-        },
+            ..AgentPolicy::new(model, std::env::temp_dir())
+        })
     }
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    Access, AgentPolicy, Block, Budget, CallId, EffectId, Entry, Json, Limits, ModelFailure, ModelPolicy,
-    Outcome, Pace, PermissionPolicy, Record, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall,
-    ToolFinished, ToolSpec, Usage,
+    Access, AgentPolicy, Block, CallId, EffectId, Entry, Json, ModelFailure, ModelPolicy, Outcome, Pace,
+    Record, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolFinished, ToolSpec, Usage,
 };
 use provost_harness::{
     AgentHarness, DeltaSink, HarnessDeps, Home, Model, ModelRequest, Models, Part, Recall, SessionLog,
@@ -146,32 +145,20 @@ impl Stage {
 
     pub(crate) fn policy(&self) -> RunPolicy {
         RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy {
-                    window_tokens: Some(8_000),
-                    images: true,
-                    ..ModelPolicy::new("deciding", 1_000)
-                },
+            ..RunPolicy::new(AgentPolicy {
                 system_prompt: "a walrus prompts".into(),
                 tools: self.tools.specs(),
-                workspace: self.workspace.path().to_owned(),
-                bounds: Vec::new(),
-                limits: Limits::default(),
-                stop_hooks: Vec::new(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
                 pace: self.pace,
-            },
+                ..AgentPolicy::new(
+                    ModelPolicy {
+                        window_tokens: Some(8_000),
+                        images: true,
+                        ..ModelPolicy::new("deciding", 1_000)
+                    },
+                    self.workspace.path().to_owned(),
+                )
+            })
         }
     }
 

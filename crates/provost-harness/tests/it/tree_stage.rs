@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use provost_engine::{Answer, agent_tool};
 use provost_event::{
-    Access, ActorKey, AgentPolicy, BlobId, Budget, EffectId, Json, Limits, ModelFailure, ModelPolicy, Pace,
-    PermissionPolicy, Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy,
-    ToolSpec,
+    Access, ActorKey, AgentPolicy, BlobId, Budget, EffectId, Json, Limits, ModelFailure, ModelPolicy,
+    Priority, Record, RunId, RunPolicy, Seq, SessionId, SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, Clock, DeltaSink, HarnessDeps, HomeError, Model, ModelRequest, Models, SystemClock, Tool,
@@ -239,18 +238,10 @@ pub(crate) fn policy(spawn: SpawnBudget, budget: fn(Priority) -> Budget) -> RunP
     tools.extend(Priority::ALL.map(|priority| agent_tool(priority.name(), "It does its task.")));
     let limits = Limits { interruptions_max: 1_000, failed_turns_max: 1_000, ..Limits::default() };
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new(MODEL, 300),
         system_prompt: "Do your task.".into(),
         tools,
-        workspace: std::env::temp_dir(),
-        bounds: Vec::new(),
         limits,
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new(MODEL, 300), std::env::temp_dir())
     };
     let sub_agent = |priority: Priority| SubAgentPolicy {
         name: priority.name().to_owned(),
@@ -260,15 +251,5 @@ pub(crate) fn policy(spawn: SpawnBudget, budget: fn(Priority) -> Budget) -> RunP
         ask_timeout_ms: None,
         isolation: provost_event::Isolation::Shared,
     };
-    RunPolicy {
-        judging: None,
-        observers: Vec::new(),
-        budget: Budget::default(),
-        spawn,
-        agents: Priority::ALL.map(sub_agent).into(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-    }
+    RunPolicy { spawn, agents: Priority::ALL.map(sub_agent).into(), ..RunPolicy::new(agent) }
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::{Answer, SPAWN_TOOL, spawn_tool};
 use provost_event::{
-    AgentPolicy, Block, Budget, CallId, Entry, Json, Limits, ModelFailure, ModelPolicy, Outcome, Pace,
-    PermissionPolicy, RunId, RunPolicy, Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage,
-    WorktreeLeft,
+    AgentPolicy, Block, Budget, CallId, Entry, Json, ModelFailure, ModelPolicy, Outcome, RunId, RunPolicy,
+    Seq, SessionId, StopReason, ToolCall, ToolStatus, Usage, WorktreeLeft,
 };
 use provost_harness::{
     AgentHarness, DeltaSink, Harness, HarnessDeps, Home as _, Model, ModelRequest, Models, SystemClock,
@@ -156,28 +155,13 @@ impl Place {
             ["shell", "write_file", "read_file"].map(|name| tools.get(name).unwrap().spec().clone()).to_vec();
         tools.push(spawn_tool());
         RunPolicy {
-            judging: None,
-            observers: Vec::new(),
-            budget: Budget::default(),
             spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
             worktrees: Some(self.trees()),
-            allow_unpriced: false,
-            agent: AgentPolicy {
-                external: None,
-                goal: None,
-                model: ModelPolicy::new(MODEL, 1_000),
+            ..RunPolicy::new(AgentPolicy {
                 system_prompt: "Work.".to_owned(),
                 tools,
-                workspace: self.project(),
-                bounds: Vec::new(),
-                limits: Limits::default(),
-                stop_hooks: Vec::new(),
-                hooks: Vec::new(),
-                permissions: PermissionPolicy::default(),
-                pace: Pace::Free,
-            },
+                ..AgentPolicy::new(ModelPolicy::new(MODEL, 1_000), self.project())
+            })
         }
     }
 

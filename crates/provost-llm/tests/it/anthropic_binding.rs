@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, AgentPolicy, Block, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RunId,
-    RunPolicy, SpawnBudget, ToolSpec,
+    Access, AgentPolicy, Block, Json, Limits, ModelPolicy, Outcome, Pace, RunId, RunPolicy, ToolSpec,
 };
 use provost_harness::{
     AgentHarness, HarnessDeps, HarnessError, HomeError, Message, Models, Part, Role, Tool, ToolContext,
@@ -134,30 +133,13 @@ impl Tool for Talks {
 fn policy(tools: &Toolbox) -> RunPolicy {
     let model = ModelPolicy { window_tokens: Some(9_000), ..ModelPolicy::new("a/model", 1_000) };
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model,
         system_prompt: "You are careful.".to_owned(),
         tools: tools.specs(),
-        workspace: std::env::temp_dir(),
-        bounds: Vec::new(),
         limits: Limits { turns_max: 300, stuck_turns: 0, ..Limits::default() },
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
         pace: Pace::Stepped,
+        ..AgentPolicy::new(model, std::env::temp_dir())
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy::new(agent)
 }
 
 /// Sixty turns in a small window, read back from the log anew every seven turns. Returns the outcome.

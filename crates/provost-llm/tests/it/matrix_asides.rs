@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use provost_event::{
-    AgentPolicy, Budget, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy, SpawnBudget,
-};
+use provost_event::{AgentPolicy, Limits, ModelPolicy, RunId, RunPolicy};
 use provost_harness::{AgentHarness, HarnessDeps, Models, Toolbox, final_text};
 use provost_llm::{ProviderModel, ProviderOptions, Reasoning};
 use provost_store::{LocalHome, MemoryStore};
@@ -50,30 +48,14 @@ fn answers(speaker: &'static dyn Speaker) -> Reply {
 
 fn policy(reasons: bool) -> RunPolicy {
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy { reasons, ..ModelPolicy::new("a/model", 16_000) },
         system_prompt: "You are careful.".to_owned(),
-        tools: Vec::new(),
-        workspace: std::env::temp_dir(),
-        bounds: Vec::new(),
         limits: Limits { turns_max: 2, ..Limits::default() },
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(
+            ModelPolicy { reasons, ..ModelPolicy::new("a/model", 16_000) },
+            std::env::temp_dir(),
+        )
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy::new(agent)
 }
 
 /// The request for the last words.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, Confidence, Effort, Entry, ErrorClass, GoalFinding, GoalJudged,
-    GoalPolicy, JudgeAnswer, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy, RunId, RunPolicy, Seq,
-    SessionId, SpawnBudget, SupervisorError,
+    ActorKey, AgentPolicy, Confidence, Effort, Entry, ErrorClass, GoalFinding, GoalJudged, GoalPolicy,
+    JudgeAnswer, ModelPolicy, Outcome, RunId, RunPolicy, Seq, SessionId, SupervisorError,
 };
 use provost_harness::{AgentHarness, GoalSupervisor, HarnessDeps, Home as _, Models, Toolbox};
 use provost_llm::ProviderModel;
@@ -81,30 +80,11 @@ fn story(speaker: &dyn Speaker) -> Vec<Reply> {
 fn policy(workspace: &TempDir) -> RunPolicy {
     let judge = ModelPolicy { effort: Some(Effort::Low), ..ModelPolicy::new("a/model", 2_048) };
     let agent = AgentPolicy {
-        external: None,
         goal: Some(Box::new(GoalPolicy::new("everything is made", judge))),
-        model: ModelPolicy::new("a/model", 1_000),
         system_prompt: "You are careful.".to_owned(),
-        tools: Vec::new(),
-        workspace: workspace.path().to_owned(),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("a/model", 1_000), workspace.path().to_owned())
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy::new(agent)
 }
 
 async fn a_run_is_completed_by_a_judge_of_this_provider(speaker: &dyn Speaker) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, ActorKey, AgentPolicy, Budget, Json, Limits, ModelPolicy, Outcome, Pace, PermissionPolicy,
-    Record, RunId, RunPolicy, Seq, SessionId, ToolSpec,
+    Access, ActorKey, AgentPolicy, Json, Limits, ModelPolicy, Outcome, Record, RunId, RunPolicy, Seq,
+    SessionId, ToolSpec,
 };
 use provost_harness::{AgentHarness, HarnessDeps, Home as _, Models, Tool, ToolContext, ToolOutput, Toolbox};
 use provost_llm::ProviderModel;
@@ -72,30 +72,12 @@ fn turn(n: usize, speaker: &dyn Speaker) -> Spoken {
 
 fn policy(tools: &Toolbox) -> RunPolicy {
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new("a/model", 1_000),
         system_prompt: "You are careful.".to_owned(),
         tools: tools.specs(),
-        workspace: std::env::temp_dir(),
-        bounds: Vec::new(),
         limits: Limits { turns_max: 300, stuck_turns: 0, ..Limits::default() },
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("a/model", 1_000), std::env::temp_dir())
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
 }
 
 /// What a run leaves behind.

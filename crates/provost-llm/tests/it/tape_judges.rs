@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use expect_test::expect;
 use provost_event::{
-    ActorKey, AgentPolicy, Block, Budget, Entry, ErrorClass, GoalPolicy, Limits, ModelPolicy, Outcome, Pace,
-    PermissionPolicy, RunId, RunPolicy, Seq, SessionId, SpawnBudget,
+    ActorKey, AgentPolicy, Block, Entry, ErrorClass, GoalPolicy, ModelPolicy, Outcome, RunId, RunPolicy, Seq,
+    SessionId,
 };
 use provost_harness::{AgentHarness, HarnessDeps, Home as _, Model, Models, Toolbox};
 use provost_store::{LocalHome, MemoryStore};
@@ -131,30 +131,11 @@ fn policy(workspace: &TempDir) -> RunPolicy {
     let goal =
         GoalPolicy { judges: vec![model(), model()], agree: 2, ..GoalPolicy::new("it is done", model()) };
     let agent = AgentPolicy {
-        external: None,
         goal: Some(Box::new(goal)),
-        model: model(),
         system_prompt: "You are careful.".to_owned(),
-        tools: Vec::new(),
-        workspace: workspace.path().to_owned(),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(model(), workspace.path().to_owned())
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy::new(agent)
 }
 
 /// What the agent and its judges said, in the order of the log.

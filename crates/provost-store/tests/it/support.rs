@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
-    Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, Limits, ModelPolicy, Outcome, Pace,
-    PermissionPolicy, RunId, RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, AgentPolicy, BlobId, Block, Budget, EffectId, Entry, Json, Limits, ModelPolicy, Outcome, RunId,
+    RunPolicy, Seq, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use provost_harness::{Executor, Home};
 use tokio::sync::{mpsc, oneshot};
@@ -30,30 +30,12 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         output_bytes_max: 1000,
     };
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new("by/hand", 1000),
         system_prompt: "Be brief.".to_owned(),
         tools: vec![look],
-        workspace: PathBuf::from("/somewhere"),
-        bounds: Vec::new(),
         limits: Limits { turns_max, ..Limits::default() },
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("by/hand", 1000), PathBuf::from("/somewhere"))
     };
-    RunPolicy {
-        judging: None,
-        budget,
-        spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy { budget, spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
 }
 
 pub(crate) fn start(policy: RunPolicy) -> RunEvent {

@@ -148,30 +148,10 @@ pub(crate) fn work(log: &mut Log) {
 
 pub(crate) fn policy() -> RunPolicy {
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new("anthropic/roofer-1", 1000),
         system_prompt: "You are a roofer.".to_owned(),
-        tools: Vec::new(),
-        workspace: PathBuf::from("/somewhere"),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("anthropic/roofer-1", 1000), PathBuf::from("/somewhere"))
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
 }
 
 pub(crate) fn called(call: u32, attempt: u32) -> ModelCalled {

@@ -108,21 +108,16 @@ pub(crate) fn external_policy(settled: &Settled, team: &Team, workspace: &Path, 
         idle_ms,
     };
     RunPolicy {
-        judging: None,
-        observers: Vec::new(),
         budget: settings.budget,
         spawn: settings.spawn,
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
         allow_unpriced: settings.allow_unpriced,
-        agent: AgentPolicy {
+        ..RunPolicy::new(AgentPolicy {
             limits: Limits { turns_max, ..settings.limits },
             stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
             permissions: permissions(settings.permissions.policy(), is_set("permissions.default")),
             goal: team.goal.clone(),
             ..program_policy(settings, workspace, external)
-        },
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use provost_engine::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, Pace, RunPolicy, StopHookPolicy,
+    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy,
     SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, system_prompt};
@@ -377,18 +377,10 @@ pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
 /// What all agents have alike; each names its own model, prompt and tools.
 pub(super) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy::new("", 0),
-        system_prompt: String::new(),
-        tools: Vec::new(),
-        workspace: workspace.to_owned(),
-        bounds: Vec::new(),
         limits: Limits { outage_max_ms: outage_max_ms(settings), ..settings.limits },
-        stop_hooks: Vec::<StopHookPolicy>::new(),
         hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
         permissions: settings.permissions.policy(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(ModelPolicy::new("", 0), workspace.to_owned())
     }
 }
 
@@ -396,20 +388,18 @@ pub(super) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy 
 pub(crate) fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Path) -> RunPolicy {
     RunPolicy {
         judging: team.judging.clone(),
-        observers: Vec::new(),
         budget: settings.budget,
         spawn: settings.spawn,
         agents: team.agents.clone(),
-        flow: None,
         worktrees: Some(worktrees.to_owned()),
         allow_unpriced: settings.allow_unpriced,
-        agent: AgentPolicy {
+        ..RunPolicy::new(AgentPolicy {
             model: team.model.clone(),
             system_prompt: system_prompt(workspace, &settings.instructions),
             tools: tools_of_root(settings),
             stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
             goal: team.goal.clone(),
             ..bare_policy(settings, workspace)
-        },
+        })
     }
 }

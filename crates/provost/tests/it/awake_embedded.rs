@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy,
-    ToolSpec,
-};
+use provost_event::{Access, AgentPolicy, Json, ModelPolicy, RunId, RunPolicy, ToolSpec};
 use provost_harness::{
     AgentHarness, HarnessDeps, Models, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
 };
@@ -74,28 +71,11 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
     };
     let tools = Toolbox::new().with(Steered { spec, panic });
     let policy = RunPolicy {
-        judging: None,
-        observers: Vec::new(),
-        budget: Budget::default(),
         spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent: AgentPolicy {
-            external: None,
-            goal: None,
-            model: ModelPolicy::new("demo/scripted", 1_000),
-            system_prompt: String::new(),
+        ..RunPolicy::new(AgentPolicy {
             tools: tools.specs(),
-            workspace: std::env::current_dir().unwrap(),
-            bounds: Vec::new(),
-            limits: Limits::default(),
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            pace: Pace::Free,
-        },
+            ..AgentPolicy::new(ModelPolicy::new("demo/scripted", 1_000), std::env::current_dir().unwrap())
+        })
     };
     let home = Arc::new(LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap());
     let model = Arc::new(ScriptedModel::parse(script, "SCRIPT").unwrap());

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, BudgetCharged, Certainty, Entry, Limits, MicroDollars, ModelPolicy, Pace,
-    PermissionPolicy, Record, RunId, RunPolicy, RunStarted, Seq, SessionId, Timestamp, Usage,
+    ActorKey, AgentPolicy, BudgetCharged, Certainty, Entry, MicroDollars, ModelPolicy, Record, RunId,
+    RunPolicy, RunStarted, Seq, SessionId, Timestamp, Usage,
 };
 
 use crate::support::{Scene, json, line_in, until};
@@ -22,31 +22,8 @@ struct Log {
 
 impl Log {
     fn new(run: &str, goal: &str, root_model: &str, at: &str) -> Self {
-        let agent = AgentPolicy {
-            external: None,
-            goal: None,
-            model: ModelPolicy::new(root_model, 1_000),
-            system_prompt: String::new(),
-            tools: Vec::new(),
-            workspace: "/w".into(),
-            bounds: Vec::new(),
-            limits: Limits::default(),
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            pace: Pace::Free,
-        };
-        let policy = RunPolicy {
-            judging: None,
-            budget: Budget::default(),
-            spawn: provost_event::SpawnBudget::default(),
-            agents: Vec::new(),
-            flow: None,
-            worktrees: None,
-            allow_unpriced: false,
-            agent,
-            observers: Vec::new(),
-        };
+        let agent = AgentPolicy::new(ModelPolicy::new(root_model, 1_000), "/w".into());
+        let policy = RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) };
         let log = Self { run: run.parse().unwrap(), records: Vec::new() };
         log.with(at, RunStarted { goal: goal.to_owned(), policy })
     }

@@ -6,7 +6,7 @@ use provost_event::{
     AssistantMessage, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Dimension,
     Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram,
     HookReport, HookSubject, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars, ModelCalled,
-    ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, Pace, PauseReason, Paused, Permission,
+    ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused, Permission,
     PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
     RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
     StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished,
@@ -58,30 +58,13 @@ fn plain() -> RunPolicy {
         long: None,
     };
     let agent = AgentPolicy {
-        external: None,
-        goal: None,
-        model: ModelPolicy { price: Some(free), ..ModelPolicy::new("ours/test", 1_000) },
-        system_prompt: String::new(),
         tools: ["read_file", "shell", "write_file"].map(tool).to_vec(),
-        workspace: "/w".into(),
-        bounds: Vec::new(),
-        limits: Limits::default(),
-        stop_hooks: Vec::new(),
-        hooks: Vec::new(),
-        permissions: PermissionPolicy::default(),
-        pace: Pace::Free,
+        ..AgentPolicy::new(
+            ModelPolicy { price: Some(free), ..ModelPolicy::new("ours/test", 1_000) },
+            "/w".into(),
+        )
     };
-    RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: provost_event::SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        agent,
-        observers: Vec::new(),
-    }
+    RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
 }
 
 /// A run's logs as an export has them, an entry a second.
