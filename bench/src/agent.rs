@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{
-    Access, AgentPolicy, Budget, Json, Limits, ModelPolicy, Pace, PermissionPolicy, RunId, RunPolicy,
-    SpawnBudget, ToolSpec,
-};
+use provost_event::{Access, AgentPolicy, Json, Limits, ModelPolicy, RunId, RunPolicy, ToolSpec};
 use provost_harness::{
     AgentHarness, HarnessCallback, HarnessDeps, Home, Model, Models, SystemClock, Tool, ToolContext,
     ToolOutput, Toolbox, system_prompt,
@@ -77,30 +74,12 @@ pub(crate) fn harness(
 /// A run that nothing limits.
 pub(crate) fn policy(workspace: &Path) -> anyhow::Result<RunPolicy> {
     let limits = Limits { turns_max: u32::MAX, ..Limits::default() };
-    Ok(RunPolicy {
-        judging: None,
-        budget: Budget::default(),
-        spawn: SpawnBudget::default(),
-        agents: Vec::new(),
-        flow: None,
-        worktrees: None,
-        allow_unpriced: false,
-        observers: Vec::new(),
-        agent: AgentPolicy {
-            goal: None,
-            external: None,
-            model: ModelPolicy::new(MODEL, 8192),
-            system_prompt: system_prompt(workspace, ""),
-            tools: vec![noop_spec()?],
-            workspace: workspace.to_owned(),
-            limits,
-            stop_hooks: Vec::new(),
-            hooks: Vec::new(),
-            permissions: PermissionPolicy::default(),
-            bounds: Vec::new(),
-            pace: Pace::Free,
-        },
-    })
+    Ok(RunPolicy::new(AgentPolicy {
+        system_prompt: system_prompt(workspace, ""),
+        tools: vec![noop_spec()?],
+        limits,
+        ..AgentPolicy::new(ModelPolicy::new(MODEL, 8192), workspace.to_owned())
+    }))
 }
 
 /// A run's name.

@@ -161,7 +161,7 @@ pub(crate) fn model(wire: WireFormat, base_url: &str) -> anyhow::Result<Provider
         model: "a-model".to_owned(),
         key: Some("bench".into()),
         reasoning: None,
-        limits: ModelLimits { first_token_ms: 600_000, ..ModelLimits::default() },
+        limits: ModelLimits { first_event_ms: 600_000, ..ModelLimits::default() },
         clock: Arc::new(SystemClock),
     })?)
 }
