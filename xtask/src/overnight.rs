@@ -109,7 +109,7 @@ fn left(works: &[Work]) -> String {
         .join("; ")
 }
 
-/// One run, whoever works on it now.
+/// One run, in whichever process works on it now.
 struct Work {
     program: PathBuf,
     folder: PathBuf,
@@ -265,7 +265,8 @@ struct Names {
 
 impl Names {
     fn new(folder: &Path) -> Result<Self> {
-        let (hosts, services) = (folder.join("hosts"), folder.join("nsswitch.conf"));
+        let hosts = folder.join("hosts");
+        let services = folder.join("nsswitch.conf");
         fs::write(&services, "hosts: files\npasswd: files\ngroup: files\n")?;
         let mut names = Self { hosts, services, is_possible: true, is_known: Cell::new(false) };
         names.tell(Phase::Well)?;

@@ -228,7 +228,7 @@ pub struct ReserveRequest {
     /// Whether enough must be left for the session's last words at a limit.
     #[serde(default)]
     pub keeps_back: bool,
-    /// Tokens that the model may think for before those last words, if anything is kept back.
+    /// Tokens that the model may think for before the final summary, if anything is kept back.
     #[serde(default)]
     pub thinking_tokens: u32,
     /// Tokens that must be left besides, if anything is kept back.

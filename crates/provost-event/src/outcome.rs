@@ -160,11 +160,13 @@ impl fmt::Display for Exhausted {
             (LimitOwner::Run, Dimension::Turns) => " of the run",
             (LimitOwner::Run, _) => "",
         };
-        let (used, limit) = (self.show(self.used), self.show(self.limit));
+        let used = self.show(self.used);
+        let limit = self.show(self.limit);
         match self.shortfall {
             _ if self.used > self.limit => write!(f, "{name} budget{owner} exceeded: {used} > {limit}")?,
             Some(shortfall) if self.used < self.limit => {
-                let (used, limit) = (self.show_long(self.used), self.show_long(self.limit));
+                let used = self.show_long(self.used);
+                let limit = self.show_long(self.limit);
                 write!(f, "{name} budget{owner} too small to go on: {used} of {limit} used")?;
                 self.show_shortfall(f, shortfall)?;
             }

@@ -325,7 +325,8 @@ mod tests {
             as_of: Some(as_of.to_owned()),
             ..ModelFacts::default()
         };
-        let (known, later) = ("anthropic/claude-sonnet-4-5", "9999-01-01");
+        let known = "anthropic/claude-sonnet-4-5";
+        let later = "9999-01-01";
         let window = |catalog: &Catalog, name| {
             let facts = catalog.find(name).unwrap();
             assert_eq!(facts.price.is_some(), name != "openai/gpt-99", "{name}");

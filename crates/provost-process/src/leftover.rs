@@ -363,7 +363,7 @@ mod linux {
         signal(process, Signal::KILL)
     }
 
-    /// By a descriptor, which stands for this very process whoever gets its number.
+    /// By a descriptor, which stands for this very process even when another process gets its number.
     fn signal(process: Process, signal: Signal) -> bool {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
         let Some(descriptor) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {

@@ -126,7 +126,7 @@ pub(crate) fn end_adopted(guard: u32) -> bool {
     if is_itself && !until_dead(guard, DYING_MAX) {
         return false;
     }
-    // Whoever is being started has no number yet. And one at a time: who waits for a child hides what it left from the other.
+    // A child that is being started has no number yet. One at a time: waiting for a child hides what it left from another sweep.
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
     sweep(|process| {

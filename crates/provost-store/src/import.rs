@@ -195,7 +195,8 @@ impl Reading {
 
     /// Looks whether what a fork goes on from is what was forked, if it is in the file.
     fn as_forked(&self, base: &ForkBase) -> Result<(), TransferError> {
-        let (session, at) = (base.session, base.through);
+        let session = base.session;
+        let at = base.through;
         let Some(log) = self.logs.get(&session.into()) else { return Ok(()) };
         let mut chain = None::<EntryChain>;
         for entry in log.entries.iter().filter(|entry| entry.record.seq <= at) {

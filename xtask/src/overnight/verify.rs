@@ -49,9 +49,10 @@ fn money(work: &Work) -> Result<String> {
     let count = |name: &str| total[name].as_u64().unwrap_or_default();
     let all = ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"].map(count);
     let all = all.into_iter().sum::<u64>();
-    let (estimated, unconfirmed) = (count("estimated_tokens"), count("unconfirmed_tokens"));
-    let (sent, answers) = (&work.provider.sent.tokens, &work.provider.sent.answers);
-    let (sent, answers) = (sent.load(Ordering::Relaxed), answers.load(Ordering::Relaxed));
+    let estimated = count("estimated_tokens");
+    let unconfirmed = count("unconfirmed_tokens");
+    let sent = work.provider.sent.tokens.load(Ordering::Relaxed);
+    let answers = work.provider.sent.answers.load(Ordering::Relaxed);
     let reported = all.saturating_sub(estimated + unconfirmed);
     let told = format!(
         "{answers} whole answers with {sent} tokens were sent; {all} are charged, of them {reported} as reported, \

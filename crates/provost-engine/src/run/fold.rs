@@ -61,7 +61,7 @@ impl RunState {
                 }
             },
             Entry::Snapshot(_) => self.snapshot = self.head,
-            // Whoever forks a run does nothing to it.
+            // Forking a run changes nothing in it.
             Entry::Forked(forked) => return self.forked(forked),
             Entry::Paused(paused) => self.rests(&paused.outcome, at),
             Entry::Ended(ended) => self.rests(&ended.outcome, at),

@@ -97,7 +97,8 @@ fn notice(limit: LimitUse, threshold: u8) -> String {
         LimitOwner::Run => "the run's",
         LimitOwner::Agent => "your",
     };
-    let (used, most) = (limit.used, limit.limit);
+    let used = limit.used;
+    let most = limit.limit;
     let amounts = match limit.dimension {
         Dimension::Tokens => format!("tokens: {used} of {most}"),
         Dimension::Money => format!("money: {} of {}", MicroDollars(used), MicroDollars(most)),

@@ -88,7 +88,8 @@ fn both_runs_logs_name_the_fork_and_the_other_run_stands_as_it_did() {
             world.say("done");
         }
         let before = world.outcome();
-        let (session, length) = (world.session_log().to_vec(), world.run_log().len());
+        let session = world.session_log().to_vec();
+        let length = world.run_log().len();
         fork(&mut world, Seq(1), Some("and now"));
         assert_eq!(world.outcome(), before);
         assert_eq!(world.session_log(), session, "nothing is written to the conversation");

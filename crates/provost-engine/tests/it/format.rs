@@ -332,7 +332,8 @@ fn the_stored_logs_show_every_kind_of_entry() {
     let (worlds, tree, flow) =
         ([eventful_run(), gated_run(), outage_run(), external::eventful()], tree_run(), flow::eventful());
     let records = worlds.iter().flat_map(|world| world.run_log().iter().chain(world.session_log()));
-    let (goal, forks) = (goal_run(), forks::eventful());
+    let goal = goal_run();
+    let forks = forks::eventful();
     let records = records.chain(&forks);
     let records =
         records.chain(tree.logs.values().flatten()).chain(&flow).chain(goal.logs.values().flatten());

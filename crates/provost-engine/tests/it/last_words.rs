@@ -94,7 +94,7 @@ fn what_a_model_may_think_before_its_last_words_is_kept_back() {
         turn(&mut world);
         world.cap()
     };
-    // Half of what is left is for the last words' own request.
+    // Half of what is left is for the final summary's own request.
     assert_eq!(answers(false) - answers(true), 4_096 / 2);
 }
 

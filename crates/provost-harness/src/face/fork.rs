@@ -28,7 +28,7 @@ pub struct ForkRequest {
 impl AgentHarness {
     /// Starts a run named `run` that goes on with the conversation of `request`, and works on it in this process. The
     /// conversation is referred to and not copied, nothing of it is charged again, and the log of the run that it comes
-    /// from gets an entry that names the new one, in the same transaction. Whoever works on that run isn't disturbed.
+    /// from gets an entry that names the new one, in the same transaction. A process that works on that run isn't disturbed.
     ///
     /// # Errors
     /// When the log can't be written, or a money budget can't bind the model. Nothing has started then.

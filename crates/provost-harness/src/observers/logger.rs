@@ -195,7 +195,7 @@ fn asked(called: &ModelCalled) -> String {
     let purpose = match called.purpose {
         Purpose::Turn => "",
         Purpose::Summary => ", for a summary",
-        Purpose::WrapUp => ", for last words",
+        Purpose::WrapUp => ", for a final summary",
         Purpose::Judge => ", by a judge",
     };
     format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)

@@ -106,7 +106,8 @@ impl Tool for Work {
 async fn provider(clock: &Arc<SimulatedClock>, tasks: &mut JoinSet<()>) -> ProviderModel {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base_url = format!("http://{}", listener.local_addr().expect("an address"));
-    let (serving, hurried) = (clock.clone(), clock.clone());
+    let serving = clock.clone();
+    let hurried = clock.clone();
     tasks.spawn(async move {
         let mut answering = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {

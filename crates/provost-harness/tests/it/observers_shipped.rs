@@ -124,7 +124,7 @@ async fn summaries_and_last_words_are_counted_and_told_of_as_the_calls_they_are(
     assert_eq!((calls("TURN_START").len(), calls("TURN_END").len()), (5, 5));
     let lines = logger.lines(RUN);
     let of = |word: &str| lines.iter().filter(|line| line.contains(word)).collect::<Vec<_>>();
-    assert_eq!((of("for a summary").len(), of("for last words").len()), (1, 1), "{lines:#?}");
+    assert_eq!((of("for a summary").len(), of("for a final summary").len()), (1, 1), "{lines:#?}");
     assert!(of("COMPACTION").iter().any(|line| line.ends_with(", by a summary")), "{lines:#?}");
 }
 

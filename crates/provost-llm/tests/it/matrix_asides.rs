@@ -58,7 +58,7 @@ fn policy(reasons: bool) -> RunPolicy {
     RunPolicy::new(agent)
 }
 
-/// The request for the last words.
+/// The request for the final summary.
 async fn last_request(speaker: &'static dyn Speaker, reasons: bool) -> (Asked, String) {
     let server = Server::start([answers(speaker)]).await;
     let options = options(speaker, &server.url());

@@ -253,7 +253,8 @@ async fn every_kind_of_request_is_made_for_every_wire() {
         assert_eq!(kinds.len(), 21 + TARGETS.len(), "{}", target.model);
         for (kind, asked) in kinds {
             let line = asked.head.lines().next().unwrap();
-            let (wire, body) = (target.speaker.wire(), asked.json());
+            let wire = target.speaker.wire();
+            let body = asked.json();
             lines
                 .push(json!({"wire": wire, "model": target.model, "kind": kind, "line": line, "body": body}));
         }
@@ -268,7 +269,8 @@ async fn every_kind_of_request_is_made_for_every_wire() {
 #[tokio::test]
 #[ignore = "reads recordings that `cargo xtask wire-check --recordings` prepares"]
 async fn recorded_answers_are_read() {
-    let (from, to) = (std::env::var_os(RECORDINGS).unwrap(), std::env::var_os(READINGS).unwrap());
+    let from = std::env::var_os(RECORDINGS).unwrap();
+    let to = std::env::var_os(READINGS).unwrap();
     let mut readings = Vec::new();
     for line in fs::read_to_string(from).unwrap().lines() {
         let recording: Value = serde_json::from_str(line).unwrap();
@@ -281,8 +283,10 @@ async fn recorded_answers_are_read() {
 async fn reading(recording: &Value) -> Value {
     let text = |field: &str| recording[field].as_str().unwrap();
     let speaker = SPEAKERS.into_iter().find(|speaker| speaker.wire().name() == text("wire")).unwrap();
-    let (status, body) = (recording["status"].as_u64().unwrap(), text("body"));
-    let (kind, length) = (text("content_type"), body.len());
+    let status = recording["status"].as_u64().unwrap();
+    let body = text("body");
+    let kind = text("content_type");
+    let length = body.len();
     let answer = format!(
         "HTTP/1.1 {status} Recorded\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
     );

@@ -47,6 +47,6 @@ pub(super) trait Device {
 
     fn order(&mut self, order: Order);
 
-    /// Kills what is left and whoever should have done so, who doesn't answer. Blocks for up to five seconds.
+    /// Kills what is left and the guard, which should have done so and doesn't answer. Blocks for up to five seconds.
     fn force(&mut self) {}
 }

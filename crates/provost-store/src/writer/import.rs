@@ -50,7 +50,7 @@ impl Writer {
             match self.compare(run)? {
                 Ok(change) => {
                     let run = run.run.run;
-                    // Whoever works on it would go on from what it was.
+                    // A process that works on it would go on from its old state.
                     let claim = match change {
                         ImportChange::Extended(_) => Some(self.store.claims().claim(run)?),
                         ImportChange::New | ImportChange::Known => None,
@@ -61,7 +61,8 @@ impl Writer {
             }
         }
         for base in &import.bases {
-            let (session, at) = (base.session, base.through);
+            let session = base.session;
+            let at = base.through;
             let is_in_file = import.runs.iter().any(|run| run.run.run == session.run);
             if !is_in_file && self.store.head(session.into())? < at {
                 return Ok(Err(Unfit::Missing { session, at }));

@@ -129,7 +129,8 @@ impl Reading<'_> {
                 let purpose = purposes.remove(&(charged.session, charged.call)).unwrap_or_default();
                 let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
                 if is_meant && self.since.is_none_or(|since| record.at >= since) {
-                    let (at, segment) = (record.at, segments.number());
+                    let at = record.at;
+                    let segment = segments.number();
                     self.sums.add(&Paid { charged, at, segment, purpose, root_model: &run.model });
                 }
             }

@@ -78,7 +78,8 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let harness = harness.fork(id, request).await;
     let harness = harness.inspect_err(|_| watcher.close()).context("can't fork the run")?;
     let asking = Asking { home: home.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
-    let (wish, observed) = (Wish::None, place.observers());
+    let wish = Wish::None;
+    let observed = place.observers();
     Work { home, harness, observed, watcher, asking, signals, shown: args.shown, progress, wish }
         .finish()
         .await

@@ -270,7 +270,7 @@ const fn purpose_in_words(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Turn => "",
         Purpose::Summary => ", for a summary",
-        Purpose::WrapUp => ", for last words",
+        Purpose::WrapUp => ", for a final summary",
         Purpose::Judge => ", to a judge",
     }
 }

@@ -275,7 +275,7 @@ pub(super) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |agent, n| agent.max_retries = Some(small(n)) },
         otherwise: Otherwise::Unset("as retry.attempts"),
         example: "1",
-        words: "Restarts in a row when it fails. Each goes on where it stopped, and whoever asked gets what comes of the last.",
+        words: "Restarts in a row when it fails. Each goes on where it stopped, and the caller gets the result of the last.",
         ..field("", "max_retries")
     },
     Setting {

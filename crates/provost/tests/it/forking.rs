@@ -49,7 +49,8 @@ fn cost(scene: &Scene, run: &str) -> (u64, u64) {
 #[test]
 fn a_fork_goes_on_with_the_whole_conversation_and_is_paid_for_alone() {
     let (scene, run) = completed();
-    let (before, paid) = (messages(&scene, &run), cost(&scene, &run));
+    let before = messages(&scene, &run);
+    let paid = cost(&scene, &run);
     let log = scene.provost(&["logs", &run, "--agent", "0", "--json"]).stdout;
     let forked = scene.provost(&["fork", &run, "and", "now the docs"]);
     assert_eq!(
@@ -239,7 +240,8 @@ fn an_export_takes_along_what_a_fork_goes_on_from() {
     let first = scene.last_run();
     scene.provost(&["fork", &first, "two"]);
     let fork = scene.last_run();
-    let (view, file) = (messages(&scene, &fork), export(&scene, &fork, "fork.jsonl"));
+    let view = messages(&scene, &fork);
+    let file = export(&scene, &fork, "fork.jsonl");
     fs::remove_dir_all(scene.path("state")).unwrap();
     let imported = scene.provost(&["import", &file]);
     assert_eq!((imported.status, imported.stdout), (0, format!("{fork}\n")), "{}", imported.stderr);

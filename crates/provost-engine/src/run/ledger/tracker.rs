@@ -39,7 +39,8 @@ impl From<Packed> for ExecutionTracker {
 
 impl From<ExecutionTracker> for Packed {
     fn from(spent: ExecutionTracker) -> Self {
-        let (of_tokens, of_turns) = (spent.tokens_set_aside, spent.turns_set_aside);
+        let of_tokens = spent.tokens_set_aside;
+        let of_turns = spent.turns_set_aside;
         (spent.tokens, spent.cost, spent.turns, of_tokens, spent.cost_set_aside, of_turns)
     }
 }
@@ -180,7 +181,7 @@ pub(super) const fn opens_turn(purpose: Purpose, turn: u32, counted: u32) -> boo
     matches!(purpose, Purpose::Turn) && turn > counted
 }
 
-/// What last words may take, with what the model thinks before them.
+/// What the final summary may take, with what the model thinks before it.
 const fn last_words_tokens(request: &ReserveRequest) -> u32 {
     LAST_WORDS_TOKENS.saturating_add(request.thinking_tokens)
 }

@@ -206,7 +206,8 @@ impl RunLaws {
 
     /// Attempts are neither lost nor doubled.
     fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled) {
-        let (events, agent) = (self.events, scheduled.agent.agent);
+        let events = self.events;
+        let agent = scheduled.agent.agent;
         assert_ne!(agent, ROOT, "the root isn't restarted by itself");
         assert!(scheduled.outcome.may_restart(), "{agent} is restarted after: {}", scheduled.outcome);
         let one = self.one(agent);

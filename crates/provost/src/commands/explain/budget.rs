@@ -128,7 +128,7 @@ impl BudgetSums {
                 == output
     }
 
-    /// What is kept back for an agent's last words.
+    /// What is kept back for an agent's final summary.
     fn last_words_tokens(&self, agent: u32) -> u64 {
         let thinks = self.models.get(&agent).map_or(0, |model| model.thinking_tokens(Some(Effort::Minimal)));
         u64::from(LAST_WORDS_TOKENS.saturating_add(thinks))
@@ -189,7 +189,8 @@ impl BudgetSums {
 
     /// Of all agents together.
     fn turns(&self, state: &RunState) -> Limit {
-        let (at_first, set_to) = (self.at_first.turns.map(u64::from), self.budget.turns.map(u64::from));
+        let at_first = self.at_first.turns.map(u64::from);
+        let set_to = self.budget.turns.map(u64::from);
         Limit {
             name: "turns",
             unit: Unit::Times,

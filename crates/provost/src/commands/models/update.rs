@@ -39,7 +39,8 @@ pub(super) fn update(asked: &Update, settled: &Settled) -> anyhow::Result<Exit> 
     let at = UpdatedModels::load(settled.user_path()).map_err(|problem| anyhow::anyhow!("{problem}"))?;
     let writes = !asked.dry_run && !found.changes.is_empty();
     if writes {
-        let (source, as_of) = (name(asked), Zoned::now().date().to_string());
+        let source = name(asked);
+        let as_of = Zoned::now().date().to_string();
         let row = |change: &ModelChange| ModelFacts {
             source: Some(source.clone()),
             as_of: Some(as_of.clone()),

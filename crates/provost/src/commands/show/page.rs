@@ -139,7 +139,8 @@ fn segments(segments: &[Segment]) -> Vec<(&'static str, String)> {
     }
     let line = |segment: &Segment| {
         let outcome = segment.outcome.as_ref().map_or("not over", Outcome::word);
-        let (calls, tokens) = (plural(segment.calls, "call"), amount(segment.tokens));
+        let calls = plural(segment.calls, "call");
+        let tokens = amount(segment.tokens);
         let Segment { segment: number, cost_micro_usd: cost, .. } = segment;
         (
             if *number == 1 { "segments" } else { "" },
