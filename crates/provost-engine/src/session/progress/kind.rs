@@ -44,6 +44,8 @@ const TURNS_MIN: usize = 2;
 const MIXED_MIN: usize = 8;
 /// Digits of a hexadecimal id, at least.
 const HEX_MIN: usize = 4;
+/// Digits of a hexadecimal id in groups (a UUID, a hardware address), at least: so many that no words are taken for one.
+const GROUPED_HEX_MIN: usize = 12;
 
 /// The kind of a call: a number for its tool and its arguments.
 pub(super) fn kind_of_call(tool: &str, input: &str) -> u64 {
@@ -163,6 +165,10 @@ fn push_runs(out: &mut String, text: &str) {
 
 /// Adds the kind of what begins with one run; returns what isn't part of it.
 fn push_run<'t>(out: &mut String, text: &'t str) -> &'t str {
+    if let Some(after) = after_grouped_hex(text) {
+        push_number(out);
+        return after;
+    }
     let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
     let (run, after) = text.split_at(end);
     if !run.contains(|c: char| c.is_ascii_digit()) {
@@ -179,6 +185,21 @@ fn push_run<'t>(out: &mut String, text: &'t str) -> &'t str {
     }
     push_letters(out, run);
     after
+}
+
+/// What follows the groups of hexadecimal digits that `text` begins with, if they are an id: a group may be of letters
+/// only, but not all of them.
+fn after_grouped_hex(text: &str) -> Option<&str> {
+    let separator = text.find(|c: char| !c.is_ascii_hexdigit())?;
+    let sign = text.get(separator..)?.chars().next().filter(|c| matches!(c, '-' | ':'))?;
+    let end = text.find(|c: char| !(c.is_alphanumeric() || c == sign)).unwrap_or(text.len());
+    let (id, after) = text.split_at(end);
+    let is_group = |group: &str| group.len() >= 2 && group.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digits = id.len() - id.matches(sign).count();
+    let is_id = digits >= GROUPED_HEX_MIN
+        && id.split(sign).all(is_group)
+        && id.contains(|c: char| c.is_ascii_digit());
+    is_id.then_some(after)
 }
 
 /// What follows the number that `text` begins with: with its fraction, its exponent and its units, or the other parts of
@@ -273,6 +294,23 @@ mod tests {
             ("1e-05", "3.2e-04"),
         ] {
             assert_eq!(kind_of_text(one), kind_of_text(other), "{one} | {other}");
+        }
+    }
+
+    /// A group of four letters is in one of twenty random UUIDs.
+    #[test]
+    fn groups_of_letters_in_an_id_make_no_other_kind() {
+        for (one, other) in [
+            ("550e8400-e29b-41d4-a716-446655440000", "fadebeef-cafe-4abc-abcd-decade0facec"),
+            ("id=0a1b2c3d-babe-4fed-bead-0123456789ab.", "id=00000000-0000-4000-8000-000000000000."),
+            ("aa:bb:cc:dd:ee:0f up", "00:11:22:33:44:55 up"),
+        ] {
+            assert_eq!(kind_of_text(one), kind_of_text(other), "{one} | {other}");
+        }
+        for (one, other) in
+            [("added-cafe-decade", "faded-face-decade"), ("add-4-bed", "add-4-bad"), ("a:1:dead", "a:1:beef")]
+        {
+            assert_ne!(kind_of_text(one), kind_of_text(other), "{one} | {other}");
         }
     }
 
