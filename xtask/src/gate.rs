@@ -21,7 +21,13 @@ pub(crate) fn ci() -> Result<()> {
         must(cargo().args(lints))?;
         // The benchmarks are a workspace of their own; what they share is built once.
         let benchmarks = ["--manifest-path", "bench/Cargo.toml", "--target-dir", "target"];
-        must(cargo().arg("clippy").args(benchmarks).args(["--all-targets", "--locked", "--", "-D", "warnings"]))
+        must(cargo().arg("clippy").args(benchmarks).args([
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]))
     })?;
     step("example", example::fix_the_bug)?;
     step("tests", || must(cargo().args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use provost_engine::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy,
-    SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, GoalPolicy, Isolation, Limits, ModelPolicy, RunPolicy, SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, system_prompt};
 use provost_llm::resolve;
