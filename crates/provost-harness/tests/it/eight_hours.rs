@@ -1,6 +1,9 @@
 //! A night of eight simulated hours in which the provider fails in one way after the other: the run is done in the
 //! morning, each thing once, and waiting was no work. A real server on loopback, the real client, home and harness.
 
+mod tree;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -10,13 +13,15 @@ use provost_event::{
     TroubleCause,
 };
 use provost_harness::{
-    AgentHarness, Clock as _, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Tool, ToolContext,
-    ToolOutput, Toolbox, read_actor,
+    AgentHarness, Clock as _, DeltaSink, HarnessDeps, Home, Model, ModelRequest, Models, SimulatedClock,
+    SystemClock, Tool, ToolContext, ToolOutput, Toolbox, read_actor,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use provost_store::{LocalHome, MemoryStore};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +32,12 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const STEP_MS: u64 = 10 * MINUTE_MS;
 
-/// What the provider does at a time of the night; an empty head closes the connection without a word.
-fn reply(elapsed_ms: u64, steps: usize) -> (String, String) {
-    match elapsed_ms * 4 / HOUR_MS {
+/// The head and the body of an answer to a request's body, and whether the night is nearly over.
+type Answer = fn(&str, bool) -> (String, String);
+
+/// What the provider does at a time of the night; an empty head closes the connection without a word. `None`: it answers.
+fn fault(elapsed_ms: u64) -> Option<(String, String)> {
+    let fault = match elapsed_ms * 4 / HOUR_MS {
         2..=5 => failure("529 Overloaded", "overloaded_error", "full"),
         7..=10 => (String::new(), String::new()),
         12..=15 => failure("401 Unauthorized", "authentication_error", "the key has expired"),
@@ -37,24 +45,46 @@ fn reply(elapsed_ms: u64, steps: usize) -> (String, String) {
         20..=23 => failure("402 Payment Required", "billing_error", "nothing is left"),
         25 => (OK.to_owned(), events(&[START])),
         27 => failure("429 Too Many\r\nretry-after: 600", "rate_limit_error", "slower"),
-        32.. => good(),
-        _ => step(steps),
-    }
+        _ => return None,
+    };
+    Some(fault)
 }
 
 /// An answer that calls the tool with the number of the step.
-fn step(number: usize) -> (String, String) {
-    let start = format!(
-        r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"tool_use","id":"t{number}","name":"work","input":{{}}}}}}"#
-    );
-    let input = format!(
-        r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{{\"step\":{number}}}"}}}}"#
-    );
-    let stop = r#"{"type":"content_block_stop","index":0}"#;
-    (OK.to_owned(), events(&[START, &start, &input, stop, &done("tool_use"), STOP]))
+fn step(body: &str, is_late: bool) -> (String, String) {
+    if is_late {
+        return good();
+    }
+    let number = body.matches("\"tool_result\"").count();
+    calls(&[(format!("t{number}"), "work", json!({"step": number}))])
 }
 
-async fn serve(mut stream: TcpStream, clock: Arc<SimulatedClock>) {
+/// An answer that calls tools: an id, a name and the arguments of each call.
+fn calls(calls: &[(String, &str, Value)]) -> (String, String) {
+    let blocks = calls.iter().enumerate().flat_map(|(index, (id, name, input))| {
+        let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
+        let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
+        [
+            json!({"type": "content_block_start", "index": index, "content_block": block}),
+            json!({"type": "content_block_delta", "index": index, "delta": delta}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]
+    });
+    answer(blocks.map(|block| block.to_string()).collect(), "tool_use")
+}
+
+/// An answer of these events, as a whole stream.
+fn answer(blocks: Vec<String>, stop_reason: &str) -> (String, String) {
+    let mut all = vec![START.to_owned()];
+    all.extend(blocks);
+    all.extend([done(stop_reason), STOP.to_owned()]);
+    (OK.to_owned(), events(&all.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+/// Whole answers that were sent.
+type Sent = Arc<AtomicU64>;
+
+async fn serve(mut stream: TcpStream, clock: Arc<SimulatedClock>, answer: Answer, sent: Sent) {
     let mut request = Vec::new();
     let mut chunk = [0; 4096];
     let body = loop {
@@ -72,8 +102,11 @@ async fn serve(mut stream: TcpStream, clock: Arc<SimulatedClock>) {
             Ok(read) => request.extend_from_slice(&chunk[..read]),
         }
     };
-    let steps = body.matches("\"tool_result\"").count();
-    let (head, body) = reply(clock.now().since_ms(BEGAN), steps);
+    let elapsed_ms = clock.now().since_ms(BEGAN);
+    let (head, body) = fault(elapsed_ms).unwrap_or_else(|| {
+        sent.fetch_add(1, Ordering::SeqCst);
+        answer(&body, elapsed_ms >= 8 * HOUR_MS)
+    });
     if !head.is_empty() {
         let head = format!("HTTP/1.1 {head}\r\nconnection: close\r\n\r\n");
         let _ = stream.write_all(head.as_bytes()).await;
@@ -102,42 +135,71 @@ impl Tool for Work {
     }
 }
 
-/// A model behind a server that lives as long as `tasks`, as does what moves `clock` on.
-async fn provider(clock: &Arc<SimulatedClock>, tasks: &mut JoinSet<()>) -> ProviderModel {
+type InFlight = watch::Sender<usize>;
+
+/// A model whose answers take no simulated time.
+struct TakesNoTime {
+    model: ProviderModel,
+    in_flight: InFlight,
+}
+
+#[async_trait]
+impl Model for TakesNoTime {
+    async fn answer(
+        &self,
+        request: ModelRequest<'_>,
+        deltas: &dyn DeltaSink,
+        cancel: &CancellationToken,
+    ) -> Result<provost_engine::Answer, provost_event::ModelFailure> {
+        self.in_flight.send_modify(|calls| *calls += 1);
+        let answer = self.model.answer(request, deltas, cancel).await;
+        self.in_flight.send_modify(|calls| *calls -= 1);
+        answer
+    }
+}
+
+/// A model behind a server that lives as long as `tasks`, as does what moves `clock` on; and what it sent.
+async fn provider(
+    clock: &Arc<SimulatedClock>,
+    answer: Answer,
+    tasks: &mut JoinSet<()>,
+) -> (TakesNoTime, Sent) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base_url = format!("http://{}", listener.local_addr().expect("an address"));
+    let sent = Sent::default();
+    let counted = sent.clone();
     let serving = clock.clone();
+    let in_flight = InFlight::new(0);
     let hurried = clock.clone();
+    let mut calls = in_flight.subscribe();
     tasks.spawn(async move {
         let mut answering = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
-            answering.spawn(serve(stream, serving.clone()));
+            answering.spawn(serve(stream, serving.clone(), answer, counted.clone()));
         }
     });
     tasks.spawn(async move {
-        loop {
-            hurried.advance_to_next_sleeper().await;
-            tokio::task::yield_now().await;
+        while calls.wait_for(|calls| *calls == 0).await.is_ok() {
+            tokio::select! {
+                biased;
+                _ = calls.changed() => {}
+                _ = hurried.advance_to_next_sleeper() => tokio::task::yield_now().await,
+            }
         }
     });
-    ProviderModel::new(ProviderOptions {
+    let model = ProviderModel::new(ProviderOptions {
         provider: Provider::new("anthropic", WireFormat::Anthropic, base_url),
         model: "claude-test".to_owned(),
         key: Some("a-key".into()),
         reasoning: None,
         limits: ModelLimits::default(),
         clock: Arc::new(SystemClock),
-    })
-    .expect("a client")
+    });
+    (TakesNoTime { model: model.expect("a client"), in_flight }, sent)
 }
 
-#[tokio::test]
-async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_done_once() {
-    let clock = Arc::new(SimulatedClock::at(BEGAN));
-    let mut tasks = JoinSet::new();
-    let model = provider(&clock, &mut tasks).await;
-    let did = Arc::new(Mutex::new(Vec::new()));
-    let spec = ToolSpec {
+fn work_spec() -> ToolSpec {
+    ToolSpec {
         name: "work".into(),
         description: String::new(),
         input_schema: Json::empty_object(),
@@ -145,8 +207,16 @@ async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_don
         idempotent: false,
         timeout_ms: HOUR_MS,
         output_bytes_max: 10_000,
-    };
-    let work = Work { spec: spec.clone(), clock: clock.clone(), done: did.clone() };
+    }
+}
+
+#[tokio::test]
+async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_done_once() {
+    let clock = Arc::new(SimulatedClock::at(BEGAN));
+    let mut tasks = JoinSet::new();
+    let (model, _) = provider(&clock, step, &mut tasks).await;
+    let did = Arc::new(Mutex::new(Vec::new()));
+    let work = Work { spec: work_spec(), clock: clock.clone(), done: did.clone() };
     let home = Arc::new(LocalHome::new(MemoryStore::new(), clock.clone()).expect("a home"));
     let models = Models::new().with("anthropic/claude-test", Arc::new(model));
     let tools = Toolbox::new().with(work);
@@ -155,7 +225,7 @@ async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_don
         ..HarnessDeps::new(home.clone(), models, tools)
     });
     let mut policy = policy();
-    policy.agent.tools = vec![spec];
+    policy.agent.tools = vec![work_spec()];
     policy.agent.limits.outage_max_ms = 8 * HOUR_MS;
     policy.agent.limits.stuck_turns = 0;
     let id = RunId::from_entropy(8);
