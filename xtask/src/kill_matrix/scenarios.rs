@@ -167,6 +167,14 @@ pub(super) const ALL: &[Scenario] = &[
         ..PLAIN
     },
     Scenario {
+        name: "restart",
+        turn: agents::has_one_restarted,
+        agents: agents::FAILING,
+        policy: agents::restarting,
+        shows: &["\"agent_retry_scheduled\"", "\"cause\":{\"retry\":"],
+        ..PLAIN
+    },
+    Scenario {
         name: "goal",
         turn: goals::claims,
         judge: goals::judge,

@@ -64,6 +64,13 @@ fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Brea
             let agent = agents.entry(paused.child).or_default();
             (agent.is_at_work, agent.wants_slot) = (false, paused.outcome.is_preempted());
         }
+        Entry::AgentRetryScheduled(scheduled) => {
+            let agent = agents.entry(scheduled.agent).or_default();
+            if !agent.is_at_work {
+                found.wrong(format!("{} fails while it rests", scheduled.agent));
+            }
+            (agent.is_at_work, agent.wants_slot) = (false, false);
+        }
         Entry::ChildFinished(finished) => {
             let agent = agents.entry(finished.child).or_default();
             let is_odd = !agent.is_at_work && !matches!(finished.outcome, Outcome::Cancelled { .. });

@@ -18,6 +18,9 @@ pub(in crate::kill_matrix) const SUB_AGENTS: &[SubAgent] = &[
     ("Keep the notes of the fire.", fire),
 ];
 
+/// What a sub-agent says that fails once.
+pub(in crate::kill_matrix) const FAILING: &[SubAgent] = &[("Keep the notes of the flood.", flood)];
+
 /// Who is called how urgent, and that tools of their names have them work.
 pub(in crate::kill_matrix) fn policy(policy: &mut RunPolicy) {
     policy.spawn.max_agents = SLOTS;
@@ -65,6 +68,31 @@ fn large(answers: u32) -> Say {
         0 => calls(vec![note("large")]),
         1 => calls(vec![ask(Priority::Critical, "Keep the notes of the fire.")]),
         2 => calls(vec![shell("large")]),
+        _ => done(),
+    }
+}
+
+/// The root has an agent work that fails on its way.
+pub(in crate::kill_matrix) fn has_one_restarted(answers: u32) -> Say {
+    match answers {
+        0 => calls(vec![ask(Priority::Normal, "Keep the notes of the flood."), mark("beside it")]),
+        1 => calls(vec![note("after it")]),
+        _ => done(),
+    }
+}
+
+/// One turn of calls that can't be made is a failure, after which an agent is restarted within milliseconds.
+pub(in crate::kill_matrix) fn restarting(policy: &mut RunPolicy) {
+    policy.agent.limits.failed_turns_max = 1;
+    policy.agent.limits.retry.backoff_base_ms = 3;
+    self::policy(policy);
+}
+
+fn flood(answers: u32) -> Say {
+    match answers {
+        0 => calls(vec![note("flood 0"), shell("flood")]),
+        1 => calls(vec![("no_such_tool", json!({}))]),
+        2 => calls(vec![note("flood 2"), mark("flood")]),
         _ => done(),
     }
 }
