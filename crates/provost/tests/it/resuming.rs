@@ -103,6 +103,50 @@ fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
     assert!(resumed.iter().all(|line| line.contains(r#""reopens":true"#)), "{resumed:?}");
 }
 
+/// How a segment comes to its end: settings, the model's answers, the exit status and a word of the outcome.
+const ENDS: [(&str, &str, i32, &str); 9] = [
+    ("", "text: the code is done", 0, "completed, not verified"),
+    ("", "{ expect: { contains: nothing like it }, text: done }", 1, "fit the conversation"),
+    ("[budget]\nturns = 1\n", "tools: [list_dir]", 3, "Turn budget"),
+    ("[budget]\ntokens = 15000\n", "tools: [list_dir]", 3, "Token budget"),
+    ("[limits]\nrepeated_call = 4\n", "tools: [{ shell: { command: echo same } }]", 4, "repeated call"),
+    ("[limits]\nfailed_turns = 6\n", "tools: [{ no_such_tool: {} }]", 4, "no tool call succeeded"),
+    ("stuck_turns = 3\n", "tools: [{ shell: { command: date +%N } }]", 4, "stuck"),
+    (
+        "[limits]\nstop_blocks = 1\n[[stop_hooks]]\nname = 'docs'\ncommand = 'test -e docs || { echo no docs; exit 2; }'\n",
+        "text: the code is done",
+        4,
+        "blocked",
+    ),
+    ("[limits]\nmodel_patience = '1s'\n", "fault: unauthorized", 4, "key"),
+];
+
+#[test]
+fn after_each_kind_of_end_the_model_hears_what_is_said_behind_all_that_was() {
+    for (settings, answer, status, words) in ENDS {
+        let answers = format!("answers:\n{}", format!("  - {answer}\n").repeat(30));
+        let scene = Scene::scripted(&answers).with_settings(settings).trusted();
+        let ran = scene.provost(&["run", "write the code"]);
+        assert_eq!(ran.status, status, "{words}: {ran:?}");
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+        let seen = view(&scene);
+        scene.write("work/agent.yaml", &format!("answers:\n{}", "  - text: so are the docs\n".repeat(60)));
+        scene.write("work/docs", "");
+        let amounts = ["--max-turns", "5", "--tokens", "90000"];
+        let amounts = if status == 3 { &amounts[..] } else { &[] };
+        let resumed = scene.provost(&[&["resume", "last", "and now the docs"], amounts].concat());
+        assert_eq!(
+            (resumed.status, resumed.stdout.as_str()),
+            (0, "so are the docs\n"),
+            "{words}: {resumed:?}"
+        );
+        let view = view(&scene);
+        assert!(view.contains("write the code") && view.len() > seen.len(), "{words}: {view}");
+        let said = view.find("and now the docs").unwrap_or_else(|| panic!("{words}: {view}"));
+        assert!(view[said..].contains("so are the docs"), "{words}: {view}");
+    }
+}
+
 #[test]
 fn an_ended_run_goes_on_with_another_model_and_its_log_can_be_read() {
     let scene = Scene::scripted("answers: [{ text: one }]");
