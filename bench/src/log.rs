@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use provost_engine::{
     Actor, Answer, Effect, EffectRequest, Event, Now, RunEvent, SessionEvent, Step, ToolResult,
 };
-use provost_event::{
+use provost_event::{Elapsed, 
     ActorKey, Block, Json, Purpose, Record, RunId, SessionId, StopReason, Timestamp, ToolCall, ToolStatus,
     Usage,
 };
@@ -65,7 +65,7 @@ pub(crate) fn each_decision(
         if to == session && !entries.is_empty() {
             let records = entries.into_iter().map(|entry| {
                 seq = seq.next();
-                Record { actor: session, seq, at, entry }
+                Record { actor: session, seq, at, elapsed: Elapsed::default(), entry }
             });
             if !see(Decided { records: records.collect(), took })? {
                 return Ok(());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provost_event::{Record, RunId, Seq, SessionId, Timestamp, TurnEnded};
+use provost_event::{Elapsed, Record, RunId, Seq, SessionId, Timestamp, TurnEnded};
 use provost_harness::{ObserverOptions, Observers, RunObservers, observe_with};
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +102,7 @@ pub(crate) async fn case(pace: Pace, observers: usize, events: usize) -> anyhow:
 fn record(number: usize) -> anyhow::Result<Arc<Record>> {
     let entry = TurnEnded { turn: u32::try_from(number)?, tool_calls: 0 }.into();
     let seq = Seq(u64::try_from(number)?);
-    Ok(Arc::new(Record { actor: SessionId::root(RUN).into(), seq, at: Timestamp(seq.0), entry }))
+    Ok(Arc::new(Record { actor: SessionId::root(RUN).into(), seq, at: Timestamp(seq.0), elapsed: Elapsed::default(), entry }))
 }
 
 /// What telling took.

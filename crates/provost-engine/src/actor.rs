@@ -1,7 +1,8 @@
 //! An actor of either kind behind one face: what a home holds.
 
-use provost_event::{ActorKey, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
+use provost_event::{ActorKey, Elapsed, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
 
+use crate::moment::Moment;
 use crate::{Event, Now, RunState, SessionState, Step, snapshot};
 
 /// A record that can't follow what is there.
@@ -89,7 +90,7 @@ impl Actor {
         if !is_complete || actor.head().next() != snapshot.seq {
             return None;
         }
-        actor.apply(&snapshot.entry, snapshot.at);
+        actor.apply(&snapshot.entry, Moment::of(snapshot));
         Some(actor)
     }
 
@@ -123,14 +124,23 @@ impl Actor {
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });
         }
-        self.apply(&record.entry, record.at);
+        self.apply(&record.entry, Moment::of(record));
         Ok(())
     }
 
-    fn apply(&mut self, entry: &Entry, at: Timestamp) {
+    fn apply(&mut self, entry: &Entry, now: Moment) {
         match self {
-            Self::Run(state) => state.apply(entry, at),
-            Self::Session(state) => state.apply(entry, at),
+            Self::Run(state) => state.apply(entry, now),
+            Self::Session(state) => state.apply(entry, now),
+        }
+    }
+
+    /// The run's elapsed time at its last entry; 0 before the first.
+    #[must_use]
+    pub fn elapsed(&self) -> Elapsed {
+        match self {
+            Self::Run(state) => state.elapsed(),
+            Self::Session(state) => state.elapsed(),
         }
     }
 

@@ -1,18 +1,21 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId, Exhausted, Exit, Forked,
-    HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars, ModelFailure, ModelPolicy, Outcome, Plan,
-    Priority, ProviderAwaited, Purpose, RunPolicy, Seq, SessionFork, SessionId, SessionStarted, StopReason,
-    StopReport, TerminalNoted, Timestamp, ToolStatus, Usage, Worktree, WorktreeLeft, WorktreeMade,
+    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId, Elapsed, Exhausted, Exit,
+    Forked, HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars, ModelFailure, ModelPolicy,
+    Outcome, Plan, Priority, ProviderAwaited, Purpose, RunPolicy, Seq, SessionFork, SessionId,
+    SessionStarted, StopReason, StopReport, TerminalNoted, TimeLeft, Timestamp, ToolStatus, Usage, Worktree,
+    WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
 /// What a decision may know of the world at its moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
-    /// The time.
+    /// The time by the wall clock: shown, and never subtracted.
     pub at: Timestamp,
+    /// The run's elapsed time, which never decreases while it is decided for a run.
+    pub elapsed: Elapsed,
     /// Fresh random bits.
     pub entropy: u64,
 }
@@ -308,8 +311,8 @@ pub enum SessionEvent {
         purpose: Purpose,
         /// The cap on the answer that the budget allows.
         output_tokens_max: u32,
-        /// When the run's time is over, if it is limited.
-        deadline: Option<Timestamp>,
+        /// What is left of the time of the run or of the agent, if that is limited.
+        time_left: Option<TimeLeft>,
         /// The limits that are half used up or more: of each dimension the one that is nearest to its end.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         limits: Vec<LimitUse>,
@@ -490,8 +493,8 @@ pub enum SessionEvent {
     MakeWay {
         /// For whom, if for somebody.
         to: Option<SessionId>,
-        /// When a model call in flight is no longer waited for.
-        due: Timestamp,
+        /// After so many milliseconds a model call in flight is no longer waited for.
+        grace_ms: u64,
     },
     /// It had made way, and has a slot again; ignored by one that rests for another reason.
     SlotFree,

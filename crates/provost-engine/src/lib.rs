@@ -10,6 +10,7 @@
 
 mod actor;
 mod event;
+mod moment;
 mod permission;
 mod reminder;
 mod retry;
@@ -32,7 +33,7 @@ pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};
 pub use run::{
     Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
     LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
-    StepStanding, StepTracker, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
+    StepStanding, StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
     judged_spawn_tool, spawn_tool,
 };
 pub use session::{

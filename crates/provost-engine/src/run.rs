@@ -17,19 +17,20 @@ mod spawn;
 mod worktree;
 
 use provost_event::{
-    Budget, Entry, Forked, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq, SessionId,
-    Timestamp,
+    Budget, Elapsed, Entry, Forked, MicroDollars, ModelPolicy, Outcome, Priority, RunId, RunPolicy, Seq,
+    SessionId, Timestamp,
 };
 
 use serde::{Deserialize, Serialize};
 
 pub use agent::AgentStanding;
 pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
-pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, check_flow};
+pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, StepWait, check_flow};
 pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::ActorStatus;
+use crate::moment::Moment;
 use crate::retry::RetryTracker;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
@@ -90,6 +91,7 @@ pub struct RunState {
     stopping: Option<Outcome>,
     started_at: Timestamp,
     updated_at: Timestamp,
+    elapsed: Elapsed,
     clock: WorkClock,
     agents: Agents,
     /// Its steps, if it goes through a flow and has no root agent.
@@ -111,7 +113,7 @@ pub struct RunState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     forks: Vec<Forked>,
     /// The entry that set the timer, while one runs, and when it is due.
-    timer: Option<(Seq, Timestamp)>,
+    timer: Option<(Seq, Elapsed)>,
     /// The last entry that is a snapshot.
     snapshot: Seq,
 }
@@ -132,6 +134,7 @@ impl RunState {
             stopping: None,
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
+            elapsed: Elapsed::default(),
             clock: WorkClock::default(),
             agents: Agents::new(run),
             flow: None,
@@ -185,7 +188,13 @@ impl RunState {
     /// Milliseconds worked on it, as of its last entry.
     #[must_use]
     pub const fn active_ms(&self) -> u64 {
-        self.clock.used_ms(self.updated_at)
+        self.clock.used_ms(self.elapsed)
+    }
+
+    /// The run's elapsed time at its last entry.
+    #[must_use]
+    pub const fn elapsed(&self) -> Elapsed {
+        self.elapsed
     }
 
     /// When its last entry was made.
@@ -211,7 +220,7 @@ impl RunState {
                 tokens: spent.map_or(0, |spent| spent.tokens),
                 cost: spent.map_or(MicroDollars(0), |spent| spent.cost),
                 spawned_at: agent.spawned_at,
-                worked_ms: agent.clock.used_ms(self.updated_at),
+                worked_ms: agent.clock.used_ms(self.elapsed),
                 restarts: agent.restarts,
             }
         })
@@ -263,8 +272,8 @@ impl Snapshots for RunState {
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
-    fn take_in(&mut self, entry: &Entry, at: Timestamp) {
-        self.apply(entry, at);
+    fn take_in(&mut self, entry: &Entry, now: Moment) {
+        self.apply(entry, now);
     }
 }
 

@@ -6,13 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentPolicy, CallId, Dimension, Entry, HookSubject, Json, Outcome, Plan, Purpose, Seq, SessionId,
-    SessionSource, Timestamp, ToolSpec,
+    AgentPolicy, CallId, Dimension, Elapsed, Entry, HookSubject, Json, Outcome, Plan, Purpose, Seq,
+    SessionId, SessionSource, ToolSpec,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::ToolResult;
+use crate::moment::Moment;
 use crate::permission::Permissions;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
@@ -240,7 +241,9 @@ pub struct SessionState {
     /// What is known of its terminal, if it is an external agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     terminal: Option<Box<TerminalTrack>>,
-    deadline: Option<Timestamp>,
+    /// When the time limit that binds its work is reached, by the last call.
+    ends: Option<WorkEnds>,
+    elapsed: Elapsed,
     /// Which model is asked, and how it fares.
     #[serde(default)]
     asked: Asked,
@@ -309,7 +312,8 @@ impl SessionState {
             plan: None,
             tree: None,
             terminal: None,
-            deadline: None,
+            ends: None,
+            elapsed: Elapsed::default(),
             asked: Asked::default(),
             calls: Vec::new(),
             counters: Counters::default(),
@@ -445,6 +449,12 @@ impl SessionState {
         self.approvals.values()
     }
 
+    /// The run's elapsed time at its last entry.
+    #[must_use]
+    pub const fn elapsed(&self) -> Elapsed {
+        self.elapsed
+    }
+
     /// Whether its last segment has ended, and only somebody's ask begins another.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -452,10 +462,11 @@ impl SessionState {
     }
 
     pub(crate) fn decide(&mut self, event: SessionEvent, now: Now) -> Step {
-        let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at), entropy: now.entropy };
+        let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
         deciding.on(event);
+        let moment = deciding.step.now();
         let step = deciding.step.finish();
-        if self.outcome.is_some() { step } else { snapshot::taken(self, step, now.at) }
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, moment) }
     }
 
     /// Takes from the log's first entry what a snapshot leaves out.
@@ -503,9 +514,18 @@ impl Snapshots for SessionState {
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
     }
 
-    fn take_in(&mut self, entry: &Entry, at: Timestamp) {
-        self.apply(entry, at);
+    fn take_in(&mut self, entry: &Entry, now: Moment) {
+        self.apply(entry, now);
     }
+}
+
+/// When a time limit is reached, as the run's elapsed time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct WorkEnds {
+    /// The agent is asked for its final summary.
+    work: Elapsed,
+    /// All of it is used up.
+    limit: Elapsed,
 }
 
 /// One decision in the making.

@@ -8,7 +8,8 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::Event;
+use crate::moment::Moment;
+use crate::{Event, Now};
 
 /// The result of one decision. A home keeps `entries`, `effects` and `closed` in one atomic act, together with
 /// the steps that `messages` lead to or durably on their way; only then are effects performed.
@@ -77,8 +78,10 @@ pub enum Effect {
     },
     /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
     Timer {
-        /// Until when.
+        /// Until when by the wall clock. Only counts where the process that set it is gone, and then only shortens.
         due: Timestamp,
+        /// How long, by a clock that can't be set.
+        remaining_ms: u64,
     },
 }
 
@@ -146,6 +149,10 @@ pub struct ToolRun {
     pub input: Json,
     /// How long it may take, in milliseconds.
     pub timeout_ms: u64,
+    /// What is left of the time limit that binds it, in milliseconds; absent without one. What it takes to end the tool is
+    /// part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
     /// Bytes of output the model gets to see.
     pub output_bytes_max: usize,
     /// What the tool asked to be told at its last call.
@@ -348,17 +355,17 @@ pub struct JudgeCall {
 /// Collects a step while it is being decided.
 #[derive(Debug)]
 pub(crate) struct StepBuilder {
-    at: Timestamp,
+    now: Moment,
     step: Step,
 }
 
 impl StepBuilder {
-    pub(crate) fn at(at: Timestamp) -> Self {
-        Self { at, step: Step::default() }
+    pub(crate) fn at(now: Now) -> Self {
+        Self { now: Moment { at: now.at, elapsed: now.elapsed }, step: Step::default() }
     }
 
-    pub(crate) const fn now(&self) -> Timestamp {
-        self.at
+    pub(crate) const fn now(&self) -> Moment {
+        self.now
     }
 
     pub(crate) fn entry(&mut self, entry: Entry) {

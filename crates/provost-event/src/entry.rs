@@ -9,8 +9,7 @@ use crate::{
     Forked, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json,
     MicroDollars, ModelChanged, OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited,
     Reprioritized, RunPolicy, Seq, SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding,
-    TerminalNoted, Timestamp, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp,
-    YieldRequested,
+    TerminalNoted, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -343,9 +342,18 @@ pub struct ModelCalled {
     pub purpose: Purpose,
     /// The cap on the answer, after what the budget left of it.
     pub output_tokens_max: u32,
-    /// When the run's time is over, if it is limited.
+    /// What is left of the time of the run or of its agent, if that is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
+    pub time_left: Option<TimeLeft>,
+}
+
+/// What is left of a time limit, in milliseconds that are worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeLeft {
+    /// Until the agent is asked for its final summary.
+    pub work_ms: u64,
+    /// Until all of the limit is used up.
+    pub limit_ms: u64,
 }
 
 /// Why the model stopped writing.

@@ -87,7 +87,9 @@ pub enum StepEnd {
     Again {
         /// How the attempt ended.
         outcome: Outcome,
-        /// Not before.
+        /// After this wait, in milliseconds.
+        delay_ms: u64,
+        /// When that is over by the wall clock.
         due: Timestamp,
     },
     /// It has failed.

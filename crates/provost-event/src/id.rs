@@ -302,3 +302,25 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 }
+
+/// A reading of a clock that can't be set: milliseconds since an origin that only readings of the same clock share.
+///
+/// Of a record it is the *run's elapsed time*: how long processes had held the run by then, each by its monotonic clock.
+/// It stands still while no process holds the run and while the machine is suspended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Elapsed(pub u64);
+
+impl Elapsed {
+    /// The reading `ms` milliseconds later.
+    #[must_use]
+    pub const fn plus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` until this; 0 if it lies before.
+    #[must_use]
+    pub const fn since_ms(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}

@@ -37,7 +37,7 @@ pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
     AssistantMessage, CallFacts, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Purpose, ResumeCause,
     Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopReason, StopRequested, StopVerdicts,
-    SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    SystemItem, TimeLeft, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};
@@ -50,7 +50,7 @@ pub use hook::{
     HookContract, HookDecision, HookMoment, HookPolicy, HookProgram, HookReport, HookSubject, HooksAsked,
     HooksDecided, OnFailure, SessionSource,
 };
-pub use id::{ActorKey, BlobId, CallId, EffectId, IdError, RunId, Seq, SessionId, Timestamp};
+pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall};

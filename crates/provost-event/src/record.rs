@@ -1,12 +1,13 @@
 //! A record: one committed entry with its place; and the one serialized form of the log.
 //!
-//! A record is one line of JSON: `v` (format version), `actor`, `seq`, `at_ms`, `type`, then the entry's own fields.
+//! A record is one line of JSON: `v` (format version), `actor`, `seq`, `at_ms`,
+//! `elapsed_ms`, `type`, then the entry's own fields.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ActorKey, Entry, Seq, SessionId, Timestamp};
+use crate::{ActorKey, Elapsed, Entry, Seq, SessionId, Timestamp};
 
 /// The version of the serialized form. It rises when a kind of entry is added or one's meaning changes; every
 /// older version stays readable.
@@ -19,8 +20,10 @@ pub struct Record {
     pub actor: ActorKey,
     /// The place in that log.
     pub seq: Seq,
-    /// When it was decided.
+    /// When it was decided, by the wall clock, which may have been set back since the entry before.
     pub at: Timestamp,
+    /// The run's elapsed time then. Never decreases within a log.
+    pub elapsed: Elapsed,
     /// What it says.
     pub entry: Entry,
 }
@@ -51,6 +54,8 @@ struct Head {
     actor: Option<ActorKey>,
     seq: Option<Seq>,
     at_ms: Option<Timestamp>,
+    #[serde(default)]
+    elapsed_ms: Elapsed,
     r#type: Option<String>,
 }
 
@@ -65,10 +70,11 @@ impl Record {
         // Writing to a String can't fail.
         let _ = write!(
             line,
-            r#"{{"v":{FORMAT_VERSION},"actor":"{}","seq":{},"at_ms":{},"type":"{}""#,
+            r#"{{"v":{FORMAT_VERSION},"actor":"{}","seq":{},"at_ms":{},"elapsed_ms":{},"type":"{}""#,
             self.actor,
             self.seq,
             self.at.0,
+            self.elapsed.0,
             self.entry.kind()
         );
         match body.strip_prefix('{') {
@@ -96,6 +102,7 @@ impl Record {
             actor: head.actor.ok_or_else(|| missing("actor"))?,
             seq: head.seq.ok_or_else(|| missing("seq"))?,
             at: head.at_ms.ok_or_else(|| missing("at_ms"))?,
+            elapsed: head.elapsed_ms,
             entry: read_body(&kind, line)?,
         })
     }
@@ -106,7 +113,8 @@ impl Record {
     /// As [`Record::from_line`].
     pub fn from_parts(head: RecordHead, kind: &str, body: &str) -> Result<Self, FormatError> {
         refuse_newer(head.v)?;
-        Ok(Self { actor: head.actor, seq: head.seq, at: head.at, entry: read_body(kind, body)? })
+        let RecordHead { actor, seq, at, elapsed, .. } = head;
+        Ok(Self { actor, seq, at, elapsed, entry: read_body(kind, body)? })
     }
 }
 
@@ -121,6 +129,8 @@ pub struct RecordHead {
     pub seq: Seq,
     /// When it was decided.
     pub at: Timestamp,
+    /// The run's elapsed time then.
+    pub elapsed: Elapsed,
 }
 
 const fn refuse_newer(v: u32) -> Result<(), FormatError> {

@@ -1,37 +1,44 @@
 //! Time as a dependency, so that hours are tested in milliseconds.
 
-use std::sync::Mutex;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use provost_event::Timestamp;
+use provost_event::{Elapsed, Timestamp};
 use tokio::sync::watch;
 
 /// Tells the time and waits.
+///
+/// Two clocks in one: the wall clock, which people read and set, and a monotonic one, which nothing sets. What is
+/// measured, limited or waited for goes by the monotonic one alone.
 #[async_trait]
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// The time now by the wall clock. It may be earlier than at the call before; differences mean nothing.
     fn now(&self) -> Timestamp;
 
-    /// Returns once `due` has come; at once if it lies in the past.
+    /// The monotonic reading now: never less than at the call before. Comparable with readings of this value only.
+    fn monotonic(&self) -> Elapsed;
+
+    /// Returns once the monotonic clock reads `due`; at once if it does already.
     ///
     /// # Cancellation
     /// Safe: dropping the future only stops the wait.
-    async fn sleep_until(&self, due: Timestamp);
+    async fn sleep_until(&self, due: Elapsed);
 
     /// Returns after `duration`.
     async fn sleep(&self, duration: Duration) {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        self.sleep_until(self.now().plus_ms(ms)).await;
+        self.sleep_until(self.monotonic().plus_ms(ms)).await;
     }
 }
 
-/// The machine's clock.
+/// The machine's clocks. The monotonic one is [`Instant`]: on Linux `CLOCK_MONOTONIC`, which stands still while the machine
+/// is suspended, so that a night in which a laptop is shut is no working time and uses up no patience.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// A wait is done in pieces of this length, so that a machine that slept or a clock that was set is noticed.
-const NAP: Duration = Duration::from_secs(30);
+/// Where the process's monotonic readings begin.
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 #[async_trait]
 impl Clock for SystemClock {
@@ -40,62 +47,88 @@ impl Clock for SystemClock {
         Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    async fn sleep_until(&self, due: Timestamp) {
+    fn monotonic(&self) -> Elapsed {
+        Elapsed(u64::try_from(ORIGIN.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    async fn sleep_until(&self, due: Elapsed) {
+        // A timer that goes off in the middle of a millisecond may leave a rest of it.
         loop {
-            let left = Duration::from_millis(due.since_ms(self.now()));
-            if left.is_zero() {
+            let left = due.since_ms(self.monotonic());
+            if left == 0 {
                 return;
             }
-            tokio::time::sleep(left.min(NAP)).await;
+            tokio::time::sleep(Duration::from_millis(left)).await;
         }
+    }
+}
+
+/// What both clocks of a [`SimulatedClock`] read.
+#[derive(Debug, Clone, Copy)]
+struct Readings {
+    wall: Timestamp,
+    monotonic: Elapsed,
+}
+
+impl Readings {
+    const fn advance(&mut self, ms: u64) {
+        self.wall = self.wall.plus_ms(ms);
+        self.monotonic = self.monotonic.plus_ms(ms);
     }
 }
 
 /// A clock for tests: stands still until it is moved, and can tell who waits for it.
 #[derive(Debug)]
 pub struct SimulatedClock {
-    now: watch::Sender<Timestamp>,
-    sleepers: watch::Sender<Vec<Timestamp>>,
+    now: watch::Sender<Readings>,
+    waits: watch::Sender<Vec<Elapsed>>,
     // Serializes moves, so that two advances never overlap.
     moving: Mutex<()>,
 }
 
 impl SimulatedClock {
-    /// A clock that shows `start`.
+    /// A clock whose wall clock shows `start`.
     #[must_use]
     pub fn at(start: Timestamp) -> Self {
         Self {
-            now: watch::Sender::new(start),
-            sleepers: watch::Sender::new(Vec::new()),
+            now: watch::Sender::new(Readings { wall: start, monotonic: Elapsed::default() }),
+            waits: watch::Sender::new(Vec::new()),
             moving: Mutex::new(()),
         }
     }
 
-    /// Moves the clock by `ms` milliseconds.
+    /// Lets `ms` milliseconds pass, by both clocks.
     pub fn advance_ms(&self, ms: u64) {
         let _guard = self.moving.lock();
-        self.now.send_modify(|now| *now = now.plus_ms(ms));
+        self.now.send_modify(|now| now.advance(ms));
     }
 
-    /// Waits until somebody sleeps, then moves the clock to where the first of them wakes; returns that moment.
+    /// Sets the wall clock `ms` milliseconds forward, or back where that is negative. The monotonic one doesn't notice:
+    /// so it is when a person or the network sets the time, and forward when the machine was suspended.
+    pub fn set_wall_ms(&self, ms: i64) {
+        let _guard = self.moving.lock();
+        self.now.send_modify(|now| now.wall = Timestamp(now.wall.0.saturating_add_signed(ms)));
+    }
+
+    /// Waits until there is a wait, then lets the time pass until the first is over; returns what the wall clock shows then.
     pub async fn advance_to_next_sleeper(&self) -> Timestamp {
-        let mut sleepers = self.sleepers.subscribe();
-        let due = match sleepers.wait_for(|all| !all.is_empty()).await {
+        let mut waits = self.waits.subscribe();
+        let due = match waits.wait_for(|all| !all.is_empty()).await {
             Ok(all) => all.iter().min().copied().unwrap_or_default(),
             Err(_) => return self.now(),
         };
         let _guard = self.moving.lock();
-        self.now.send_modify(|now| *now = (*now).max(due));
-        due
+        self.now.send_modify(|now| now.advance(due.since_ms(now.monotonic)));
+        self.now()
     }
 }
 
-/// Takes a sleeper off the list however its wait ends.
-struct Asleep<'a>(&'a SimulatedClock, Timestamp);
+/// Takes a wait off the list however it ends.
+struct Waiting<'a>(&'a SimulatedClock, Elapsed);
 
-impl Drop for Asleep<'_> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.sleepers.send_modify(|all| {
+        self.0.waits.send_modify(|all| {
             if let Some(at) = all.iter().position(|due| *due == self.1) {
                 all.swap_remove(at);
             }
@@ -106,17 +139,21 @@ impl Drop for Asleep<'_> {
 #[async_trait]
 impl Clock for SimulatedClock {
     fn now(&self) -> Timestamp {
-        *self.now.borrow()
+        self.now.borrow().wall
     }
 
-    async fn sleep_until(&self, due: Timestamp) {
+    fn monotonic(&self) -> Elapsed {
+        self.now.borrow().monotonic
+    }
+
+    async fn sleep_until(&self, due: Elapsed) {
         let mut now = self.now.subscribe();
-        if *now.borrow() >= due {
+        if now.borrow().monotonic >= due {
             return;
         }
-        self.sleepers.send_modify(|all| all.push(due));
-        let _asleep = Asleep(self, due);
+        self.waits.send_modify(|all| all.push(due));
+        let _waiting = Waiting(self, due);
         // The sender lives in `self`, which outlives this borrow: the wait can't fail.
-        let _ = now.wait_for(|now| *now >= due).await;
+        let _ = now.wait_for(|now| now.monotonic >= due).await;
     }
 }

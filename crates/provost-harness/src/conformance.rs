@@ -8,6 +8,7 @@ mod bench;
 mod effects;
 mod logs;
 mod owners;
+mod wall_clock;
 
 use std::sync::Arc;
 
@@ -45,6 +46,9 @@ pub async fn check_home(maker: &impl HomeMaker) {
     effects::what_others_decide_is_performed_where_the_run_is_served(maker).await;
     effects::timers_fire_in_order(maker).await;
     effects::timers_survive_a_restart(maker).await;
+    wall_clock::a_wait_lasts_as_long_as_it_says(maker).await;
+    wall_clock::a_wait_found_in_the_store_is_over_when_its_time_has_come(maker).await;
+    wall_clock::a_limit_is_reached_by_what_was_worked(maker).await;
     owners::what_a_server_that_vanished_left_is_made_again(maker).await;
     owners::one_of_two_claims_goes_on(maker).await;
     owners::a_stopped_server_drops_what_is_in_flight(maker).await;

@@ -1,6 +1,7 @@
 //! Performs effects: asks models, runs tools, asks stop hooks. Decides nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_engine::{Effect, Event, SessionEvent};
@@ -86,8 +87,8 @@ impl HarnessExecutor {
                 SessionEvent::TerminalClosed { seq, exit: self.close_terminal(session, cancel).await }
             }
             // The home waits itself; should it ask all the same, the wait is over by then.
-            Effect::Timer { due } => {
-                self.deps.clock.sleep_until(due).await;
+            Effect::Timer { remaining_ms, .. } => {
+                self.deps.clock.sleep(Duration::from_millis(remaining_ms)).await;
                 SessionEvent::TimerFired { seq }
             }
         })

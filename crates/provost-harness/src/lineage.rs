@@ -41,7 +41,7 @@ pub async fn read_conversation(
     Ok(records)
 }
 
-/// The hash of a log's entries, one after the other: of the hash before, the log's name, and the entry's number, time,
+/// The hash of a log's entries, one after the other: of the hash before, the log's name, and the entry's number, times,
 /// kind and fields. BLAKE3; without a key, so against damage and not against forgery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryChain(String);
@@ -79,6 +79,7 @@ impl EntryChain {
         }
         hasher.update(&record.seq.0.to_le_bytes());
         hasher.update(&record.at.0.to_le_bytes());
+        hasher.update(&record.elapsed.0.to_le_bytes());
         self.0 = hasher.finalize().to_hex().to_string();
     }
 

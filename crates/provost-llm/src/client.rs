@@ -107,7 +107,7 @@ impl Endpoint {
 
     /// Sends `body` to `url` and returns the stream of the answer.
     pub(crate) async fn post(&self, url: Url, body: Vec<u8>, times: u32) -> Result<EventStream, Refused> {
-        let patience = Patience::since(self.clock.now(), self.limits, times);
+        let patience = Patience::since(self.clock.monotonic(), self.limits, times);
         let request = self.client.post(url).headers(self.headers.clone()).body(body);
         let (due, stall) = patience.due();
         let response = tokio::select! {

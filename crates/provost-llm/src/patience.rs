@@ -1,6 +1,6 @@
 //! How long to wait for the next piece of an answer.
 
-use provost_event::{ErrorClass, Timestamp};
+use provost_event::{Elapsed, ErrorClass};
 
 use crate::ModelLimits;
 
@@ -10,20 +10,20 @@ pub(crate) struct Patience {
     limits: ModelLimits,
     /// Times as long as usual that nothing may come.
     times: u32,
-    asked_at: Timestamp,
-    first_at: Option<Timestamp>,
-    bytes_at: Option<Timestamp>,
-    token_at: Option<Timestamp>,
-    said_at: Option<Timestamp>,
+    asked_at: Elapsed,
+    first_at: Option<Elapsed>,
+    bytes_at: Option<Elapsed>,
+    token_at: Option<Elapsed>,
+    said_at: Option<Elapsed>,
 }
 
 impl Patience {
-    pub(crate) const fn since(asked_at: Timestamp, limits: ModelLimits, times: u32) -> Self {
+    pub(crate) const fn since(asked_at: Elapsed, limits: ModelLimits, times: u32) -> Self {
         Self { limits, times, asked_at, first_at: None, bytes_at: None, token_at: None, said_at: None }
     }
 
     /// Something came, if only a ping.
-    pub(crate) const fn bytes(&mut self, at: Timestamp) {
+    pub(crate) const fn bytes(&mut self, at: Elapsed) {
         if self.first_at.is_none() {
             self.first_at = Some(at);
         }
@@ -31,19 +31,19 @@ impl Patience {
     }
 
     /// A piece of the answer came.
-    pub(crate) const fn token(&mut self, at: Timestamp) {
+    pub(crate) const fn token(&mut self, at: Elapsed) {
         self.token_at = Some(at);
     }
 
     /// All was said but what it took.
-    pub(crate) const fn said(&mut self, at: Timestamp) {
+    pub(crate) const fn said(&mut self, at: Elapsed) {
         if self.said_at.is_none() {
             self.said_at = Some(at);
         }
     }
 
     /// When the call counts as stalled, and how that is said.
-    pub(crate) fn due(&self) -> (Timestamp, Stall) {
+    pub(crate) fn due(&self) -> (Elapsed, Stall) {
         let ModelLimits { first_event_ms, gap_ms, quiet_ms, trailer_ms, .. } = self.limits;
         if let Some(said) = self.said_at {
             let stall = (ErrorClass::Stalled, "the answer's end didn't come", trailer_ms);
@@ -66,46 +66,46 @@ pub(crate) type Stall = (ErrorClass, &'static str, u64);
 
 #[cfg(test)]
 mod tests {
-    use provost_event::{ErrorClass, Timestamp};
+    use provost_event::{Elapsed, ErrorClass};
 
     use super::Patience;
     use crate::ModelLimits;
 
     fn patience(times: u32) -> Patience {
         let limits = ModelLimits { first_event_ms: 60, gap_ms: 50, quiet_ms: 600, ..ModelLimits::default() };
-        Patience::since(Timestamp(1000), limits, times)
+        Patience::since(Elapsed(1000), limits, times)
     }
 
     #[test]
     fn a_ping_is_a_sign_of_life_before_the_first_token() {
         let mut patience = patience(1);
-        assert_eq!((patience.due().0, patience.due().1.0), (Timestamp(1060), ErrorClass::Silent));
-        patience.bytes(Timestamp(1059));
-        assert_eq!((patience.due().0, patience.due().1.0), (Timestamp(1109), ErrorClass::Stalled));
+        assert_eq!((patience.due().0, patience.due().1.0), (Elapsed(1060), ErrorClass::Silent));
+        patience.bytes(Elapsed(1059));
+        assert_eq!((patience.due().0, patience.due().1.0), (Elapsed(1109), ErrorClass::Stalled));
     }
 
     #[test]
     fn whoever_said_nothing_before_may_take_longer_to_begin() {
-        assert_eq!(patience(3).due().0, Timestamp(1180));
+        assert_eq!(patience(3).due().0, Elapsed(1180));
     }
 
     #[test]
     fn pings_put_off_the_end_of_a_gap() {
         let mut patience = patience(1);
-        patience.bytes(Timestamp(1010));
-        patience.token(Timestamp(1010));
-        assert_eq!(patience.due().0, Timestamp(1060));
-        patience.bytes(Timestamp(1050));
-        assert_eq!(patience.due().0, Timestamp(1100));
+        patience.bytes(Elapsed(1010));
+        patience.token(Elapsed(1010));
+        assert_eq!(patience.due().0, Elapsed(1060));
+        patience.bytes(Elapsed(1050));
+        assert_eq!(patience.due().0, Elapsed(1100));
     }
 
     #[test]
     fn pings_alone_dont_keep_a_call_alive_for_ever() {
         let mut patience = patience(1);
-        patience.bytes(Timestamp(1010));
-        patience.bytes(Timestamp(1600));
-        assert_eq!(patience.due().0, Timestamp(1610));
-        patience.token(Timestamp(1600));
-        assert_eq!(patience.due().0, Timestamp(1650));
+        patience.bytes(Elapsed(1010));
+        patience.bytes(Elapsed(1600));
+        assert_eq!(patience.due().0, Elapsed(1610));
+        patience.token(Elapsed(1600));
+        assert_eq!(patience.due().0, Elapsed(1650));
     }
 }

@@ -51,7 +51,7 @@ impl EventStream {
                 () = self.clock.sleep_until(due) => return Err(stalled(stall)),
             };
             let Some(chunk) = chunk else { return Ok(None) };
-            self.patience.bytes(self.clock.now());
+            self.patience.bytes(self.clock.monotonic());
             self.received_bytes = self.received_bytes.saturating_add(chunk.len());
             if self.received_bytes > self.limits.answer_bytes_max {
                 return Err(nonsense(format!(
@@ -65,12 +65,12 @@ impl EventStream {
 
     /// A piece of the answer was among the last event.
     pub(crate) fn token(&mut self) {
-        self.patience.token(self.clock.now());
+        self.patience.token(self.clock.monotonic());
     }
 
     /// The answer is complete but for what it took.
     pub(crate) fn said(&mut self) {
-        self.patience.said(self.clock.now());
+        self.patience.said(self.clock.monotonic());
     }
 
     /// Reads what follows the answer, so that the connection can be used again; gives up after a while.

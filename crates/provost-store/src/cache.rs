@@ -172,6 +172,7 @@ mod tests {
             actor,
             seq: Seq(1),
             at: provost_event::Timestamp(1),
+            elapsed: provost_event::Elapsed(1),
             entry: ended.into(),
         };
         store.begin().unwrap();

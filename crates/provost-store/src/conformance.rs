@@ -8,8 +8,8 @@
 
 use provost_engine::Effect;
 use provost_event::{
-    ActorKey, Block, EffectId, Entry, Json, MicroDollars, Outcome, Record, RunId, Seq, SessionId, Snapshot,
-    Timestamp, UserMessage,
+    ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
+    Snapshot, Timestamp, UserMessage,
 };
 use provost_harness::HomeError;
 
@@ -217,7 +217,7 @@ fn open_effects_are_listed_by_run(mut store: impl SessionStore) {
         epoch: Some(3),
         abort: false,
     };
-    let timer = of_run(2, Effect::Timer { due: Timestamp(99) });
+    let timer = of_run(2, Effect::Timer { due: Timestamp(99), remaining_ms: 9 });
     let (first, second) = (think(1, 5, None), think(1, 12, Some(1)));
     within(&mut store, |store| {
         for open in [&second, &timer, &first, &think(2, 1, None)] {
@@ -402,7 +402,7 @@ fn records(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>) -> Vec<Record> 
     seqs.map(|seq| {
         let content = vec![Block::Text(format!("\u{1f980} \"{seq}\"\n"))];
         let entry = Entry::UserMessage(UserMessage { content, by: "ann".to_owned() });
-        Record { actor, seq: Seq(seq), at: Timestamp(1000 + seq), entry }
+        Record { actor, seq: Seq(seq), at: Timestamp(1000 + seq), elapsed: Elapsed(7 * seq), entry }
     })
     .collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use provost_engine::{EffectRequest, Event, Now};
-use provost_event::{ActorKey, Record, Seq};
+use provost_event::{ActorKey, Elapsed, Record, Seq};
 use provost_harness::HomeError;
 
 use crate::cache::Cache;
@@ -28,6 +28,8 @@ pub(crate) struct Decided {
     pub(crate) changes: Vec<Change>,
     pub(crate) head: Seq,
     pub(crate) changed: bool,
+    /// The run's elapsed time, as far as these actors know it.
+    pub(crate) elapsed: Elapsed,
 }
 
 /// Has `key` decide on `event`, and whomever that speaks to on what it says. Each step is a change of its own,
@@ -43,9 +45,9 @@ pub(crate) fn decide(
 ) -> Result<Decided, HomeError> {
     let mut changes = Vec::new();
     match chain(cache, store, (key, event), now, &mut changes) {
-        Ok(changed) => {
+        Ok(Chained { changed, elapsed }) => {
             let head = cache.get(key, store)?.head();
-            Ok(Decided { changes, head, changed })
+            Ok(Decided { changes, head, changed, elapsed })
         }
         Err(error) => {
             changes.iter().for_each(|change| cache.forget(change.actor));
@@ -54,13 +56,20 @@ pub(crate) fn decide(
     }
 }
 
+/// What a chain of steps comes to, besides their changes.
+struct Chained {
+    /// Whether the first actor took the post in.
+    changed: bool,
+    elapsed: Elapsed,
+}
+
 fn chain(
     cache: &mut Cache,
     store: &mut dyn SessionStore,
     post: (ActorKey, Event),
-    now: Now,
+    mut now: Now,
     changes: &mut Vec<Change>,
-) -> Result<bool, HomeError> {
+) -> Result<Chained, HomeError> {
     let mut first_changed = None;
     let mut waiting = VecDeque::from([post]);
     let mut steps = 0;
@@ -70,6 +79,8 @@ fn chain(
             return Err(endless(actor));
         }
         let state = cache.get(actor, store)?;
+        // Where no clock of this process has measured it, it is no less than any of these actors knows.
+        now.elapsed = now.elapsed.max(state.elapsed());
         let step = state.decide(event, now);
         // A fork's first entry doesn't follow what was there before: its log begins behind what it refers to.
         let before = Seq(state.head().0.saturating_sub(step.entries.len() as u64));
@@ -91,14 +102,20 @@ fn chain(
         }
         waiting.extend(step.messages.into_iter().map(|message| (message.to, message.event)));
     }
-    Ok(first_changed.unwrap_or(false))
+    Ok(Chained { changed: first_changed.unwrap_or(false), elapsed: now.elapsed })
 }
 
 fn number(change: &mut Change, entries: Vec<provost_event::Entry>, now: Now) -> Result<(), HomeError> {
     let mut seq = change.before;
     for entry in entries {
         seq = seq.next();
-        change.entries.push(NewEntry::new(Record { actor: change.actor, seq, at: now.at, entry })?);
+        change.entries.push(NewEntry::new(Record {
+            actor: change.actor,
+            seq,
+            at: now.at,
+            elapsed: now.elapsed,
+            entry,
+        })?);
     }
     Ok(())
 }

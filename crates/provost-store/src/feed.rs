@@ -171,7 +171,7 @@ impl Feed {
 mod tests {
     use std::ops::RangeInclusive;
 
-    use provost_event::{Ended, Outcome, SessionId, StopRequested, Timestamp};
+    use provost_event::{Elapsed, Ended, Outcome, SessionId, StopRequested, Timestamp};
 
     use super::*;
 
@@ -188,7 +188,14 @@ mod tests {
         let entries = seqs.map(|seq| {
             let ended = Ended { outcome: outcome.clone() };
             let entry = if ends && seq == last { ended.into() } else { stopped.clone().into() };
-            NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), entry }).unwrap()
+            NewEntry::new(Record {
+                actor,
+                seq: Seq(seq),
+                at: Timestamp(seq),
+                elapsed: Elapsed::default(),
+                entry,
+            })
+            .unwrap()
         });
         (actor, entries.collect())
     }

@@ -1,7 +1,7 @@
 //! What the writer is asked for, and how it answers.
 
 use provost_engine::{Effect, Event};
-use provost_event::{ActorKey, BlobId, EffectId, ForkBase, RunId, Seq, SessionId};
+use provost_event::{ActorKey, BlobId, EffectId, Elapsed, ForkBase, RunId, Seq, SessionId};
 use provost_harness::{HomeError, Posted};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -72,13 +72,14 @@ pub(crate) struct Server {
 pub(crate) enum Orders {
     /// What the commit changed, in order.
     Changed(Vec<Order>),
-    /// All that is open now, whoever opened it.
-    Open(Vec<OpenEffect>),
+    /// All that is open now, by whichever process it was opened, and what the process's clock reads now.
+    Open(Vec<OpenEffect>, Elapsed),
 }
 
 /// One change to what is to be done.
 pub(crate) enum Order {
-    Start(EffectId, Box<Effect>),
+    /// To be begun, timers from this reading of the process's clock on.
+    Start(EffectId, Box<Effect>, Elapsed),
     Abort(EffectId),
     Close(EffectId),
 }

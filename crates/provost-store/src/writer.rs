@@ -1,6 +1,7 @@
 //! The one thread that writes. It takes the posts that wait at that moment into one transaction, so that many
 //! share one sync to disk, and tells nobody of anything before that is done.
 
+mod held;
 mod import;
 mod owned;
 
@@ -9,9 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_engine::{Event, Now};
-use provost_event::{ActorKey, EffectId, Entry, RunId, Seq};
+use provost_event::{ActorKey, EffectId, Elapsed, Entry, RunId, Seq};
 use provost_harness::{Clock, HomeError, Posted};
 
+use self::held::HeldTime;
 use crate::cache::Cache;
 use crate::decide::{Change, Decided, decide};
 use crate::feed::Feed;
@@ -41,6 +43,8 @@ pub(crate) struct Writer {
 /// A run that this process works on.
 struct Owned {
     epoch: u64,
+    /// The run's elapsed time, which goes on while it is ours.
+    held: HeldTime,
     /// Whether nobody has written since the store's epoch was compared with ours.
     verified: bool,
     server: Server,
@@ -160,12 +164,18 @@ impl Writer {
 
     fn ignored(&mut self, key: ActorKey) -> Result<Decided, HomeError> {
         let head = self.cache.get(key, &mut *self.store)?.head();
-        Ok(Decided { changes: Vec::new(), head, changed: false })
+        Ok(Decided { changes: Vec::new(), head, changed: false, elapsed: Elapsed::default() })
     }
 
     fn decide(&mut self, key: ActorKey, event: Event) -> Result<Decided, HomeError> {
-        let now = Now { at: self.clock.now(), entropy: self.random.u64(..) };
-        decide(&mut self.cache, &mut *self.store, (key, event), now)
+        let (run, monotonic) = (key.run(), self.clock.monotonic());
+        let elapsed = self.owned.get(&run).map_or_else(Elapsed::default, |owned| owned.held.at(monotonic));
+        let now = Now { at: self.clock.now(), elapsed, entropy: self.random.u64(..) };
+        let decided = decide(&mut self.cache, &mut *self.store, (key, event), now)?;
+        if let Some(owned) = self.owned.get_mut(&run) {
+            owned.held.is_at_least(decided.elapsed, monotonic);
+        }
+        Ok(decided)
     }
 
     fn keep(&mut self, changes: Vec<Change>, batch: &mut Batch) -> Result<(), HomeError> {
@@ -199,7 +209,7 @@ impl Writer {
         for request in change.effects {
             let open = OpenEffect { id: named(request.seq), effect: request.effect, epoch, abort: false };
             self.store.put_effect(&open)?;
-            orders.push(Order::Start(open.id, Box::new(open.effect)));
+            orders.push(Order::Start(open.id, Box::new(open.effect), self.clock.monotonic()));
         }
         if epoch.is_some() && !orders.is_empty() {
             batch.orders.entry(run).or_default().extend(orders);

@@ -1,6 +1,6 @@
 //! One agent of a run: how it stands.
 
-use provost_event::{Brief, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, Timestamp};
+use provost_event::{Brief, Elapsed, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
@@ -62,6 +62,8 @@ pub(super) struct Agent {
     pub(super) clock: WorkClock,
     pub(super) ask_timeout_ms: Option<u64>,
     pub(super) spawned_at: Timestamp,
+    /// The run's elapsed time then.
+    pub(super) spawned: Elapsed,
     pub(super) has_begun: bool,
     /// It was told to make way.
     pub(super) yields: Option<Yields>,
@@ -78,7 +80,7 @@ pub(super) struct Agent {
     pub(super) children: u32,
     /// The last limit that it reached was the run's.
     pub(super) run_is_exhausted: bool,
-    pub(super) due: Option<Timestamp>,
+    pub(super) due: Option<Elapsed>,
     /// The provider that it waits for, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) awaits: Option<Box<ProviderAwaited>>,
@@ -101,8 +103,8 @@ impl Agent {
     }
 
     /// Until when it waits for its restart, if it does.
-    pub(super) fn restart_due(&self) -> Option<Timestamp> {
-        self.restart.as_ref().filter(|_| self.is_live())?.due
+    pub(super) fn restart_ready(&self) -> Option<Elapsed> {
+        Some(self.restart.as_ref().filter(|_| self.is_live())?.wait?.ready)
     }
 
     pub(super) fn standing(&self) -> AgentStanding {
@@ -112,13 +114,13 @@ impl Agent {
                 AgentStanding::Furloughed { to: *by }
             }
             (None, Some(_))
-                if let Some(due) = self.restart_due()
-                    && let Some(restart) = &self.restart =>
+                if let Some(restart) = &self.restart
+                    && let Some(wait) = restart.wait =>
             {
                 AgentStanding::AwaitsRestart {
                     attempt: restart.attempt,
                     attempts_max: restart.attempts_max,
-                    due,
+                    due: wait.due,
                     failed: restart.failed.clone(),
                 }
             }
@@ -133,9 +135,9 @@ impl Agent {
     }
 
     /// When something is to be done about its time.
-    pub(super) fn next_due(&self) -> Option<Timestamp> {
-        if let Some(due) = self.restart_due() {
-            return Some(due);
+    pub(super) fn next_due(&self) -> Option<Elapsed> {
+        if let Some(ready) = self.restart_ready() {
+            return Some(ready);
         }
         if !self.is_at_work() || self.stopping.is_some() {
             return None;
@@ -146,7 +148,7 @@ impl Agent {
     }
 
     /// How long it is waited for, once that is over.
-    pub(super) fn asked_too_long(&self, now: Timestamp) -> Option<u64> {
+    pub(super) fn asked_too_long(&self, now: Elapsed) -> Option<u64> {
         self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_ms(now) >= *timeout_ms)
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentRetryScheduled, ChildFinished, ChildPaused, ChildSpawned, Outcome, PauseReason, Priority,
-    ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotWish, SpawnBudget, Timestamp,
+    AgentRetryScheduled, ChildFinished, ChildPaused, ChildSpawned, Elapsed, Outcome, PauseReason, Priority,
+    ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotWish, SpawnBudget,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,7 @@ use super::agent::{Agent, AgentStanding, Yields};
 use super::clock::WorkClock;
 use super::restart::PendingRestart;
 use super::spawn::{SlotMove, SpawnTracker, Then};
+use crate::moment::Moment;
 
 /// The agent that a run begins with.
 pub(super) const ROOT: AgentNumber = 0;
@@ -30,7 +31,7 @@ pub(super) struct Agents {
     at_work: u32,
     /// Agents besides the root whose work isn't over.
     live: u32,
-    dues: BTreeSet<(Timestamp, AgentNumber)>,
+    dues: BTreeSet<(Elapsed, AgentNumber)>,
     /// Agents that wait for their model's provider.
     #[serde(default)]
     awaiting: u32,
@@ -52,7 +53,7 @@ impl Agents {
     }
 
     /// The run begins, with a root agent.
-    pub(super) fn begin(&mut self, budget: SpawnBudget, at: Timestamp) {
+    pub(super) fn begin(&mut self, budget: SpawnBudget, now: Moment) {
         self.slots = SpawnTracker::new(budget, Some(Priority::Normal));
         let root = Agent {
             parent: None,
@@ -63,7 +64,8 @@ impl Agents {
             brief: None,
             clock: WorkClock::default(),
             ask_timeout_ms: None,
-            spawned_at: at,
+            spawned_at: now.at,
+            spawned: now.elapsed,
             has_begun: true,
             yields: None,
             rests: None,
@@ -153,16 +155,16 @@ impl Agents {
     }
 
     /// The first time at which something is to be done about an agent's time.
-    pub(super) fn first_due(&self) -> Option<Timestamp> {
+    pub(super) fn first_due(&self) -> Option<Elapsed> {
         self.dues.first().map(|(due, _)| *due)
     }
 
     /// The agents whose time has come.
-    pub(super) fn due_by(&self, now: Timestamp) -> Vec<AgentNumber> {
+    pub(super) fn due_by(&self, now: Elapsed) -> Vec<AgentNumber> {
         self.dues.iter().take_while(|(due, _)| *due <= now).map(|(_, agent)| *agent).collect()
     }
 
-    pub(super) fn spawned(&mut self, spawned: &ChildSpawned, at: Timestamp) {
+    pub(super) fn spawned(&mut self, spawned: &ChildSpawned, now: Moment) {
         let number = spawned.child.agent;
         let parent = spawned.parent.map(|parent| parent.agent);
         let brief = &spawned.brief;
@@ -175,7 +177,8 @@ impl Agents {
             clock: WorkClock::limited(brief.budget.wall_time_ms),
             ask_timeout_ms: brief.ask_timeout_ms,
             brief: Some(brief.clone()),
-            spawned_at: at,
+            spawned_at: now.at,
+            spawned: now.elapsed,
             has_begun: false,
             yields: None,
             rests: None,
@@ -210,7 +213,7 @@ impl Agents {
     }
 
     /// An agent has its slot and works.
-    pub(super) fn started(&mut self, agent: AgentNumber, at: Timestamp) {
+    pub(super) fn started(&mut self, agent: AgentNumber, now: Elapsed) {
         self.moves.pop_front();
         self.change(agent, |agent| {
             agent.has_begun = true;
@@ -219,7 +222,7 @@ impl Agents {
             if agent.restart.take().is_some() {
                 agent.restarts = agent.restarts.saturating_add(1);
             }
-            agent.clock.start(at);
+            agent.clock.start(now);
         });
     }
 
@@ -230,7 +233,7 @@ impl Agents {
         self.change(agent, |agent| agent.yields = Some(Yields { to }));
     }
 
-    pub(super) fn paused(&mut self, paused: &ChildPaused, at: Timestamp) {
+    pub(super) fn paused(&mut self, paused: &ChildPaused, now: Elapsed) {
         let agent = paused.child.agent;
         self.change(agent, |agent| {
             agent.rests = Some(paused.outcome.clone());
@@ -239,9 +242,9 @@ impl Agents {
             agent.yields = None;
             agent.stopping = None;
             agent.rests_for_child = paused.for_child;
-            agent.clock.stop(at);
+            agent.clock.stop(now);
             if let Some(restart) = &mut agent.restart {
-                restart.due = None;
+                restart.wait = None;
             }
         });
         // Nobody needs to tell it any more to make way, and it doesn't take the slot that it was just given.
@@ -253,17 +256,17 @@ impl Agents {
     }
 
     /// It has failed, and is restarted later.
-    pub(super) fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, at: Timestamp) {
+    pub(super) fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: Moment) {
         let agent = scheduled.agent.agent;
         self.change(agent, |agent| {
             agent.rests = Some(scheduled.outcome.clone());
-            agent.restart = Some(Box::new(PendingRestart::of(scheduled)));
+            agent.restart = Some(Box::new(PendingRestart::of(scheduled, now)));
             agent.awaits = None;
             agent.shall_go_on = false;
             agent.yields = None;
             agent.stopping = None;
             agent.rests_for_child = false;
-            agent.clock.stop(at);
+            agent.clock.stop(now.elapsed);
         });
         self.moves.retain(|one| one.agent() != agent);
         self.moves.extend(self.slots.left(agent, Then::Sleeps));
@@ -271,7 +274,7 @@ impl Agents {
 
     /// Whether one of them waits for its restart.
     pub(super) fn any_awaits_restart(&self) -> bool {
-        self.all.values().any(|agent| agent.restart_due().is_some())
+        self.all.values().any(|agent| agent.restart_ready().is_some())
     }
 
     /// Somebody wants it to go on. One that others still work for goes on when they are done.
@@ -279,7 +282,7 @@ impl Agents {
         self.change(agent, |agent| {
             agent.rests_for_child = true;
             if let Some(restart) = &mut agent.restart {
-                restart.due = None;
+                restart.wait = None;
             }
         });
         let may = |agent: &Agent| agent.is_live() && agent.rests.is_some() && agent.children == 0;
@@ -314,7 +317,7 @@ impl Agents {
         !above.filter_map(|above| self.get(above)).any(is_asked)
     }
 
-    pub(super) fn finished(&mut self, finished: &ChildFinished, at: Timestamp) {
+    pub(super) fn finished(&mut self, finished: &ChildFinished, now: Elapsed) {
         let number = finished.child.agent;
         if self.get(number).is_none_or(|agent| !agent.is_live()) {
             return;
@@ -323,7 +326,7 @@ impl Agents {
             agent.finished = Some(finished.outcome.clone());
             agent.awaits = None;
             agent.brief = None;
-            agent.clock.stop(at);
+            agent.clock.stop(now);
         });
         self.live = self.live.saturating_sub(1);
         // It may have been given a slot that it doesn't need any more.
@@ -379,18 +382,22 @@ impl Agents {
         self.root_goes_on();
         // A wait for a restart goes on by its own timer.
         let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
-        let resting = resting.filter(|(_, agent)| agent.restart_due().is_none());
+        let resting = resting.filter(|(_, agent)| agent.restart_ready().is_none());
         for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
             self.resumed(agent);
         }
         self.moves.extend(self.slots.go_on());
     }
 
-    /// Nobody worked from `gone` to `back`.
-    pub(super) fn interrupted(&mut self, gone: Timestamp, back: Timestamp) {
-        let at_work = self.iter().filter(|(_, agent)| agent.is_at_work()).map(|(number, _)| number);
-        for agent in at_work.collect::<Vec<_>>() {
-            self.change(agent, |agent| agent.clock.interrupted(gone, back));
+    /// The waits for restarts go on, by what the wall clock says of the time in which no process held the run.
+    pub(super) fn waits_go_on(&mut self, now: Moment) {
+        let waiting = self.iter().filter(|(_, agent)| agent.restart_ready().is_some());
+        for agent in waiting.map(|(number, _)| number).collect::<Vec<_>>() {
+            self.change(agent, |agent| {
+                if let Some(restart) = &mut agent.restart {
+                    restart.waits_go_on(now);
+                }
+            });
         }
     }
 
@@ -411,16 +418,16 @@ impl Agents {
     }
 
     /// An agent waits for its model's provider from here on, or does so no longer.
-    pub(super) fn awaits(&mut self, number: AgentNumber, awaited: Option<ProviderAwaited>, at: Timestamp) {
+    pub(super) fn awaits(&mut self, number: AgentNumber, awaited: Option<ProviderAwaited>, now: Elapsed) {
         let awaits = self.get(number).is_some_and(|agent| agent.awaits.is_some());
         if !awaits && awaited.is_none() {
             return;
         }
         self.change(number, |agent| {
             match &awaited {
-                Some(_) => agent.clock.stop(at),
+                Some(_) => agent.clock.stop(now),
                 // The root's time is the run's.
-                None if number != ROOT => agent.clock.go_on(at),
+                None if number != ROOT => agent.clock.go_on(now),
                 None => {}
             }
             agent.awaits = awaited.map(Box::new);

@@ -1,6 +1,7 @@
-//! Time that is worked: it counts while somebody works, and may be limited.
+//! Time that is worked: it counts while an agent works, and may be limited. It is the run's elapsed time, which no process's
+//! end and no setting of the wall clock changes.
 
-use provost_event::{Dimension, Exhausted, Timestamp};
+use provost_event::{Dimension, Elapsed, Exhausted, TimeLeft};
 use serde::{Deserialize, Serialize};
 
 /// This part of a limit is kept for last words, and no more than so many milliseconds.
@@ -15,7 +16,7 @@ pub(super) struct WorkClock {
     /// Milliseconds worked before `since`.
     before_ms: u64,
     /// Since when it runs; absent while nobody works.
-    since: Option<Timestamp>,
+    since: Option<Elapsed>,
     /// Those who work have been told that time is over; what is left of it is for their last words.
     pub(super) winds_down: bool,
 }
@@ -26,34 +27,26 @@ impl WorkClock {
     }
 
     /// Work begins or goes on; with a limit reached before, it winds down anew.
-    pub(super) fn start(&mut self, at: Timestamp) {
+    pub(super) fn start(&mut self, at: Elapsed) {
         self.since = Some(at);
         self.winds_down = false;
     }
 
     /// Work stops.
-    pub(super) fn stop(&mut self, at: Timestamp) {
+    pub(super) fn stop(&mut self, at: Elapsed) {
         self.before_ms = self.used_ms(at);
         self.since = None;
     }
 
     /// Work goes on after a wait that doesn't count.
-    pub(super) const fn go_on(&mut self, at: Timestamp) {
+    pub(super) const fn go_on(&mut self, at: Elapsed) {
         if self.since.is_none() {
             self.since = Some(at);
         }
     }
 
-    /// Nobody worked from `gone` to `back`.
-    pub(super) fn interrupted(&mut self, gone: Timestamp, back: Timestamp) {
-        if self.since.is_some() {
-            self.stop(gone);
-            self.since = Some(back);
-        }
-    }
-
     /// Milliseconds worked until `now`.
-    pub(super) const fn used_ms(&self, now: Timestamp) -> u64 {
+    pub(super) const fn used_ms(&self, now: Elapsed) -> u64 {
         match self.since {
             Some(since) => self.before_ms.saturating_add(now.since_ms(since)),
             None => self.before_ms,
@@ -61,29 +54,35 @@ impl WorkClock {
     }
 
     /// When so much will have been worked, if nothing interrupts; absent while nobody works.
-    pub(super) fn when(&self, worked_ms: u64) -> Option<Timestamp> {
+    pub(super) fn when(&self, worked_ms: u64) -> Option<Elapsed> {
         Some(self.since?.plus_ms(worked_ms.saturating_sub(self.before_ms)))
     }
 
     /// When something is to be done about the limit: those who work are told, or all of it is used up.
-    pub(super) fn due(&self) -> Option<Timestamp> {
+    pub(super) fn due(&self) -> Option<Elapsed> {
         let limit_ms = self.limit_ms?;
         let end = self.when(limit_ms)?;
         if self.winds_down {
             return Some(end);
         }
         let kept_ms = (limit_ms / LAST_WORDS_DIVISOR).min(LAST_WORDS_MS_MAX);
-        Some(Timestamp(end.0.saturating_sub(kept_ms)).max(self.since?))
+        Some(Elapsed(end.0.saturating_sub(kept_ms)).max(self.since?))
+    }
+
+    /// What is left of the limit, if there is one and it runs.
+    pub(super) fn left(&self, now: Elapsed) -> Option<TimeLeft> {
+        let end = self.when(self.limit_ms?)?;
+        Some(TimeLeft { work_ms: self.due()?.since_ms(now), limit_ms: end.since_ms(now) })
     }
 
     /// What is used of the limit, if there is one.
-    pub(super) fn used(&self, now: Timestamp) -> Option<Exhausted> {
+    pub(super) fn used(&self, now: Elapsed) -> Option<Exhausted> {
         let limit = self.limit_ms?;
         Some(Exhausted::new(Dimension::WallTime, self.used_ms(now), limit))
     }
 
     /// The limit, once all of it is used up.
-    pub(super) fn over(&self, now: Timestamp) -> Option<Exhausted> {
+    pub(super) fn over(&self, now: Elapsed) -> Option<Exhausted> {
         self.used(now).filter(|exhausted| self.winds_down && exhausted.used >= exhausted.limit)
     }
 }

@@ -106,10 +106,10 @@ impl Deciding<'_> {
 
     /// An agent has used up its time, or is waited for no longer.
     pub(super) fn agents_time_passed(&mut self, number: AgentNumber) {
-        let now = self.step.now();
+        let now = self.step.now().elapsed;
         let session = self.state.agents.session(number);
         let Some(agent) = self.state.agents.get(number) else { return };
-        if agent.restart_due().is_some() {
+        if agent.restart_ready().is_some() {
             return self.restart_is_due(number);
         }
         let (below, used) = (self.state.agents.below(number), agent.clock.used(now));

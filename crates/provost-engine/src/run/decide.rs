@@ -1,9 +1,9 @@
 //! What a run does about each event.
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Entry, Exhausted, Image,
-    LimitOwner, Outcome, PauseReason, Purpose, ResumeCause, Resumed, RunPolicy, RunStarted, Seq, SessionId,
-    SessionStarted, Timestamp,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Entry, Exhausted,
+    Image, LimitOwner, Outcome, PauseReason, Purpose, ResumeCause, Resumed, RunPolicy, RunStarted, Seq,
+    SessionId, SessionStarted, TimeLeft,
 };
 
 use super::agents::ROOT;
@@ -12,19 +12,18 @@ use super::{AgentNumber, Deciding, Refusal, RunState, ledger};
 use crate::reminder::reminder_id;
 use crate::snapshot;
 use crate::step::StepBuilder;
-use crate::{
-    Effect, Event, LimitUse, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step,
-};
+use crate::{Event, LimitUse, Message, Now, ReserveRequest, RunEvent, SessionEvent, SettleNote, Step};
 
 impl RunState {
     pub(crate) fn decide(&mut self, event: RunEvent, now: Now) -> Step {
         let timer_before = self.timer;
-        let mut deciding = Deciding { state: self, step: StepBuilder::at(now.at), entropy: now.entropy };
+        let mut deciding = Deciding { state: self, step: StepBuilder::at(now), entropy: now.entropy };
         deciding.on(event);
         deciding.go_on();
         deciding.set_timer(timer_before);
+        let moment = deciding.step.now();
         let step = deciding.step.finish();
-        if self.outcome.is_some() { step } else { snapshot::taken(self, step, now.at) }
+        if self.outcome.is_some() { step } else { snapshot::taken(self, step, moment) }
     }
 }
 
@@ -101,15 +100,21 @@ impl Deciding<'_> {
     }
 
     /// Has the timer run that the entries just committed want, in place of the one `before`.
-    fn set_timer(&mut self, before: Option<(Seq, Timestamp)>) {
+    fn set_timer(&mut self, before: Option<(Seq, Elapsed)>) {
         if self.state.timer == before {
             return;
         }
         if let Some((seq, _)) = before {
             self.step.close(seq);
         }
+        self.wait_for_timer();
+    }
+
+    /// Has the timer wait for what is left until it is due.
+    fn wait_for_timer(&mut self) {
         if let Some((seq, due)) = self.state.timer {
-            self.step.effect(seq, Effect::Timer { due });
+            let now = self.step.now();
+            self.step.effect(seq, now.timer(due.since_ms(now.elapsed)));
         }
     }
 
@@ -118,7 +123,7 @@ impl Deciding<'_> {
             return;
         }
         let ReserveRequest { session, call, purpose, .. } = request;
-        if let Some(exhausted) = self.state.time_is_over(session, self.step.now()) {
+        if let Some(exhausted) = self.state.time_is_over(session, self.step.now().elapsed) {
             return self.tell(session, SessionEvent::Refused { call, purpose, exhausted, is_judges: false });
         }
         if let Some(output_tokens_max) = self.state.ledger.reserved_output(session, call, purpose) {
@@ -152,13 +157,13 @@ impl Deciding<'_> {
     fn tell_of_reserve(&mut self, session: SessionId, call: u32, purpose: Purpose, output_tokens_max: u32) {
         let state = &self.state;
         let limits = match purpose {
-            Purpose::Turn => state.limits_near(session.agent, self.step.now()),
+            Purpose::Turn => state.limits_near(session.agent, self.step.now().elapsed),
             Purpose::Summary | Purpose::WrapUp | Purpose::Judge => Vec::new(),
         };
-        let deadline = state.deadline_of(session);
+        let time_left = state.time_left(session, self.step.now().elapsed);
         let is_last_turn = state.ledger.is_at_last_turn(state.budget, session.agent);
         let reserved =
-            SessionEvent::Reserved { call, purpose, output_tokens_max, deadline, limits, is_last_turn };
+            SessionEvent::Reserved { call, purpose, output_tokens_max, time_left, limits, is_last_turn };
         self.tell(session, reserved);
     }
 
@@ -186,7 +191,11 @@ impl Deciding<'_> {
             return;
         }
         self.step.close(seq);
-        let now = self.step.now();
+        let now = self.step.now().elapsed;
+        if self.state.timer.is_some_and(|(_, due)| due > now) {
+            // A process that doesn't hold the run can set its timer, but not tell how far its time is.
+            return self.wait_for_timer();
+        }
         if self.state.clock.due().is_some_and(|due| due <= now) {
             self.time_passed();
         }
@@ -197,7 +206,7 @@ impl Deciding<'_> {
 
     /// The run's time is over, but for the agents' last words; or all of it.
     fn time_passed(&mut self) {
-        let Some(exhausted) = self.state.clock.used(self.step.now()) else { return };
+        let Some(exhausted) = self.state.clock.used(self.step.now().elapsed) else { return };
         if !self.state.clock.winds_down {
             self.commit(BudgetExhausted { session: self.root(), of: None, exhausted });
         }
@@ -244,14 +253,17 @@ impl RunState {
         at_work.map(|(number, _)| self.agents.session(number)).collect()
     }
 
-    /// When an agent must have come to its end, if its time or the run's is limited.
-    fn deadline_of(&self, session: SessionId) -> Option<Timestamp> {
-        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.due());
-        own.into_iter().chain(self.clock.due()).min()
+    /// What an agent has left of its own time and the run's, if one of them is limited; of both what is less.
+    fn time_left(&self, session: SessionId, now: Elapsed) -> Option<TimeLeft> {
+        let own = self.agents.get(session.agent).and_then(|agent| agent.clock.left(now));
+        own.into_iter().chain(self.clock.left(now)).reduce(|one, other| TimeLeft {
+            work_ms: one.work_ms.min(other.work_ms),
+            limit_ms: one.limit_ms.min(other.limit_ms),
+        })
     }
 
     /// Of each dimension the limit that is nearest to its end, where half of it is used or more.
-    fn limits_near(&self, agent: AgentNumber, now: Timestamp) -> Vec<LimitUse> {
+    fn limits_near(&self, agent: AgentNumber, now: Elapsed) -> Vec<LimitUse> {
         let mut limits = self.ledger.limits_near(self.budget, agent);
         let own = self.agents.get(agent).and_then(|agent| agent.clock.used(now));
         let run = self.clock.used(now);
@@ -265,7 +277,7 @@ impl RunState {
     }
 
     /// What is said to whoever wants to call a model when all time is over.
-    fn time_is_over(&self, session: SessionId, now: Timestamp) -> Option<Exhausted> {
+    fn time_is_over(&self, session: SessionId, now: Elapsed) -> Option<Exhausted> {
         let own = self.agents.get(session.agent).and_then(|agent| agent.clock.over(now));
         self.clock.over(now).or(own)
     }

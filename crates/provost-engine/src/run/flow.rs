@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    Dimension, FlowPolicy, OnStepFailure, Outcome, Priority, StepEnd, StepEnded, Timestamp, Verdict,
+    Dimension, Elapsed, FlowPolicy, OnStepFailure, Outcome, Priority, StepEnd, StepEnded, Timestamp, Verdict,
     Verification,
 };
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use check::{FlowProblem, check_flow};
 
 use super::AgentNumber;
+use crate::moment::Moment;
 use crate::retry::{RetryTracker, retry_delay_ms};
 
 /// Bytes of what a step's agent said last that are kept for those who need the step.
@@ -33,7 +34,7 @@ pub enum StepStanding {
     /// This agent works on it, or waits in the line for a slot to do so.
     AtWork(AgentNumber),
     /// It has failed, and is tried again at this time.
-    Later(Timestamp),
+    Later(StepWait),
     /// It is done.
     Done,
     /// It has failed for good.
@@ -42,6 +43,15 @@ pub enum StepStanding {
     Asks(Outcome),
     /// A step that it needs, directly or not, has failed.
     Skipped,
+}
+
+/// How long a step waits before it is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StepWait {
+    /// Until then by the run's elapsed time, which counts.
+    pub ready: Elapsed,
+    /// Until then by the wall clock, for people.
+    pub due: Timestamp,
 }
 
 /// How an attempt at a step ended.
@@ -64,7 +74,7 @@ pub struct StepTracker {
     steps: Vec<Step>,
     by_name: BTreeMap<String, StepNumber>,
     ready: BTreeSet<(Reverse<Priority>, StepNumber)>,
-    later: BTreeSet<(Timestamp, StepNumber)>,
+    later: BTreeSet<(StepWait, StepNumber)>,
     asks: BTreeSet<StepNumber>,
     /// Steps that are neither done nor skipped nor failed for good.
     open: usize,
@@ -165,8 +175,8 @@ impl StepTracker {
     /// The step that is begun next, if one can be: of those that are ready or whose wait is over the one of highest
     /// priority, of several the first.
     #[must_use]
-    pub fn next(&self, now: Timestamp) -> Option<StepNumber> {
-        let waited = self.later.iter().take_while(|(due, _)| *due <= now);
+    pub fn next(&self, now: Elapsed) -> Option<StepNumber> {
+        let waited = self.later.iter().take_while(|(wait, _)| wait.ready <= now);
         let waited =
             waited.filter_map(|(_, number)| Some((Reverse(self.steps.get(*number)?.priority), *number)));
         waited.chain(self.ready.first().copied()).min().map(|(_, number)| number)
@@ -174,8 +184,8 @@ impl StepTracker {
 
     /// When the first wait before another attempt is over.
     #[must_use]
-    pub fn first_due(&self) -> Option<Timestamp> {
-        self.later.first().map(|(due, _)| *due)
+    pub fn first_due(&self) -> Option<Elapsed> {
+        self.later.first().map(|(wait, _)| wait.ready)
     }
 
     /// Whether nothing is left to do: all steps are done, skipped, or failed for good.
@@ -245,7 +255,7 @@ impl StepTracker {
         let mut retries = known.retries.clone();
         if may_be_tried_again(&outcome) && retries.should_retry(ITSELF) {
             let delay_ms = retry_delay_ms(retries.attempts(ITSELF), None, attempt.entropy);
-            return Some(StepEnd::Again { outcome, due: attempt.at.plus_ms(delay_ms) });
+            return Some(StepEnd::Again { outcome, delay_ms, due: attempt.at.plus_ms(delay_ms) });
         }
         let skipped = match known.then {
             OnStepFailure::Skip => self.below(step).into_iter(),
@@ -256,16 +266,19 @@ impl StepTracker {
         Some(StepEnd::Failed { outcome, then: known.then, skipped })
     }
 
-    /// Takes in how an attempt ended.
-    pub fn ended(&mut self, ended: &StepEnded) {
+    /// Takes in how an attempt ended, at `now` of the run's elapsed time.
+    pub fn ended(&mut self, ended: &StepEnded, now: Elapsed) {
         let Some(number) = self.find(&ended.step) else { return };
         match &ended.end {
             StepEnd::Done { text, verification } => self.done(number, text, verification),
-            StepEnd::Again { due, .. } => {
+            StepEnd::Again { delay_ms, due, .. } => {
                 if let Some(step) = self.steps.get_mut(number) {
                     step.retries.should_retry(ITSELF);
                 }
-                self.change(number, StepStanding::Later(*due));
+                self.change(
+                    number,
+                    StepStanding::Later(StepWait { ready: now.plus_ms(*delay_ms), due: *due }),
+                );
             }
             StepEnd::Failed { outcome, then: OnStepFailure::Ask, .. } => {
                 self.change(number, StepStanding::Asks(outcome.clone()));
@@ -314,6 +327,14 @@ impl StepTracker {
         }
     }
 
+    /// The waits go on, by what the wall clock says of the time in which no process held the run.
+    pub(super) fn waits_go_on(&mut self, now: Moment) {
+        for (wait, number) in std::mem::take(&mut self.later) {
+            let ready = now.rest_of_wait(wait.due, wait.ready);
+            self.change(number, StepStanding::Later(StepWait { ready, ..wait }));
+        }
+    }
+
     /// Takes in that somebody had the flow go on: what has failed and asks is tried again, with all its attempts.
     pub fn resumed(&mut self) {
         for number in self.asks.clone() {
@@ -356,13 +377,13 @@ impl StepTracker {
         let Some(step) = self.steps.get_mut(number) else { return };
         match std::mem::replace(&mut step.standing, standing.clone()) {
             StepStanding::Ready => drop(self.ready.remove(&(Reverse(step.priority), number))),
-            StepStanding::Later(due) => drop(self.later.remove(&(due, number))),
+            StepStanding::Later(wait) => drop(self.later.remove(&(wait, number))),
             StepStanding::Asks(_) => drop(self.asks.remove(&number)),
             _ => {}
         }
         match standing {
             StepStanding::Ready => drop(self.ready.insert((Reverse(step.priority), number))),
-            StepStanding::Later(due) => drop(self.later.insert((due, number))),
+            StepStanding::Later(wait) => drop(self.later.insert((wait, number))),
             StepStanding::Asks(_) => drop(self.asks.insert(number)),
             _ => {}
         }

@@ -1,8 +1,8 @@
 //! How each entry changes a run. The only place where its state changes.
 
 use provost_event::{
-    AgentRetryScheduled, BudgetExhausted, ChildResumed, ChildSpawned, Dimension, Entry, Outcome, ResumeCause,
-    Resumed, RunStarted, Timestamp,
+    AgentRetryScheduled, BudgetExhausted, ChildResumed, ChildSpawned, Dimension, Elapsed, Entry, Outcome,
+    ResumeCause, Resumed, RunStarted,
 };
 
 use super::RunState;
@@ -10,31 +10,32 @@ use super::agent::Agent;
 use super::agents::ROOT;
 use super::clock::WorkClock;
 use super::flow::StepTracker;
+use crate::moment::Moment;
 
 impl RunState {
-    pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
+    pub(crate) fn apply(&mut self, entry: &Entry, now: Moment) {
         self.head = self.head.next();
         match entry {
-            Entry::RunStarted(started) => self.started(started, at),
+            Entry::RunStarted(started) => self.started(started, now),
             Entry::BudgetReserved(reserved) => {
                 self.ledger.reserve(reserved);
-                self.agents.awaits(reserved.session.agent, None, at);
+                self.agents.awaits(reserved.session.agent, None, now.elapsed);
             }
             Entry::ProviderAwaited(awaited) => {
-                self.agents.awaits(awaited.session.agent, Some(awaited.clone()), at);
+                self.agents.awaits(awaited.session.agent, Some(awaited.clone()), now.elapsed);
             }
             Entry::ModelChanged(changed) => self.model = Some(changed.to.clone()),
             Entry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
-            Entry::ChildSpawned(spawned) => self.spawned(spawned, at),
-            Entry::ChildStarted(started) => self.agents.started(started.child.agent, at),
+            Entry::ChildSpawned(spawned) => self.spawned(spawned, now),
+            Entry::ChildStarted(started) => self.agents.started(started.child.agent, now.elapsed),
             Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
             Entry::ChildPaused(paused) => {
                 self.ledger.rests(paused.child.agent);
                 match paused.child.agent {
                     ROOT => self.agents.root_rests(&paused.outcome, paused.for_child),
-                    _ => self.agents.paused(paused, at),
+                    _ => self.agents.paused(paused, now.elapsed),
                 }
             }
             Entry::ChildFinished(finished) => {
@@ -42,15 +43,15 @@ impl RunState {
                 self.retries.reset(finished.child.agent);
                 match finished.child.agent {
                     ROOT => self.agents.root_rests(&finished.outcome, false),
-                    _ => self.agents.finished(finished, at),
+                    _ => self.agents.finished(finished, now.elapsed),
                 }
             }
-            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled, at),
+            Entry::AgentRetryScheduled(scheduled) => self.retry_scheduled(scheduled, now),
             Entry::ChildResumed(resumed) => self.child_resumed(resumed),
             Entry::Reprioritized(reprioritized) => self.agents.reprioritized(reprioritized),
             Entry::StepEnded(ended) => {
                 if let Some(flow) = &mut self.flow {
-                    flow.ended(ended);
+                    flow.ended(ended, now.elapsed);
                 }
             }
             Entry::StopRequested(requested) => match requested.agent {
@@ -63,17 +64,18 @@ impl RunState {
             Entry::Snapshot(_) => self.snapshot = self.head,
             // Forking a run changes nothing in it.
             Entry::Forked(forked) => return self.forked(forked),
-            Entry::Paused(paused) => self.rests(&paused.outcome, at),
-            Entry::Ended(ended) => self.rests(&ended.outcome, at),
-            Entry::Resumed(resumed) => self.resumed(resumed, at),
+            Entry::Paused(paused) => self.rests(&paused.outcome, now.elapsed),
+            Entry::Ended(ended) => self.rests(&ended.outcome, now.elapsed),
+            Entry::Resumed(resumed) => self.resumed(resumed, now),
             _ => {}
         }
-        self.updated_at = at;
-        self.count_work(at);
+        self.updated_at = now.at;
+        self.elapsed = now.elapsed;
+        self.count_work(now.elapsed);
         self.set_timer();
     }
 
-    fn spawned(&mut self, spawned: &ChildSpawned, at: Timestamp) {
+    fn spawned(&mut self, spawned: &ChildSpawned, now: Moment) {
         let parent = spawned.parent.map(|parent| parent.agent);
         self.ledger.admit(spawned.child.agent, parent, spawned.brief.budget);
         if let Some(flow) = self.flow.as_mut().filter(|_| parent.is_none())
@@ -81,15 +83,15 @@ impl RunState {
         {
             flow.began(step, spawned.child.agent);
         }
-        self.agents.spawned(spawned, at);
+        self.agents.spawned(spawned, now);
     }
 
-    fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, at: Timestamp) {
+    fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: Moment) {
         let agent = scheduled.agent.agent;
         self.ledger.rests(agent);
         self.retries.limit(agent, scheduled.attempts_max);
         self.retries.should_retry(agent);
-        self.agents.retry_scheduled(scheduled, at);
+        self.agents.retry_scheduled(scheduled, now);
     }
 
     fn child_resumed(&mut self, resumed: &ChildResumed) {
@@ -113,7 +115,7 @@ impl RunState {
         }
     }
 
-    fn started(&mut self, started: &RunStarted, at: Timestamp) {
+    fn started(&mut self, started: &RunStarted, now: Moment) {
         self.goal.clone_from(&started.goal);
         self.budget = started.policy.budget;
         self.turns_max = started.policy.agent.limits.turns_max;
@@ -121,12 +123,12 @@ impl RunState {
         if self.flow.is_some() {
             self.agents.begin_without_root(started.policy.spawn);
         } else {
-            self.agents.begin(started.policy.spawn, at);
+            self.agents.begin(started.policy.spawn, now);
         }
         self.policy = Some(started.policy.clone());
-        self.started_at = at;
+        self.started_at = now.at;
         self.clock = WorkClock::limited(self.budget.wall_time_ms);
-        self.clock.start(at);
+        self.clock.start(now.elapsed);
     }
 
     fn exhausted(&mut self, exhausted: &BudgetExhausted) {
@@ -138,8 +140,8 @@ impl RunState {
         self.agents.exhausted(exhausted.session.agent, exhausted.of, is_time);
     }
 
-    fn rests(&mut self, outcome: &Outcome, at: Timestamp) {
-        self.clock.stop(at);
+    fn rests(&mut self, outcome: &Outcome, now: Elapsed) {
+        self.clock.stop(now);
         self.outcome = Some(outcome.clone());
         self.stopping = None;
         self.agents.slots.hold();
@@ -147,14 +149,16 @@ impl RunState {
         self.agents.root_rests(outcome, false);
     }
 
-    fn resumed(&mut self, resumed: &Resumed, at: Timestamp) {
+    fn resumed(&mut self, resumed: &Resumed, now: Moment) {
         let has_ended = self.has_ended();
-        if self.outcome.is_none() {
-            // It was worked on until its last entry, as far as anybody knows.
-            self.clock.interrupted(self.updated_at, at);
-            self.agents.interrupted(self.updated_at, at);
-        } else {
-            self.clock.start(at);
+        // No process held it for a while: what it waits for may have come by, and its timer is set anew.
+        self.timer = None;
+        self.agents.waits_go_on(now);
+        if let Some(flow) = &mut self.flow {
+            flow.waits_go_on(now);
+        }
+        if self.outcome.is_some() {
+            self.clock.start(now.elapsed);
             let awaits_restart = |agent: &Agent| agent.restart.is_some();
             let has_worked = self.agents.iter().filter(|(_, agent)| !awaits_restart(agent));
             has_worked.for_each(|(number, _)| self.retries.reset(number));

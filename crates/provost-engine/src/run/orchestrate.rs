@@ -78,8 +78,7 @@ impl Deciding<'_> {
 
     pub(super) fn have_make_way(&mut self, victim: SessionId, to: Option<SessionId>) {
         self.commit(ChildYields { child: victim, to });
-        let due = self.step.now().plus_ms(PREEMPT_GRACE_MS);
-        self.tell(victim, SessionEvent::MakeWay { to, due });
+        self.tell(victim, SessionEvent::MakeWay { to, grace_ms: PREEMPT_GRACE_MS });
     }
 
     /// After each event: has those begin or go on who have a slot, and the run rest when all do.
@@ -194,8 +193,8 @@ impl Deciding<'_> {
     pub(super) fn finish(&mut self, child: SessionId, outcome: Outcome, text: &str) {
         let Some(agent) = self.state.agents.get(child.agent) else { return };
         let (parent, call) = (agent.parent, agent.call);
-        let now = self.step.now();
-        let duration_ms = now.since_ms(agent.spawned_at);
+        let now = self.step.now().elapsed;
+        let duration_ms = now.since_ms(agent.spawned);
         let status = match &outcome {
             Outcome::Completed { .. } => ToolStatus::Ok,
             Outcome::Cancelled { .. } if agent.asked_too_long(now).is_some() => ToolStatus::TimedOut,

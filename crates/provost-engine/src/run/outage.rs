@@ -1,8 +1,8 @@
 //! What a run makes of agents that wait for their model's provider, and of another model that somebody wants asked.
 
 use provost_event::{
-    AgentPolicy, ModelChange, ModelChanged, ModelPolicy, OutageWaitChanged, Outcome, PauseReason,
-    ProviderAwaited, Timestamp,
+    AgentPolicy, Elapsed, ModelChange, ModelChanged, ModelPolicy, OutageWaitChanged, Outcome, PauseReason,
+    ProviderAwaited,
 };
 
 use super::agent::Agent;
@@ -86,14 +86,14 @@ impl RunState {
     }
 
     /// The run's time counts while any of its agents does more than to wait for a provider.
-    pub(super) fn count_work(&mut self, at: Timestamp) {
+    pub(super) fn count_work(&mut self, now: Elapsed) {
         if self.outcome.is_some() || self.policy.is_none() {
             return;
         }
         if self.agents.any_awaits() && !self.is_worked_on() {
-            self.clock.stop(at);
+            self.clock.stop(now);
         } else {
-            self.clock.go_on(at);
+            self.clock.go_on(now);
         }
     }
 

@@ -1,10 +1,11 @@
 //! Agents that have failed: whether they are restarted, and when. The root agent isn't restarted by itself.
 
-use provost_event::{AgentRetryScheduled, ChildResumed, Outcome, RetryPolicy, SessionId, Timestamp};
+use provost_event::{AgentRetryScheduled, ChildResumed, Elapsed, Outcome, RetryPolicy, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::agents::ROOT;
 use super::{AgentNumber, Deciding, RunState};
+use crate::moment::Moment;
 use crate::retry::restart_delay_ms;
 
 /// Who has an agent go on that is restarted.
@@ -17,14 +18,30 @@ pub(super) struct PendingRestart {
     pub(super) attempts_max: u32,
     /// How the agent failed.
     pub(super) failed: Outcome,
-    /// Until when it waits; absent once the wait is over, or somebody has seen to the agent.
-    pub(super) due: Option<Timestamp>,
+    /// Absent once the wait is over, or a person has had the agent go on.
+    pub(super) wait: Option<RestartWait>,
+}
+
+/// How long a restart is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RestartWait {
+    /// By the wall clock, for people.
+    pub(super) due: Timestamp,
+    /// By the run's elapsed time, which counts.
+    pub(super) ready: Elapsed,
 }
 
 impl PendingRestart {
-    pub(super) fn of(scheduled: &AgentRetryScheduled) -> Self {
-        let AgentRetryScheduled { outcome, attempt, attempts_max, due, .. } = scheduled;
-        Self { attempt: *attempt, attempts_max: *attempts_max, failed: outcome.clone(), due: Some(*due) }
+    pub(super) fn of(scheduled: &AgentRetryScheduled, now: Moment) -> Self {
+        let AgentRetryScheduled { outcome, attempt, attempts_max, delay_ms, due, .. } = scheduled;
+        let wait = RestartWait { due: *due, ready: now.elapsed.plus_ms(*delay_ms) };
+        Self { attempt: *attempt, attempts_max: *attempts_max, failed: outcome.clone(), wait: Some(wait) }
+    }
+
+    pub(super) fn waits_go_on(&mut self, now: Moment) {
+        if let Some(wait) = &mut self.wait {
+            wait.ready = now.rest_of_wait(wait.due, wait.ready);
+        }
     }
 }
 
@@ -40,7 +57,7 @@ impl Deciding<'_> {
             attempt,
             attempts_max: policy.attempts_max,
             delay_ms,
-            due: self.step.now().plus_ms(delay_ms),
+            due: self.step.now().at.plus_ms(delay_ms),
         });
         if let Some(stopping) = stopping {
             // Somebody wanted it to rest while it failed.

@@ -175,6 +175,7 @@ impl Deciding<'_> {
             tool: call.tool.clone(),
             input: call.input.clone(),
             timeout_ms: spec.timeout_ms,
+            limit_ms: self.state.ends.map(|ends| ends.limit.since_ms(self.step.now().elapsed)),
             output_bytes_max,
             memory,
             looks_at_workspace,

@@ -8,23 +8,23 @@ use provost_event::{
 };
 
 use super::{Deciding, SessionState, Stage, Word};
-use crate::Effect;
 use crate::permission::narrowest_pattern;
 
 impl Deciding<'_> {
     pub(super) fn request_approval(&mut self, id: &CallId) {
         let (Some(call), Some(policy)) = (self.state.call(id), &self.state.policy) else { return };
-        let due = self.step.now().plus_ms(policy.permissions.approval_timeout_ms);
+        let now = self.step.now();
+        let timeout_ms = policy.permissions.approval_timeout_ms;
         let request = ApprovalRequested {
             call: id.clone(),
             tool: call.tool.clone(),
             input: call.input.clone(),
             why: self.state.why_ask(call),
             pattern: narrowest_pattern(&call.tool, &call.input, &policy.workspace),
-            due,
+            due: now.at.plus_ms(timeout_ms),
         };
         self.commit(request);
-        self.open(Effect::Timer { due });
+        self.open(now.timer(timeout_ms));
     }
 
     /// An answer to the question that entry `asked` asks; only the first counts.
@@ -70,8 +70,8 @@ impl Deciding<'_> {
 
     /// Whoever is asked has until then; the entry just committed gave them the time anew.
     pub(super) fn time_approvals(&mut self) {
-        if let Some(due) = self.state.approvals.values().map(|open| open.due).max() {
-            self.open(Effect::Timer { due });
+        if !self.state.approvals.is_empty() {
+            self.open(self.step.now().timer(self.state.approval_timeout_ms()));
         }
     }
 
@@ -119,6 +119,11 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
+    /// How long a question waits for an answer.
+    pub(super) fn approval_timeout_ms(&self) -> u64 {
+        self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms)
+    }
+
     /// The timers of the questions that wait for somebody.
     pub(super) fn approval_timers(&self) -> BTreeSet<Seq> {
         let timer = |stage: Stage| match stage {

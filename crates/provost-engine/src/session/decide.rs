@@ -3,7 +3,7 @@
 use provost_event::{
     Block, Effort, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars,
     ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested,
-    TurnEnded, Usage, UserMessage,
+    TimeLeft, TurnEnded, Usage, UserMessage,
 };
 
 use super::announce::Heard;
@@ -24,10 +24,10 @@ impl Deciding<'_> {
             _ if self.state.has_ended() => {}
             SessionEvent::Start(_) | SessionEvent::Fork(_) => {}
             event if self.state.closing().is_some() && !counts_at_the_end(&event) => {}
-            SessionEvent::Reserved { call, purpose, output_tokens_max, deadline, limits, is_last_turn } => {
+            SessionEvent::Reserved { call, purpose, output_tokens_max, time_left, limits, is_last_turn } => {
                 if self.awaits_budget_for(call, purpose) {
                     let heard = Heard { limits, is_last_turn };
-                    self.reserved(call, output_tokens_max, deadline, &heard);
+                    self.reserved(call, output_tokens_max, time_left, &heard);
                 }
             }
             SessionEvent::Refused { call, purpose, exhausted, is_judges } => {
@@ -76,7 +76,7 @@ impl Deciding<'_> {
             SessionEvent::ChildDone { started, report } => self.child_done(started, report),
             SessionEvent::ChildRests { started, outcome } => self.child_rests(started, outcome),
             SessionEvent::ChildGoesOn { started } => self.child_went_on(started),
-            SessionEvent::MakeWay { to, due } => self.make_way(to, due),
+            SessionEvent::MakeWay { to, grace_ms } => self.make_way(to, grace_ms),
             SessionEvent::SlotFree => self.slot_is_free(),
             SessionEvent::Resume { .. } => {}
             SessionEvent::Recover { fresh } => self.recover(&fresh),
@@ -186,13 +186,7 @@ impl Deciding<'_> {
             }
     }
 
-    fn reserved(
-        &mut self,
-        call: u32,
-        output_tokens_max: u32,
-        deadline: Option<provost_event::Timestamp>,
-        heard: &Heard,
-    ) {
+    fn reserved(&mut self, call: u32, output_tokens_max: u32, time_left: Option<TimeLeft>, heard: &Heard) {
         let purpose = self.state.next_purpose();
         if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
             // Somebody has spoken since it was asked for.
@@ -206,21 +200,15 @@ impl Deciding<'_> {
         }
         // It may have been asked for something else before.
         let output_tokens_max = output_tokens_max.min(self.state.output_tokens_max(purpose));
-        self.think(purpose, call, output_tokens_max, deadline);
+        self.think(purpose, call, output_tokens_max, time_left);
     }
 
-    fn think(
-        &mut self,
-        purpose: Purpose,
-        call: u32,
-        output_tokens_max: u32,
-        deadline: Option<provost_event::Timestamp>,
-    ) {
+    fn think(&mut self, purpose: Purpose, call: u32, output_tokens_max: u32, time_left: Option<TimeLeft>) {
         let attempt = self.state.counters.failed_attempts.saturating_add(1);
         let answers_before = self.state.counters.answers;
         let turn = self.state.turn_of(purpose);
         let question = self.state.question(purpose);
-        self.commit(ModelCalled { turn, call, attempt, purpose, output_tokens_max, deadline });
+        self.commit(ModelCalled { turn, call, attempt, purpose, output_tokens_max, time_left });
         if purpose == Purpose::Judge {
             return self.judge(output_tokens_max);
         }

@@ -3,12 +3,12 @@
 
 use provost_event::{
     CallFacts, CallId, ChildGoesOn, ChildRested, HookSubject, Outcome, PauseReason, ResumeCause, Resumed,
-    Seq, SessionId, StopRequested, Timestamp, ToolStatus, YieldRequested,
+    Seq, SessionId, StopRequested, ToolStatus, YieldRequested,
 };
 
 use super::{Deciding, Phase, SessionState, Stage, Yielding};
 use crate::event::ToolResult;
-use crate::{ChildReport, Effect, RunEvent};
+use crate::{ChildReport, RunEvent};
 
 impl Deciding<'_> {
     /// Asks the run for an agent; the entry just committed names the call.
@@ -64,13 +64,14 @@ impl Deciding<'_> {
         }
     }
 
-    /// Makes way at the next check. Until `due` a model call in flight may still come to its end.
-    pub(super) fn make_way(&mut self, to: Option<SessionId>, due: Timestamp) {
+    /// Makes way at the next check. For `grace_ms` a model call in flight may still come to its end.
+    pub(super) fn make_way(&mut self, to: Option<SessionId>, grace_ms: u64) {
         if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
             return;
         }
-        self.commit(YieldRequested { to, due: Some(due) });
-        self.open(Effect::Timer { due });
+        let now = self.step.now();
+        self.commit(YieldRequested { to, due: Some(now.at.plus_ms(grace_ms)) });
+        self.open(now.timer(grace_ms));
         match self.state.phase {
             Phase::Ready | Phase::Between => self.next_call(),
             Phase::Waiting(_) | Phase::JudgeWaits(_) => self.make_way_now(),

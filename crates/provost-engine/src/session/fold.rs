@@ -4,15 +4,16 @@ mod gate;
 mod goal;
 
 use provost_event::{
-    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Entry, ItemKind, Json, Limits,
-    ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
+    Access, AssistantMessage, Block as Content, Compacted, CompactionKind, Elapsed, Entry, ItemKind, Json,
+    Limits, ModelCalled, Outcome, Pace, Purpose, ResumeCause, Resumed, Retry, RetryCause, SessionSource,
     SessionStarted, StopRequested, StopVerdicts, Timestamp, ToolFinished, ToolStarted, ToolStatus,
     UserMessage, WrappedUp,
 };
 
 use super::progress::MeasuredCall;
 use super::repeats::{CallsOfTurn, Repeats};
-use super::{Block, Call, OwnTree, Phase, SessionState, Stage, Yielding};
+use super::{Block, Call, OwnTree, Phase, SessionState, Stage, WorkEnds, Yielding};
+use crate::moment::Moment;
 use crate::permission::Permissions;
 
 /// What people said last, and files that were written last: so many are remembered for what is left out.
@@ -20,8 +21,9 @@ const SAID_MAX: usize = 100;
 const WRITTEN_MAX: usize = 50;
 
 impl SessionState {
-    pub(crate) fn apply(&mut self, entry: &Entry, at: Timestamp) {
+    pub(crate) fn apply(&mut self, entry: &Entry, now: Moment) {
         self.head = self.head.next();
+        self.elapsed = now.elapsed;
         self.context.add(self.head, entry, self.reads(entry));
         match entry {
             Entry::SessionStarted(started) => self.started(started),
@@ -31,8 +33,8 @@ impl SessionState {
                 self.told(item.item);
             }
             Entry::ModelCalled(called) => {
-                self.asked.called(at);
-                self.called(called);
+                self.asked.called(now.elapsed);
+                self.called(called, now.elapsed);
             }
             Entry::AssistantMessage(answer) => {
                 self.asked.answered();
@@ -42,7 +44,7 @@ impl SessionState {
                 self.asked.retried(retry);
                 self.retried(retry);
             }
-            Entry::ModelChanged(changed) => self.model_changed(changed, at),
+            Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
             Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
             Entry::ToolStarted(started) => self.tool_started(started),
             Entry::ToolFinished(finished) => self.tool_finished(finished),
@@ -51,17 +53,17 @@ impl SessionState {
             Entry::WrappedUp(wrapped) => self.wrapped_up(wrapped),
             Entry::StopVerdicts(verdicts) => self.stop_checked(verdicts),
             Entry::GoalCheckStarted(started) => self.goal_check_started(started),
-            Entry::GoalJudged(judged) => self.goal_judged(judged, at),
+            Entry::GoalJudged(judged) => self.goal_judged(judged, now.elapsed),
             Entry::GoalVerdict(verdict) => self.goal_verdict(verdict),
             Entry::GoalCleared(_) => self.goal_cleared(),
             Entry::StopRequested(requested) => self.stop_requested(requested),
             Entry::Paused(paused) => self.rests(&paused.outcome),
             Entry::Ended(ended) => self.rests(&ended.outcome),
-            Entry::Resumed(resumed) => self.resumed(resumed, at),
+            Entry::Resumed(resumed) => self.resumed(resumed, now.at),
             Entry::HooksAsked(asked) => self.asked(&asked.about),
             Entry::HooksDecided(decided) => self.decided(decided),
             Entry::PermissionDecided(decided) => self.ruled(decided),
-            Entry::ApprovalRequested(request) => self.approval_requested(request, at),
+            Entry::ApprovalRequested(request) => self.approval_requested(request, now.at),
             Entry::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             Entry::Snapshot(_) => self.snapshot = self.head,
             Entry::YieldRequested(requested) => {
@@ -157,9 +159,11 @@ impl SessionState {
         }
     }
 
-    fn called(&mut self, called: &ModelCalled) {
+    fn called(&mut self, called: &ModelCalled, now: Elapsed) {
         self.counters.calls = called.call;
-        self.deadline = called.deadline;
+        self.ends = called
+            .time_left
+            .map(|left| WorkEnds { work: now.plus_ms(left.work_ms), limit: now.plus_ms(left.limit_ms) });
         self.purpose = called.purpose;
         match called.purpose {
             Purpose::Turn => {
@@ -434,7 +438,7 @@ impl SessionState {
 
     /// Whoever has not answered before the rest or the interruption gets the whole time once more.
     fn ask_for_approval_anew(&mut self, at: Timestamp) {
-        let timeout_ms = self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms);
+        let timeout_ms = self.approval_timeout_ms();
         self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
         let head = self.head;
         for call in &mut self.calls {

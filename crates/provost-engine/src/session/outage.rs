@@ -2,14 +2,14 @@
 //! suspended.
 
 use provost_event::{
-    ErrorClass, ModelChange, ModelChanged, ModelFailure, ModelPolicy, ModelTrouble, OutageWaitChanged,
-    Outcome, PauseReason, ProviderAwaited, Retry, RetryCause, Timestamp, TroubleCause,
+    Elapsed, ErrorClass, ModelChange, ModelChanged, ModelFailure, ModelPolicy, ModelTrouble,
+    OutageWaitChanged, Outcome, PauseReason, ProviderAwaited, Retry, RetryCause, Timestamp, TroubleCause,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Deciding, SessionState};
+use crate::RunEvent;
 use crate::retry::retry_delay_ms;
-use crate::{Effect, RunEvent};
 
 /// Between two tries while the session counts as suspended, unless the provider has named a time.
 pub(super) const PROBE_MS: u64 = 300_000;
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     /// The place of the one that stands in, from 1; 0 while none does.
     fallback: u32,
     /// When the last call was made.
-    called_at: Timestamp,
+    called_at: Elapsed,
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<Outage>,
     /// What was said of it later than the policy.
@@ -41,17 +41,17 @@ pub(super) struct Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Outage {
     /// When the first was made.
-    began: Timestamp,
+    began: Elapsed,
     /// From when on the present model's patience counts.
-    since: Timestamp,
+    since: Elapsed,
     /// Calls in a row without any event.
     silent: u32,
     /// When patience was over.
-    suspended_at: Option<Timestamp>,
+    suspended_at: Option<Elapsed>,
 }
 
 impl Asked {
-    pub(super) const fn called(&mut self, at: Timestamp) {
+    pub(super) const fn called(&mut self, at: Elapsed) {
         self.called_at = at;
     }
 
@@ -87,11 +87,11 @@ impl Asked {
     }
 
     /// When the first of the calls in a row that failed was made.
-    fn began(&self) -> Timestamp {
+    fn began(&self) -> Elapsed {
         self.outage.map_or(self.called_at, |outage| outage.began)
     }
 
-    fn suspended_at(&self) -> Option<Timestamp> {
+    fn suspended_at(&self) -> Option<Elapsed> {
         self.outage?.suspended_at
     }
 }
@@ -99,12 +99,12 @@ impl Asked {
 impl Deciding<'_> {
     /// The call may be made again: as long as patience lasts.
     pub(super) fn try_again(&mut self, failure: ModelFailure) {
-        let (asked, now) = (&self.state.asked, self.step.now());
+        let (asked, now) = (&self.state.asked, self.step.now().elapsed);
         let attempts = self.state.counters.failed_attempts.saturating_add(1);
         let delay_ms = retry_delay_ms(attempts, failure.retry_after_ms, self.entropy);
         let since = asked.outage.map_or(asked.called_at, |outage| outage.since);
         let due = now.plus_ms(delay_ms);
-        let is_late = self.state.deadline.is_some_and(|deadline| due > deadline);
+        let is_late = self.state.ends.is_some_and(|ends| due > ends.work);
         let is_over = due.since_ms(since) > self.state.limits().model_patience_ms;
         if is_late || is_over || asked.suspended_at().is_some() {
             return self.give_up(failure);
@@ -118,14 +118,14 @@ impl Deciding<'_> {
         if let Some((number, to)) = self.state.next_fallback() {
             let (call, usage) = (self.state.counters.calls, failure.usage);
             let mut retry = Retry::at_once(call, cause_of(failure), usage);
-            retry.outage_ms = self.step.now().since_ms(self.state.asked.began());
+            retry.outage_ms = self.step.now().elapsed.since_ms(self.state.asked.began());
             self.commit(retry);
             let from = trouble.model.clone();
             let why = ModelChange::Fallback { number, trouble };
             self.commit(ModelChanged { from, to: Box::new(to), why });
             return self.next_call();
         }
-        match self.state.next_try_ms(&failure, self.step.now()) {
+        match self.state.next_try_ms(&failure, self.step.now().elapsed) {
             Some(delay_ms) => self.wait_for_provider(failure, delay_ms, true),
             None => self.rest(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) }),
         }
@@ -133,11 +133,12 @@ impl Deciding<'_> {
 
     fn wait_for_provider(&mut self, failure: ModelFailure, delay_ms: u64, suspended: bool) {
         let now = self.step.now();
-        let (until, outage_ms) = (now.plus_ms(delay_ms), now.since_ms(self.state.asked.began()));
+        let until = now.at.plus_ms(delay_ms);
+        let outage_ms = now.elapsed.since_ms(self.state.asked.began());
         let trouble = self.state.trouble(&failure);
         let (call, usage) = (self.state.counters.calls, failure.usage);
         self.commit(Retry { call, cause: cause_of(failure), delay_ms, usage, outage_ms, suspended });
-        self.open(Effect::Timer { due: until });
+        self.open(now.timer(delay_ms));
         self.tell_of_outage(trouble, until, outage_ms.saturating_add(delay_ms), suspended);
         // Nobody waits for a slot until a provider has time.
         self.made_way();
@@ -222,7 +223,7 @@ impl SessionState {
     }
 
     /// After how many milliseconds a suspended session tries its model again by itself; `None` where it doesn't.
-    fn next_try_ms(&self, failure: &ModelFailure, now: Timestamp) -> Option<u64> {
+    fn next_try_ms(&self, failure: &ModelFailure, now: Elapsed) -> Option<u64> {
         let helps = match failure.class.cause() {
             TroubleCause::Provider => true,
             TroubleCause::Quota => failure.retry_after_ms.is_some(),
@@ -236,7 +237,7 @@ impl SessionState {
         (helps && left_ms > 0 && wait_ms <= left_ms.max(PROBE_MS)).then(|| wait_ms.min(left_ms))
     }
 
-    pub(super) fn model_changed(&mut self, changed: &ModelChanged, at: Timestamp) {
+    pub(super) fn model_changed(&mut self, changed: &ModelChanged, now: Elapsed) {
         match &changed.why {
             ModelChange::Asked { .. } => {
                 self.asked.named = Some(changed.to.clone());
@@ -247,7 +248,7 @@ impl SessionState {
         }
         if let Some(outage) = &mut self.asked.outage {
             // Another model has all its patience.
-            outage.since = at;
+            outage.since = now;
             outage.silent = 0;
         }
         self.counters.failed_attempts = 0;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
 use provost_engine::{
-    Actor, Answer, Effect, Event, Message, Now, RunEvent, RunState, SessionEvent, StopCheckResult,
+    Actor, Answer, Effect, Event, Message, RunEvent, RunState, SessionEvent, StopCheckResult,
 };
 use provost_event::{
     ActorKey, Block, Budget, EffectId, Entry, ErrorClass, FlowPolicy, ModelFailure, OnStepFailure, Outcome,
@@ -12,6 +12,7 @@ use provost_event::{
     StopReason, StopReport, Timestamp, Usage,
 };
 
+use crate::time::{BEGIN, Clocks};
 use crate::world::{RUN, without_hooks};
 
 fn step(name: &str, needs: &[&str]) -> StepPolicy {
@@ -66,6 +67,7 @@ struct Stage {
     logs: BTreeMap<ActorKey, Vec<Record>>,
     open: BTreeMap<(ActorKey, Seq), Effect>,
     now: Timestamp,
+    clocks: Clocks,
     shown: usize,
 }
 
@@ -75,7 +77,8 @@ impl Stage {
             actors: BTreeMap::new(),
             logs: BTreeMap::new(),
             open: BTreeMap::new(),
-            now: Timestamp(1_000_000),
+            now: BEGIN,
+            clocks: Clocks::default(),
             shown: 0,
         };
         let (goal, images) = ("the flow".to_owned(), Vec::new());
@@ -90,17 +93,18 @@ impl Stage {
     fn post(&mut self, to: ActorKey, event: Event) {
         let mut queue = VecDeque::from([Message { to, event }]);
         while let Some(Message { to, event }) = queue.pop_front() {
-            let now = Now { at: self.now, entropy: 7 };
+            let now = self.clocks.now(self.now, 7);
             let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
             let step = actor.decide(event, now);
             let log = self.logs.entry(to).or_default();
             for entry in step.entries {
                 let seq = Seq(log.len() as u64 + 1);
-                log.push(Record { actor: to, seq, at: self.now, entry });
+                log.push(self.clocks.record(self.now, to, seq, entry));
             }
             step.closed.iter().for_each(|seq| drop(self.open.remove(&(to, *seq))));
             for request in step.effects {
-                let doubled = self.open.insert((to, request.seq), request.effect);
+                let doubled =
+                    self.open.insert((to, request.seq), self.clocks.begun(self.now, request.effect));
                 assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
             }
             // A call that shall stop does so at once, with nothing.
@@ -168,7 +172,7 @@ impl Stage {
     /// Lets the run's timer fire.
     fn tick(&mut self) {
         let timer = self.open.iter().find_map(|((actor, seq), effect)| match effect {
-            Effect::Timer { due } if *actor == RUN.into() => Some((*seq, *due)),
+            Effect::Timer { due, .. } if *actor == RUN.into() => Some((*seq, *due)),
             _ => None,
         });
         let Some((seq, due)) = timer else { panic!("the run waits for no time") };

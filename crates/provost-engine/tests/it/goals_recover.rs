@@ -1,10 +1,10 @@
 //! Goals: what a crash amid a verification leaves.
 
 use expect_test::expect;
-use provost_engine::{Actor, Answer, Event, Now, RunEvent, SessionEvent, Step};
+use provost_engine::{Actor, Answer, Event, RunEvent, SessionEvent, Step};
 use provost_event::{
     Block, EffectId, Entry, GoalState, GoalTrigger, Outcome, PauseReason, Purpose, Seq, StopHookVerdict,
-    StopReason, SupervisorError, Timestamp, Usage,
+    StopReason, SupervisorError, Usage,
 };
 
 use crate::goals::{
@@ -238,7 +238,7 @@ fn asking_for_budget() -> Actor {
 }
 
 fn tell(session: &mut Actor, event: SessionEvent) -> Step {
-    session.decide(event.into(), Now { at: Timestamp(2_000_000), entropy: 7 })
+    session.decide(event.into(), crate::time::Clocks::default().now(crate::time::BEGIN.plus_ms(1_000_000), 7))
 }
 
 fn asks_for_budget(step: &Step) -> bool {
@@ -265,7 +265,7 @@ fn a_verification_that_waits_for_budget_asks_for_it_again_after_a_crash() {
         is_last_turn: false,
         call: 2,
         output_tokens_max: 500,
-        deadline: None,
+        time_left: None,
         purpose: Purpose::Judge,
     };
     assert_eq!(tell(&mut session, granted()).effects.len(), 1);
@@ -292,7 +292,7 @@ fn a_verification_that_waits_for_budget_stops_at_once() {
         let late = SessionEvent::Reserved {
             call: 2,
             output_tokens_max: 500,
-            deadline: None,
+            time_left: None,
             purpose,
             limits: Vec::new(),
             is_last_turn: false,

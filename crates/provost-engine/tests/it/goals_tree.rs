@@ -297,7 +297,11 @@ fn steps_of_a_flow_have_none_of_the_run_s_goal_but_that_of_their_agent() {
 /// The policies of those that a run begins with.
 fn sessions_started(mut run: provost_engine::Actor, policy: RunPolicy) -> Vec<AgentPolicy> {
     let (goal, images) = ("g".to_owned(), Vec::new());
-    let now = provost_engine::Now { at: provost_event::Timestamp(1_000), entropy: 7 };
+    let now = provost_engine::Now {
+        at: provost_event::Timestamp(1_000),
+        elapsed: provost_event::Elapsed(1_000),
+        entropy: 7,
+    };
     let step = run.decide(RunEvent::Start { goal, images, policy: Box::new(policy) }.into(), now);
     let policy = |message: provost_engine::Message| match message.event {
         provost_engine::Event::Session(SessionEvent::Start(started)) => Some(started.policy.clone()),

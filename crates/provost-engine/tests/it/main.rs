@@ -1,6 +1,8 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
 mod external;
 #[cfg(test)]
 mod flow;
@@ -65,6 +67,8 @@ mod segments;
 mod spawn;
 #[cfg(test)]
 mod steps;
+#[cfg(test)]
+mod time;
 #[cfg(test)]
 mod tree;
 #[cfg(test)]

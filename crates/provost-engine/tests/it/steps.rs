@@ -4,10 +4,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use provost_engine::{Attempt, FlowProblem, StepStanding, StepTracker, check_flow};
 use provost_event::{
-    Budget, Dimension, ErrorClass, Exhausted, FlowPolicy, OnStepFailure, Outcome, Priority, RunId, SessionId,
-    StepEnd, StepEnded, StepPolicy, Timestamp, Verdict,
+    Budget, Dimension, Elapsed, ErrorClass, Exhausted, FlowPolicy, OnStepFailure, Outcome, Priority, RunId,
+    SessionId, StepEnd, StepEnded, StepPolicy, Timestamp, Verdict,
 };
 
+/// What the wall clock shows all the time: it counts for nothing.
+const WALL: Timestamp = Timestamp(5_000_000);
 const THEN: [OnStepFailure; 3] = [OnStepFailure::Abort, OnStepFailure::Skip, OnStepFailure::Ask];
 
 fn step(name: &str, needs: &[&str]) -> StepPolicy {
@@ -74,7 +76,7 @@ fn outcome(kind: u8) -> Outcome {
 enum At {
     Open,
     Work(u32),
-    Later(Timestamp),
+    Later(Elapsed),
     Done,
     Failed,
     Asks,
@@ -97,7 +99,7 @@ impl Naive {
         self.all[place].0 == At::Open && needs.iter().all(|need| self.all[self.place(need)].0 == At::Done)
     }
 
-    fn next(&self, now: Timestamp) -> Option<usize> {
+    fn next(&self, now: Elapsed) -> Option<usize> {
         let mut best: Option<usize> = None;
         for place in 0..self.all.len() {
             let waited = matches!(self.all[place].0, At::Later(due) if due <= now);
@@ -115,7 +117,7 @@ impl Naive {
     }
 
     /// What shall follow, but for the time at which a step is tried again.
-    fn ended(&mut self, place: usize, outcome: &Outcome, due: Option<Timestamp>) {
+    fn ended(&mut self, place: usize, outcome: &Outcome, due: Option<Elapsed>) {
         let policy = &self.flow.steps[place];
         let failures = &mut self.all[place].1;
         let may = match outcome {
@@ -150,7 +152,7 @@ impl Naive {
 struct Both {
     tracker: StepTracker,
     naive: Naive,
-    now: Timestamp,
+    now: Elapsed,
     next_agent: u32,
 }
 
@@ -158,7 +160,7 @@ impl Both {
     fn new(flow: FlowPolicy) -> Self {
         let all = flow.steps.iter().map(|_| (At::Open, 0)).collect();
         let tracker = StepTracker::new(&flow);
-        Self { tracker, naive: Naive { flow, all }, now: Timestamp(1_000), next_agent: 1 }
+        Self { tracker, naive: Naive { flow, all }, now: Elapsed(1_000), next_agent: 1 }
     }
 
     fn begin(&mut self) -> Result<(), TestCaseError> {
@@ -185,18 +187,18 @@ impl Both {
         };
         let (name, outcome) = (self.naive.flow.steps[step].name.clone(), outcome(kind));
         let text = format!(" said of {name}\n");
-        let attempt =
-            Attempt { outcome: &outcome, text: &text, at: self.now, entropy: u64::from(kind) * 977 };
+        let attempt = Attempt { outcome: &outcome, text: &text, at: WALL, entropy: u64::from(kind) * 977 };
         let end = self.tracker.after(step, &attempt).expect("a step");
         let due = match &end {
-            StepEnd::Again { due, .. } => {
-                prop_assert!(*due > self.now && *due <= self.now.plus_ms(30_000));
-                Some(*due)
+            StepEnd::Again { delay_ms, due, .. } => {
+                prop_assert!((1..=30_000).contains(delay_ms));
+                prop_assert_eq!(*due, WALL.plus_ms(*delay_ms));
+                Some(self.now.plus_ms(*delay_ms))
             }
             StepEnd::Done { .. } | StepEnd::Failed { .. } => None,
         };
         let child = SessionId { run: RunId::from_entropy(1), agent: 1 };
-        self.tracker.ended(&StepEnded { step: name, child, attempt: 1, end });
+        self.tracker.ended(&StepEnded { step: name, child, attempt: 1, end }, self.now);
         self.naive.ended(step, &outcome, due);
         Ok(())
     }
@@ -218,7 +220,7 @@ impl Both {
                 (StepStanding::AtWork(agent), At::Work(same)) => {
                     *agent == same && self.tracker.attempts(place).last() == Some(agent)
                 }
-                (StepStanding::Later(due), At::Later(same)) => *due == same,
+                (StepStanding::Later(wait), At::Later(same)) => wait.ready == same,
                 (StepStanding::Done, At::Done)
                 | (StepStanding::Failed(_), At::Failed)
                 | (StepStanding::Asks(_), At::Asks)

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_engine::{
-    Actor, AgentStanding, Answer, Effect, Event, Message, Now, PendingApproval, RunEvent, RunState,
-    SessionEvent, SessionState, Standing, Think, ToolResult,
+    Actor, AgentStanding, Answer, Effect, Event, Message, PendingApproval, RunEvent, RunState, SessionEvent,
+    SessionState, Standing, Think, ToolResult,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, AgentRetryScheduled, Block, Budget, CallId, EffectId, Entry, ErrorClass,
@@ -13,6 +13,7 @@ use provost_event::{
     StopReason, SubAgentPolicy, Timestamp, ToolCall, ToolStatus, Usage,
 };
 
+use crate::time::{BEGIN, Clocks};
 use crate::tree_laws::{RunLaws, SessionLaws};
 use crate::world::{LAYOUT, RUN, without_hooks};
 
@@ -59,6 +60,7 @@ pub(crate) struct Tree {
     /// Timers that have fired: a process lets each fire once.
     fired: BTreeSet<(ActorKey, Seq)>,
     pub(crate) now: Timestamp,
+    pub(crate) clocks: Clocks,
     pub(crate) usage: Usage,
     entropy: u64,
     calls: u32,
@@ -81,7 +83,8 @@ impl Tree {
             open: BTreeMap::new(),
             aborted: BTreeSet::new(),
             fired: BTreeSet::new(),
-            now: Timestamp(1_000_000),
+            now: BEGIN,
+            clocks: Clocks::default(),
             usage: Usage { input_tokens: 50, output_tokens: 50, ..Usage::default() },
             entropy: 100,
             calls: 0,
@@ -125,7 +128,7 @@ impl Tree {
     }
 
     fn decide(&mut self, to: ActorKey, event: Event) -> Vec<Message> {
-        let now = Now { at: self.now, entropy: self.entropy };
+        let now = self.clocks.now(self.now, self.entropy);
         let actor = self.actors.entry(to).or_insert_with(|| Actor::new(to));
         let step = actor.decide(event, now);
         for entry in step.entries {
@@ -143,7 +146,7 @@ impl Tree {
             self.aborted.insert((to, seq));
         }
         for request in step.effects {
-            let doubled = self.open.insert((to, request.seq), request.effect);
+            let doubled = self.open.insert((to, request.seq), self.clocks.begun(self.now, request.effect));
             assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
         }
         step.messages
@@ -151,7 +154,7 @@ impl Tree {
 
     fn append(&mut self, to: ActorKey, entry: Entry) {
         let log = self.logs.entry(to).or_default();
-        let record = Record { actor: to, seq: Seq(log.len() as u64 + 1), at: self.now, entry };
+        let record = self.clocks.record(self.now, to, Seq(log.len() as u64 + 1), entry);
         match to {
             ActorKey::Run(_) => {
                 let sessions = &self.sessions;
@@ -253,7 +256,7 @@ impl Tree {
             _ => return,
         };
         let entry = Entry::from(Snapshot { layout: LAYOUT, state: state.expect("it has a JSON form") });
-        let record = Record { actor: key, seq: actor.head().next(), at: self.now, entry };
+        let record = self.clocks.record(self.now, key, actor.head().next(), entry);
         actor.replay(&record).expect("it follows");
         self.append(key, record.entry);
         self.check_fold(key);
@@ -386,7 +389,7 @@ impl Tree {
 
     pub(crate) fn timers(&self) -> Vec<(ActorKey, Seq, Timestamp)> {
         let due = |effect: &Effect| match effect {
-            Effect::Timer { due } => Some(*due),
+            Effect::Timer { due, .. } => Some(*due),
             _ => None,
         };
         let open = self.open.iter().filter(|(id, _)| !self.fired.contains(id));

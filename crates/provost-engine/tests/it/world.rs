@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
 use provost_engine::{
-    Actor, Answer, Consult, Effect, Event, JudgeReport, Message, Now, PendingApproval, RunEvent,
+    Actor, Answer, Consult, Effect, Event, JudgeReport, Message, PendingApproval, RunEvent, RunState,
     SessionEvent, SessionState, Standing, StopCheck, StopCheckResult, Think, ToolResult,
 };
 use provost_event::{
@@ -18,9 +18,10 @@ use provost_event::{
 
 use crate::goal_laws::GoalLaws;
 use crate::log_laws::LogLaws;
+use crate::time::{BEGIN, Clocks};
 
 /// The layout of snapshots that this engine reads.
-pub(crate) const LAYOUT: u32 = 7;
+pub(crate) const LAYOUT: u32 = 8;
 
 pub(crate) const RUN: RunId = RunId::from_entropy(1);
 pub(crate) const ROOT: SessionId = SessionId::root(RUN);
@@ -118,6 +119,7 @@ pub(crate) struct World {
     pub(crate) open: BTreeMap<(ActorKey, Seq), Effect>,
     pub(crate) aborted: HashSet<(ActorKey, Seq)>,
     pub(crate) now: Timestamp,
+    pub(crate) clocks: Clocks,
     pub(crate) entropy: u64,
     calls: u32,
     shown: HashMap<ActorKey, usize>,
@@ -146,7 +148,8 @@ impl World {
             logs: HashMap::new(),
             open: BTreeMap::new(),
             aborted: HashSet::new(),
-            now: Timestamp(1_000_000),
+            now: BEGIN,
+            clocks: Clocks::default(),
             entropy: 100,
             calls: 0,
             shown: HashMap::new(),
@@ -182,7 +185,7 @@ impl World {
         while let Some(Message { to, event }) = queue.pop_front() {
             steps += 1;
             assert!(steps < 100, "messages go round for ever");
-            let now = Now { at: self.now, entropy: self.entropy };
+            let now = self.clocks.now(self.now, self.entropy);
             if let Event::Run(RunEvent::Reserve(request)) = &event
                 && let Some(Actor::Session(session)) = self.actors.get(&request.session.into())
             {
@@ -195,7 +198,7 @@ impl World {
             let before = actor.head().0 - step.entries.len() as u64;
             for (entry, seq) in step.entries.into_iter().zip(before + 1..) {
                 let seq = Seq(seq);
-                log.push(Record { actor: to, seq, at: self.now, entry });
+                log.push(self.clocks.record(self.now, to, seq, entry));
             }
             for seq in step.closed {
                 self.open.remove(&(to, seq));
@@ -205,7 +208,8 @@ impl World {
                 self.aborted.insert((to, seq));
             }
             for request in step.effects {
-                let doubled = self.open.insert((to, request.seq), request.effect);
+                let doubled =
+                    self.open.insert((to, request.seq), self.clocks.begun(self.now, request.effect));
                 assert!(doubled.is_none(), "effect {to}#{} opened twice", request.seq);
             }
             // The run of one agent knows nothing of other agents that it could make way for.
@@ -315,7 +319,7 @@ impl World {
 
     pub(crate) fn timers(&self) -> Vec<(ActorKey, Seq, Timestamp)> {
         let due = |effect: &Effect| match effect {
-            Effect::Timer { due } => Some(*due),
+            Effect::Timer { due, .. } => Some(*due),
             _ => None,
         };
         self.open.iter().filter_map(|(id, effect)| Some((id.0, id.1, due(effect)?))).collect()
@@ -431,6 +435,13 @@ impl World {
         }
     }
 
+    pub(crate) fn run(&self) -> &RunState {
+        match self.actors.get(&RUN.into()) {
+            Some(Actor::Run(state)) => state,
+            _ => panic!("there is no run"),
+        }
+    }
+
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self.actors.get(&ROOT.into()) {
             Some(Actor::Session(state)) => match state.standing() {
@@ -468,7 +479,7 @@ impl World {
             _ => return,
         };
         let taken = Snapshot { layout: LAYOUT, state: state.expect("it has a JSON form") };
-        let record = Record { actor: key, seq: actor.head().next(), at: self.now, entry: taken.into() };
+        let record = self.clocks.record(self.now, key, actor.head().next(), taken.into());
         actor.replay(&record).expect("it follows");
         self.logs.entry(key).or_default().push(record);
         self.check_laws();

@@ -19,7 +19,7 @@ use crate::{Clock, Executor, Home, HomeError, Posted, Serving, SimulatedClock};
 /// Whatever is to happen must have happened by then.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// When a home's clock begins.
-const START: Timestamp = Timestamp(1_000_000);
+const START: Timestamp = Timestamp(100_000_000);
 
 /// One place, and a clock for all homes over it.
 pub(super) struct Bench<'a, M: HomeMaker> {

@@ -13,7 +13,7 @@ use super::bench::{
 
 /// An abort must have reached its effect by then, wherever it was decided.
 const ABORT_WITHIN: Duration = Duration::from_secs(1);
-const SECOND_MS: u64 = 1000;
+pub(super) const SECOND_MS: u64 = 1000;
 
 pub(super) async fn a_result_counts_once(maker: &impl HomeMaker) {
     let bench = Bench::new(maker).await;
@@ -109,7 +109,7 @@ pub(super) async fn what_others_decide_is_performed_where_the_run_is_served(make
     entry(&other, run(1), "ended").await;
 }
 
-fn come_back_after(ms: u64) -> ModelFailure {
+pub(super) fn come_back_after(ms: u64) -> ModelFailure {
     let failure = ModelFailure::new(ErrorClass::RateLimited, "later");
     ModelFailure { retry_after_ms: Some(ms), ..failure }
 }

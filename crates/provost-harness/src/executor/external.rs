@@ -41,7 +41,7 @@ impl HarnessExecutor {
     }
 
     pub(super) async fn answer_program(&self, run: &ToolRun, cancel: &CancellationToken) -> ToolResult {
-        let started = self.deps.clock.now();
+        let started = self.deps.clock.monotonic();
         let answer = AssertUnwindSafe(self.deps.external.answer(run.session, &run.call, cancel));
         let output = answer.catch_unwind().await.unwrap_or_else(|_| {
             ToolOutput::error("The answer couldn't be given: what drives the program panicked.")
@@ -55,7 +55,7 @@ impl HarnessExecutor {
             output: text,
             images: Vec::new(),
             whole: None,
-            duration_ms: self.deps.clock.now().since_ms(started),
+            duration_ms: self.deps.clock.monotonic().since_ms(started),
             memory: None,
             plan: None,
             facts: output.facts,

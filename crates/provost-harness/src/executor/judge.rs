@@ -16,13 +16,13 @@ use crate::{GoalSupervisor, Inquiry, Judgement};
 impl HarnessExecutor {
     /// Asks a judge; whatever goes wrong is its answer.
     pub(super) async fn judge(&self, call: &JudgeCall, cancel: &CancellationToken) -> JudgeReport {
-        let started = self.deps.clock.now();
+        let started = self.deps.clock.monotonic();
         let asked = AssertUnwindSafe(self.judged(call, cancel)).catch_unwind().await;
         let (judgement, evidence) = asked.unwrap_or_else(|_| {
             (failed(ErrorClass::Storage, "what gathers the evidence panicked".to_owned()), String::new())
         });
         let Judgement { answer, usage, model } = judgement;
-        let duration_ms = self.deps.clock.now().since_ms(started);
+        let duration_ms = self.deps.clock.monotonic().since_ms(started);
         JudgeReport { answer, usage, model, duration_ms, evidence }
     }
 

@@ -91,7 +91,7 @@ impl HarnessExecutor {
         context: &StopHookContext,
         cancel: &CancellationToken,
     ) -> StopReport {
-        let started = self.deps.clock.now();
+        let started = self.deps.clock.monotonic();
         let timeout = Duration::from_millis(hook.timeout_ms);
         let verdict = match self.handler(hook, timeout) {
             Some(handler) => self.hear(&*handler, context, timeout, cancel).await,
@@ -105,7 +105,7 @@ impl HarnessExecutor {
             verdict => verdict,
         };
         let mut report = report(&hook.name, verdict);
-        report.duration_ms = self.deps.clock.now().since_ms(started);
+        report.duration_ms = self.deps.clock.monotonic().since_ms(started);
         report
     }
 

@@ -25,7 +25,7 @@ impl HarnessExecutor {
         run: &ToolRun,
         cancel: &CancellationToken,
     ) -> ToolResult {
-        let started = self.deps.clock.now();
+        let started = self.deps.clock.monotonic();
         let output = match self.known.opening(self.home(), run.session).await {
             Ok(opening) if opening.policy.external.is_some() => {
                 return self.answer_program(run, cancel).await;
@@ -44,7 +44,7 @@ impl HarnessExecutor {
             output: text,
             images,
             whole,
-            duration_ms: self.deps.clock.now().since_ms(started),
+            duration_ms: self.deps.clock.monotonic().since_ms(started),
             memory: output.memory,
             plan: output.plan.map(Box::new),
             facts: CallFacts { changed_files: self.changed_files(run).await, ..output.facts },

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use provost_engine::{Event, Think, View};
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Block, Entry, ModelCalled, ModelPolicy, Purpose, Record, RunId, Seq,
-    SessionId, SessionStarted, Timestamp, UserMessage,
+    ActorKey, AgentPolicy, BlobId, Block, Elapsed, Entry, ModelCalled, ModelPolicy, Purpose, Record, RunId,
+    Seq, SessionId, SessionStarted, Timestamp, UserMessage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -64,12 +64,18 @@ fn record(agent: u32, seq: Seq) -> Arc<Record> {
             attempt: 1,
             purpose: Purpose::Turn,
             output_tokens_max: 1_000,
-            deadline: None,
+            time_left: None,
         })
     } else {
         Entry::UserMessage(UserMessage { by: "ann".to_owned(), content: vec![Block::Text(text)] })
     };
-    Arc::new(Record { actor: session(agent).into(), seq, at: Timestamp(1), entry })
+    Arc::new(Record {
+        actor: session(agent).into(),
+        seq,
+        at: Timestamp(1),
+        elapsed: Elapsed::default(),
+        entry,
+    })
 }
 
 /// The agents but for the first have the same.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use provost_engine::{CallDetails, Consult, ConsultDetails};
 use provost_event::{
-    Entry, HookDecision, HookMoment, HookReport, HookSubject, Json, ModelPolicy, OnFailure, Outcome, Record,
-    RunId, Seq, SessionId, SessionSource, Timestamp, ToolFinished, ToolStatus,
+    Elapsed, Entry, HookDecision, HookMoment, HookReport, HookSubject, Json, ModelPolicy, OnFailure, Outcome,
+    Record, RunId, Seq, SessionId, SessionSource, Timestamp, ToolFinished, ToolStatus,
 };
 use provost_harness::hooks::*;
 use provost_harness::{Clock, HookAgent, HookQuestion, HookQuestionSubject, SimulatedClock};
@@ -64,7 +64,7 @@ fn finished(seq: Seq, output: String) -> Arc<Record> {
         duration_ms: 12,
         memory: None,
     });
-    Arc::new(Record { actor: SESSION.into(), seq, at: Timestamp(1), entry })
+    Arc::new(Record { actor: SESSION.into(), seq, at: Timestamp(1), elapsed: Elapsed::default(), entry })
 }
 
 fn clock() -> SimulatedClock {
@@ -409,7 +409,11 @@ impl Clock for NoTimers {
         Timestamp(0)
     }
 
-    async fn sleep_until(&self, _: Timestamp) {
+    fn monotonic(&self) -> Elapsed {
+        Elapsed(0)
+    }
+
+    async fn sleep_until(&self, _: Elapsed) {
         panic!("a timer was set");
     }
 }

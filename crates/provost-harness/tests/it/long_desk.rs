@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use provost_engine::{Actor, EffectRequest, Event, Now, ReserveRequest, RunEvent, SessionEvent};
-use provost_event::{ActorKey, Entry, Outcome, Record, RunPolicy, Seq, Timestamp};
+use provost_event::{ActorKey, Elapsed, Entry, Outcome, Record, RunPolicy, Seq, Timestamp};
 
 use super::long_stage::{RUN, SESSION};
 
@@ -51,7 +51,7 @@ impl Desk {
                 self.wished = Some(wish);
             }
             self.now_ms += 1;
-            let now = Now { at: Timestamp(self.now_ms), entropy: self.now_ms };
+            let now = Now { at: Timestamp(self.now_ms), elapsed: Elapsed(self.now_ms), entropy: self.now_ms };
             let is_session = matches!(to, ActorKey::Session(_));
             let actor = if is_session { &mut self.session } else { &mut self.run };
             let step = actor.decide(event, now);
@@ -60,7 +60,7 @@ impl Desk {
                 self.open.extend(step.effects);
                 for entry in step.entries {
                     let seq = Seq(self.log.len() as u64 + 1);
-                    self.log.push(Record { actor: to, seq, at: now.at, entry });
+                    self.log.push(Record { actor: to, seq, at: now.at, elapsed: Elapsed::default(), entry });
                 }
             }
             posts.extend(step.messages.into_iter().map(|message| (message.to, message.event)));

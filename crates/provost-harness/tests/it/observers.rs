@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{Record, RunId, Seq, SessionId, Timestamp, TurnEnded};
+use provost_event::{Elapsed, Record, RunId, Seq, SessionId, Timestamp, TurnEnded};
 use provost_harness::{
     Observed, ObservedBody, Observer, ObserverError, ObserverOptions, ObserverReport, ObserverState,
     Observers, RunObservers, observe_with,
@@ -18,7 +18,13 @@ const DEADLINE: Duration = Duration::from_secs(20);
 
 fn record(seq: u64) -> Arc<Record> {
     let entry = TurnEnded { turn: u32::try_from(seq).expect("few"), tool_calls: 0 }.into();
-    Arc::new(Record { actor: SessionId::root(RUN).into(), seq: Seq(seq), at: Timestamp(seq), entry })
+    Arc::new(Record {
+        actor: SessionId::root(RUN).into(),
+        seq: Seq(seq),
+        at: Timestamp(seq),
+        elapsed: Elapsed::default(),
+        entry,
+    })
 }
 
 fn tell(run: &RunObservers, seqs: std::ops::RangeInclusive<u64>) {

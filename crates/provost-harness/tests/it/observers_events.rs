@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
 use provost_event::{
-    ActorKey, ChainContext, Delta, DeltaKind, Entry, Record, RunId, Seq, SessionId, Timestamp,
+    ActorKey, ChainContext, Delta, DeltaKind, Elapsed, Entry, Record, RunId, Seq, SessionId, Timestamp,
 };
 use provost_harness::{
     MemoryTrace, Observed, ObservedBody, ObservedKind, ObserverOptions, Observers, RunObservers, TraceBody,
@@ -165,7 +165,13 @@ fn tell_from(first: usize, run: &RunObservers, session: SessionId) {
     for (index, (actor, kind, body)) in ENTRIES.iter().enumerate().skip(first) {
         let actor = if *actor == "run" { ActorKey::Run(RUN) } else { ActorKey::Session(session) };
         let seq = Seq(u64::try_from(index).expect("few"));
-        run.record(&Arc::new(Record { actor, seq, at: Timestamp(0), entry: entry(kind, body) }));
+        run.record(&Arc::new(Record {
+            actor,
+            seq,
+            at: Timestamp(0),
+            elapsed: Elapsed::default(),
+            entry: entry(kind, body),
+        }));
     }
 }
 
@@ -296,7 +302,13 @@ fn tell_of_a_chain(run: &RunObservers) -> ChainContext {
         let body = format!(r#"{{"goal":"g","policy":POLICY,"parent":"{}","depth":{depth}}}"#, agent(parent));
         let started = entry("session_started", &body);
         let actor = agent(depth).into();
-        run.record(&Arc::new(Record { actor, seq: Seq(1), at: Timestamp(0), entry: started }));
+        run.record(&Arc::new(Record {
+            actor,
+            seq: Seq(1),
+            at: Timestamp(0),
+            elapsed: Elapsed::default(),
+            entry: started,
+        }));
     }
     // But for the first: the last agent has begun already.
     tell_from(1, run, agent(2));
@@ -367,7 +379,15 @@ async fn agents_keep_their_places_when_a_run_goes_on() {
 fn a_trace_event_is_one_object_with_these_fields() {
     let (session, chain) = (SessionId { run: RUN, agent: 3 }, ChainContext::root(RUN));
     let chain = chain.child_of(SessionId::root(RUN), 4).expect("allowed");
-    let record = |entry| Arc::new(Record { actor: session.into(), seq: Seq(5), at: Timestamp(9), entry });
+    let record = |entry| {
+        Arc::new(Record {
+            actor: session.into(),
+            seq: Seq(5),
+            at: Timestamp(9),
+            elapsed: Elapsed::default(),
+            entry,
+        })
+    };
     let event = |name, body| TraceEvent {
         at: Timestamp(9),
         name,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use provost_engine::Actor;
 use provost_event::{
-    AsideCall, BudgetCharged, Certainty, Compacted, CompactionKind, Delta, DeltaKind, Entry, Json,
+    AsideCall, BudgetCharged, Certainty, Compacted, CompactionKind, Delta, DeltaKind, Elapsed, Entry, Json,
     MicroDollars, Outcome, Price, Record, RunId, Seq, SessionId, Timestamp, ToolStarted, Usage, WrappedUp,
 };
 use provost_harness::{
@@ -25,7 +25,13 @@ fn session() -> SessionId {
 
 fn record(seq: u64, entry: impl Into<Entry>) -> Arc<Record> {
     let at = Timestamp(1_000 * seq);
-    Arc::new(Record { actor: session().into(), seq: Seq(seq), at, entry: entry.into() })
+    Arc::new(Record {
+        actor: session().into(),
+        seq: Seq(seq),
+        at,
+        elapsed: Elapsed::default(),
+        entry: entry.into(),
+    })
 }
 
 fn charged(run: RunId, model: &str, cost: Option<u64>) -> Arc<Record> {
@@ -44,7 +50,13 @@ fn charged(run: RunId, model: &str, cost: Option<u64>) -> Arc<Record> {
         },
         cost: cost.map(MicroDollars),
     };
-    Arc::new(Record { actor: run.into(), seq: Seq(1), at: Timestamp(0), entry: entry.into() })
+    Arc::new(Record {
+        actor: run.into(),
+        seq: Seq(1),
+        at: Timestamp(0),
+        elapsed: Elapsed::default(),
+        entry: entry.into(),
+    })
 }
 
 fn started(input: &str) -> ToolStarted {

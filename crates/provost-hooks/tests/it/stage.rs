@@ -132,6 +132,7 @@ impl Stage {
             actor: self.session().into(),
             seq: FINISHED,
             at: Timestamp(0),
+            elapsed: provost_event::Elapsed(0),
             entry: Entry::ToolFinished(finished),
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{Block, Certainty, ErrorClass, ModelFailure, Timestamp, Usage};
+use provost_event::{Block, Certainty, Elapsed, ErrorClass, ModelFailure, Timestamp, Usage};
 use provost_harness::{Clock, Model as _, Part, SimulatedClock};
 use provost_llm::{ModelLimits, ProviderModel, ProviderOptions};
 use tokio::sync::watch;
@@ -59,11 +59,15 @@ impl ReadClock {
 #[async_trait]
 impl Clock for ReadClock {
     fn now(&self) -> Timestamp {
-        self.reads.send_modify(|reads| *reads += 1);
         self.still.now()
     }
 
-    async fn sleep_until(&self, due: Timestamp) {
+    fn monotonic(&self) -> Elapsed {
+        self.reads.send_modify(|reads| *reads += 1);
+        self.still.monotonic()
+    }
+
+    async fn sleep_until(&self, due: Elapsed) {
         self.still.sleep_until(due).await;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use provost_engine::{Effect, Event, RunEvent, SessionEvent};
-use provost_event::{ActorKey, EffectId, Seq, Timestamp};
+use provost_event::{ActorKey, EffectId, Elapsed, Seq};
 use provost_harness::{Executor, Home as _, HomeError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -23,15 +23,16 @@ pub(super) struct Task {
     tasks: JoinSet<Result<Done, HomeError>>,
     /// Every effect that was begun, until the log has closed it: none is begun twice.
     begun: HashMap<EffectId, Begun>,
-    timers: BTreeSet<(Timestamp, EffectId)>,
-    alarm: Option<(Timestamp, BoxFuture<'static, ()>)>,
+    /// Timers with their ends by the process's monotonic clock.
+    timers: BTreeSet<(Elapsed, EffectId)>,
+    alarm: Option<(Elapsed, BoxFuture<'static, ()>)>,
     /// Whether timers are being posted; the next wait for them, so that they come in order.
     firing: bool,
 }
 
 enum Begun {
     Running { cancel: CancellationToken, task: AbortHandle },
-    Timer { due: Timestamp },
+    Timer { due: Elapsed },
 }
 
 enum Done {
@@ -85,35 +86,34 @@ impl Task {
     fn follow(&mut self, orders: Orders) {
         match orders {
             Orders::Changed(orders) => orders.into_iter().for_each(|order| match order {
-                Order::Start(id, effect) => self.begin(id, *effect),
+                Order::Start(id, effect, now) => self.begin(id, *effect, now),
                 Order::Abort(id) => self.abort(id),
                 Order::Close(id) => self.close(id),
             }),
-            Orders::Open(open) => self.compare(open),
+            Orders::Open(open, now) => self.compare(open, now),
         }
     }
 
     /// Makes what is under way here what is open in the store.
-    fn compare(&mut self, open: Vec<OpenEffect>) {
+    fn compare(&mut self, open: Vec<OpenEffect>, now: Elapsed) {
         let named = open.iter().map(|open| open.id).collect::<BTreeSet<_>>();
         let over = self.begun.keys().filter(|id| !named.contains(id)).copied().collect::<Vec<_>>();
         over.into_iter().for_each(|id| self.close(id));
         for OpenEffect { id, effect, abort, .. } in open {
-            self.begin(id, effect);
+            self.begin(id, effect, now);
             if abort {
                 self.abort(id);
             }
         }
     }
 
-    fn begin(&mut self, id: EffectId, effect: Effect) {
+    /// Begins an effect; a timer as of `now`.
+    fn begin(&mut self, id: EffectId, effect: Effect, now: Elapsed) {
         if self.begun.contains_key(&id) {
             return;
         }
-        if let Effect::Timer { due } = effect {
-            self.timers.insert((due, id));
-            self.begun.insert(id, Begun::Timer { due });
-            return;
+        if let Effect::Timer { remaining_ms, .. } = effect {
+            return self.begin_timer(id, now.plus_ms(remaining_ms));
         }
         let cancel = CancellationToken::new();
         let (home, executor, token) = (self.home.clone(), Arc::clone(&self.executor), cancel.clone());
@@ -122,6 +122,11 @@ impl Task {
             home.post(id.actor, event, None).await.map(|_| Done::Effect)
         });
         self.begun.insert(id, Begun::Running { cancel, task });
+    }
+
+    fn begin_timer(&mut self, id: EffectId, due: Elapsed) {
+        self.timers.insert((due, id));
+        self.begun.insert(id, Begun::Timer { due });
     }
 
     fn abort(&self, id: EffectId) {
@@ -175,7 +180,7 @@ impl Task {
 
     fn fire(&mut self) {
         self.alarm = None;
-        let now = self.home.clock().now();
+        let now = self.home.clock().monotonic();
         let mut due = Vec::new();
         while let Some((_, id)) = self.timers.first().filter(|(due, _)| *due <= now).copied() {
             self.timers.pop_first();
@@ -201,7 +206,7 @@ fn timer_fired(EffectId { actor, seq }: EffectId) -> Event {
 }
 
 /// Waits for the alarm; for ever without one.
-async fn ring(alarm: &mut Option<(Timestamp, BoxFuture<'static, ()>)>) {
+async fn ring(alarm: &mut Option<(Elapsed, BoxFuture<'static, ()>)>) {
     match alarm {
         Some((_, wait)) => wait.await,
         None => std::future::pending().await,

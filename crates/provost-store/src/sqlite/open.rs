@@ -12,12 +12,15 @@ use crate::folder;
 
 const ATTEMPT: &str = "open the store";
 /// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 /// The oldest version that is brought up to date.
 const OLDEST_VERSION: i64 = 2;
 /// How a database gets there, each step with the version that it leads to: the tables, then what was changed of them.
-const STEPS: [(i64, &str); 2] =
-    [(OLDEST_VERSION, include_str!("schema.sql")), (SCHEMA_VERSION, include_str!("snapshots.sql"))];
+const STEPS: [(i64, &str); 3] = [
+    (OLDEST_VERSION, include_str!("schema.sql")),
+    (3, include_str!("snapshots.sql")),
+    (SCHEMA_VERSION, include_str!("elapsed.sql")),
+];
 /// How long a statement waits for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's number for "synced at every commit".

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use provost_event::{
-    ActorKey, BlobId, FORMAT_VERSION, MicroDollars, Record, RecordHead, RunId, Seq, Timestamp,
+    ActorKey, BlobId, Elapsed, FORMAT_VERSION, MicroDollars, Record, RecordHead, RunId, Seq, Timestamp,
 };
 use provost_harness::HomeError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -109,7 +109,7 @@ fn newest_snapshot(
     (actor, id): (ActorKey, i64),
 ) -> Result<Option<Arc<Record>>, HomeError> {
     // By its own index in any case: where there are no snapshots, the logs' would be searched to its beginning.
-    let sql = "SELECT seq, v, at, kind, body FROM entries INDEXED BY snapshots \
+    let sql = "SELECT seq, v, at, elapsed, kind, body FROM entries INDEXED BY snapshots \
                WHERE actor = ?1 AND kind = 'snapshot' ORDER BY seq DESC LIMIT 1";
     let found = connection
         .prepare_cached(sql)
@@ -137,7 +137,7 @@ fn records(
     const ATTEMPT: &str = "read a log";
     let mut statement = connection
         .prepare_cached(
-            "SELECT seq, v, at, kind, body FROM entries WHERE actor = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+            "SELECT seq, v, at, elapsed, kind, body FROM entries WHERE actor = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
         )
         .attempt(ATTEMPT)?;
     let limit = i64::try_from(max).unwrap_or(i64::MAX);
@@ -156,8 +156,9 @@ fn records(
 fn record(actor: ActorKey, row: &Row<'_>) -> rusqlite::Result<Read> {
     let seq = Seq(unsigned(row.get(0)?));
     let v = u32::try_from(row.get::<_, i64>(1)?).unwrap_or(FORMAT_VERSION.saturating_add(1));
-    let head = RecordHead { v, actor, seq, at: Timestamp(unsigned(row.get(2)?)) };
-    let (kind, body) = (row.get_ref(3)?.as_str(), row.get_ref(4)?.as_str());
+    let at = Timestamp(unsigned(row.get(2)?));
+    let head = RecordHead { v, actor, seq, at, elapsed: Elapsed(unsigned(row.get(3)?)) };
+    let (kind, body) = (row.get_ref(4)?.as_str(), row.get_ref(5)?.as_str());
     let read = match (kind, body) {
         (Ok(kind), Ok(body)) => Record::from_parts(head, kind, body).map_err(|error| chain(&error)),
         (Err(error), _) | (_, Err(error)) => Err(error.to_string()),

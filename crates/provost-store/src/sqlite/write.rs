@@ -60,13 +60,15 @@ impl SqliteStore {
         let record = &entry.record;
         self.connection
             .prepare_cached(
-                "INSERT INTO entries (actor, seq, v, at, kind, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO entries (actor, seq, v, at, elapsed, kind, body) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
             .execute(params![
                 id,
                 int(record.seq.0),
                 FORMAT_VERSION,
                 int(record.at.0),
+                int(record.elapsed.0),
                 record.entry.kind(),
                 entry.body
             ])
@@ -155,7 +157,7 @@ impl SessionStore for SqliteStore {
         let (run, actor, seq) = self.place(open.id)?;
         let kind = to_json(ATTEMPT, &open.effect)?;
         let due = match open.effect {
-            Effect::Timer { due } => Some(int(due.0)),
+            Effect::Timer { due, .. } => Some(int(due.0)),
             _ => None,
         };
         self.run(

@@ -1,11 +1,11 @@
 //! The writer's part in serving runs: taking them over, the fence, and telling servers and followers of changes.
 
 use provost_engine::{Effect, RunEvent};
-use provost_event::{ActorKey, RunId};
+use provost_event::{ActorKey, RunId, Timestamp};
 use provost_harness::HomeError;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Batch, Owned, Writer};
+use super::{Batch, HeldTime, Owned, Writer};
 use crate::OpenEffect;
 use crate::decide::Change;
 use crate::job::{Order, Orders, Reply, Server, answer, send};
@@ -73,15 +73,17 @@ impl Writer {
             }
         };
         batch.taken.push(run);
-        self.owned.insert(run, Owned { epoch, verified: true, server });
+        let held = HeldTime::begin(self.clock.monotonic());
+        self.owned.insert(run, Owned { epoch, held, verified: true, server });
         self.feed.serve(run);
         match self.recover(run) {
             Ok(changes) => {
                 batch.answers.push(answer(reply, epoch));
                 self.keep(changes, batch)?;
                 let surviving = self.begun_here(run, epoch)?.into_iter();
+                let now = self.clock.monotonic();
                 let orders = batch.orders.entry(run).or_default();
-                orders.extend(surviving.map(|open| Order::Start(open.id, Box::new(open.effect))));
+                orders.extend(surviving.map(|open| Order::Start(open.id, Box::new(open.effect), now)));
                 Ok(())
             }
             Err(error) => {
@@ -114,6 +116,7 @@ impl Writer {
         open.retain(|open| {
             matches!(open.effect, Effect::Timer { .. }) || open.epoch.is_none() || open.epoch == ours
         });
+        open.iter_mut().for_each(|open| found_in_store(open, self.clock.now()));
         Ok(open)
     }
 
@@ -174,7 +177,7 @@ impl Writer {
         }
         for run in std::mem::take(&mut self.behind) {
             match self.begin_what_is_ours(run) {
-                Ok(open) => self.order(run, Orders::Open(open)),
+                Ok(open) => self.order(run, Orders::Open(open, self.clock.monotonic())),
                 Err(error @ HomeError::Conflict { .. }) => self.fail_owner(run, &error),
                 Err(error) => {
                     tracing::warn!(%error, %run, "can't look for what is to be done");
@@ -183,6 +186,17 @@ impl Writer {
             }
         }
     }
+}
+
+/// Shortens a timer that another process may have set by what has passed of it. Only the wall clock tells that, and it may have
+/// been set: it never makes a wait longer.
+fn found_in_store(open: &mut OpenEffect, now: Timestamp) {
+    let Effect::Timer { due, remaining_ms } = &mut open.effect else { return };
+    *remaining_ms = match open.id.actor {
+        // The run measures its own time, and says what remains once it is asked.
+        ActorKey::Run(_) => 0,
+        ActorKey::Session(_) => due.since_ms(now).min(*remaining_ms),
+    };
 }
 
 /// Whether an effect was decided where nobody served its run, and nobody has begun it since.

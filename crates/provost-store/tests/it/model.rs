@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use provost_engine::Effect;
 use provost_event::{
-    ActorKey, Block, EffectId, Entry, Json, MicroDollars, Record, Seq, SessionId, Snapshot, Timestamp,
-    UserMessage,
+    ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Record, Seq, SessionId, Snapshot,
+    Timestamp, UserMessage,
 };
 use provost_harness::HomeError;
 use provost_store::{MemoryStore, NewEntry, OpenEffect, SessionStore, SqliteStore, StoredRun};
@@ -109,7 +109,8 @@ fn entry(actor: ActorKey, seq: u64) -> NewEntry {
     } else {
         Entry::UserMessage(UserMessage { content, by: "ann".to_owned() })
     };
-    NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), entry }).unwrap()
+    NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), elapsed: Elapsed::default(), entry })
+        .unwrap()
 }
 
 fn listed(number: u8, turns: u32) -> StoredRun {
@@ -145,7 +146,7 @@ fn apply(write: &Write, model: &mut Model, store: &mut dyn SessionStore) {
             }
         }
         Write::Put { actor, seq, epoch } => {
-            let effect = Effect::Timer { due: Timestamp(seq) };
+            let effect = Effect::Timer { due: Timestamp(seq), remaining_ms: seq };
             let open = OpenEffect { id: effect_id(actor, seq), effect, epoch, abort: false };
             store.put_effect(&open).unwrap();
             model.effects.insert(open.id, open);

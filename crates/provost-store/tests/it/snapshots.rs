@@ -8,9 +8,12 @@ use futures::StreamExt as _;
 use futures::future::join_all;
 use provost_engine::{Actor, Event, Now, RunEvent, SessionEvent};
 use provost_event::{
-    ActorKey, Budget, Entry, ErrorClass, Json, ModelFailure, Record, Seq, SessionId, Snapshot, Timestamp,
+    ActorKey, Budget, Elapsed, Entry, ErrorClass, Json, ModelFailure, Record, Seq, SessionId, Snapshot,
+    Timestamp,
 };
-use provost_harness::{AgentHarness, HarnessDeps, Home, Models, SystemClock, Toolbox, read_actor};
+use provost_harness::{
+    AgentHarness, HarnessDeps, Home, Models, SimulatedClock, SystemClock, Toolbox, read_actor,
+};
 use provost_store::{
     LocalHome, MemoryStore, NewEntry, SessionStore, SqliteStore, StoreReader as _, export_run, import_run,
 };
@@ -113,7 +116,7 @@ fn snapshot_of(key: ActorKey, actor: &Actor) -> Record {
         Actor::Session(state) => Json::of(state),
     };
     let entry = Entry::Snapshot(Snapshot { layout: layout(), state: state.unwrap() });
-    Record { actor: key, seq: actor.head().next(), at: Timestamp(1), entry }
+    Record { actor: key, seq: actor.head().next(), at: Timestamp(1), elapsed: Elapsed::default(), entry }
 }
 
 /// The layout of the snapshots that are taken at present.
@@ -125,7 +128,7 @@ fn layout() -> u32 {
         for _ in 0..=2 * EVERY {
             while let Some((key, event)) = waiting.pop() {
                 let actor = actors.entry(key).or_insert_with(|| Actor::new(key));
-                let step = actor.decide(event, Now { at: Timestamp(1), entropy: 0 });
+                let step = actor.decide(event, Now { at: Timestamp(1), elapsed: Elapsed(1), entropy: 0 });
                 if let Some(Entry::Snapshot(snapshot)) = step.entries.last() {
                     return snapshot.layout;
                 }
@@ -296,17 +299,24 @@ async fn a_log_from_before_there_were_snapshots_opens_and_goes_on() {
     assert!(check(&home, key).await > before, "it goes on");
 }
 
-/// Makes a database what it was before snapshots could be found.
+/// Makes a database what it was before snapshots could be found, and before elapsed time was kept.
 fn as_version_2(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
-    connection.execute_batch("DROP INDEX snapshots; PRAGMA user_version = 2").unwrap();
+    connection
+        .execute_batch(
+            "DROP INDEX snapshots; ALTER TABLE entries DROP COLUMN elapsed; PRAGMA user_version = 2",
+        )
+        .unwrap();
 }
 
 #[tokio::test]
 async fn a_database_from_before_there_were_snapshots_is_brought_up_to_date() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("provost.db");
-    talked_to(&home(SqliteStore::open(&path).unwrap()), EVERY).await;
+    // Nothing was known then of elapsed time.
+    let still = Arc::new(SimulatedClock::at(Timestamp(1)));
+    let store = SqliteStore::open(&path).unwrap();
+    talked_to(&LocalHome::new(store, still).unwrap(), EVERY).await;
     as_version_2(&path);
     let opening = (0..4).map(|_| {
         let path = path.clone();

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
-    ActorKey, AssistantMessage, Block, Budget, EffectId, Entry, Json, ModelCalled, Record, RunId, Seq,
-    SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished, ToolStarted, ToolStatus,
+    ActorKey, AssistantMessage, Block, Budget, EffectId, Elapsed, Entry, Json, ModelCalled, Record, RunId,
+    Seq, SessionId, SessionStarted, StopReason, Timestamp, ToolCall, ToolFinished, ToolStarted, ToolStatus,
     TurnEnded, Usage,
 };
 use provost_harness::{Executor, Home, SystemClock};
@@ -146,7 +146,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
                 attempt: 1,
                 purpose: provost_event::Purpose::Turn,
                 output_tokens_max: 1000,
-                deadline: None,
+                time_left: None,
             }
             .into(),
             1 => AssistantMessage {
@@ -180,7 +180,14 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
     let entries = std::iter::once(first).chain(rest).zip(1..);
     entries
         .map(|(entry, seq)| {
-            NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), entry }).unwrap()
+            NewEntry::new(Record {
+                actor,
+                seq: Seq(seq),
+                at: Timestamp(seq),
+                elapsed: Elapsed::default(),
+                entry,
+            })
+            .unwrap()
         })
         .collect()
 }

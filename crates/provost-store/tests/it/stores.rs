@@ -41,7 +41,7 @@ fn a_newer_database_is_refused_with_advice() {
     let error = SqliteStore::open(&path).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "can't open the store: its version is 7; this Provost knows up to 3 (use a newer Provost)"
+        "can't open the store: its version is 7; this Provost knows up to 4 (use a newer Provost)"
     );
 }
 

@@ -41,7 +41,13 @@ impl Log {
     fn add(&mut self, actor: ActorKey, at: u64, entry: Entry) -> &mut Self {
         let head = self.heads.entry(actor).or_default();
         *head = head.next();
-        self.records.push(Record { actor, seq: *head, at: Timestamp(at), entry });
+        self.records.push(Record {
+            actor,
+            seq: *head,
+            at: Timestamp(at),
+            elapsed: Elapsed::default(),
+            entry,
+        });
         self
     }
 
@@ -161,7 +167,7 @@ pub(crate) fn called(call: u32, attempt: u32) -> ModelCalled {
         attempt,
         purpose: provost_event::Purpose::Turn,
         output_tokens_max: 1000,
-        deadline: None,
+        time_left: None,
     }
 }
 

@@ -34,6 +34,7 @@ impl Log {
             actor: ActorKey::Run(self.run),
             seq: Seq(self.records.len() as u64 + 1),
             at: Timestamp(at.try_into().unwrap()),
+            elapsed: provost_event::Elapsed::default(),
             entry: entry.into(),
         });
         self

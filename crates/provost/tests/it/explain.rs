@@ -4,9 +4,9 @@ use expect_test::{Expect, expect};
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope,
     AssistantMessage, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, Dimension,
-    Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookMoment, HookPolicy, HookProgram,
-    HookReport, HookSubject, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars, ModelCalled,
-    ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused, Permission,
+    Elapsed, Ended, Entry, ErrorClass, Exhausted, HookContract, HookDecision, HookMoment, HookPolicy,
+    HookProgram, HookReport, HookSubject, HooksAsked, HooksDecided, ItemKind, Json, Limits, MicroDollars,
+    ModelCalled, ModelPolicy, ModelTrouble, OnFailure, Origin, Outcome, PauseReason, Paused, Permission,
     PermissionDecided, PermissionPolicy, Price, Purpose, Record, ResumeCause, Resumed, Retry, RetryCause,
     RunId, RunPolicy, RunStarted, Seq, SessionId, SessionStarted, StopHookPolicy, StopHookVerdict,
     StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, Timestamp, ToolCall, ToolFinished,
@@ -105,14 +105,26 @@ impl Log {
     fn run(&mut self, entry: impl Into<Entry>) -> &mut Self {
         self.now += 1_000;
         let (seq, at) = (Seq(self.of_run.len() as u64 + 1), Timestamp(self.now));
-        self.of_run.push(Record { actor: ActorKey::Run(self.run), seq, at, entry: entry.into() });
+        self.of_run.push(Record {
+            actor: ActorKey::Run(self.run),
+            seq,
+            at,
+            elapsed: Elapsed(at.0),
+            entry: entry.into(),
+        });
         self
     }
 
     fn agent(&mut self, entry: impl Into<Entry>) -> Seq {
         self.now += 1_000;
         let (seq, at) = (Seq(self.of_agent.len() as u64 + 1), Timestamp(self.now));
-        self.of_agent.push(Record { actor: self.session().into(), seq, at, entry: entry.into() });
+        self.of_agent.push(Record {
+            actor: self.session().into(),
+            seq,
+            at,
+            elapsed: Elapsed(at.0),
+            entry: entry.into(),
+        });
         seq
     }
 
@@ -138,7 +150,7 @@ impl Log {
             attempt,
             purpose: Purpose::Turn,
             output_tokens_max,
-            deadline: None,
+            time_left: None,
         });
         let usage = Usage { input_tokens: 100, ..Usage::default() };
         let cost = Some(MicroDollars(100));

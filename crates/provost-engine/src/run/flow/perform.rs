@@ -18,7 +18,7 @@ impl Deciding<'_> {
     pub(in crate::run) fn begin_steps(&mut self) {
         while self.state.outcome.is_none()
             && !self.state.comes_to_rest()
-            && let Some(step) = self.state.flow.as_ref().and_then(|flow| flow.next(self.step.now()))
+            && let Some(step) = self.state.flow.as_ref().and_then(|flow| flow.next(self.step.now().elapsed))
             && let Some((brief, priority)) = self.state.brief_of(step)
         {
             let child = self.state.agents.session(self.state.agents.next());
@@ -36,7 +36,7 @@ impl Deciding<'_> {
         let name = self.state.agents.get(child.agent).map(|agent| agent.name.clone()).unwrap_or_default();
         let Some(flow) = &self.state.flow else { return };
         let Some(step) = flow.find(&name) else { return };
-        let attempt = Attempt { outcome, text, at: self.step.now(), entropy: self.entropy };
+        let attempt = Attempt { outcome, text, at: self.step.now().at, entropy: self.entropy };
         let Some(end) = flow.after(step, &attempt) else { return };
         // The run ends anyway: that its agents are stopped for it is no failure of their steps.
         if self.state.is_ending() && !matches!(end, StepEnd::Done { .. }) {
@@ -128,7 +128,7 @@ impl RunState {
         let spent = rests.iter().find(|outcome| matches!(outcome, Outcome::BudgetExhausted(_)));
         if self.clock.winds_down {
             let spent = spent.map(|outcome| (*outcome).clone());
-            return spent.or_else(|| self.clock.used(self.updated_at).map(Outcome::BudgetExhausted));
+            return spent.or_else(|| self.clock.used(self.elapsed).map(Outcome::BudgetExhausted));
         }
         let flow = self.flow.as_ref()?;
         if flow.first_due().is_some() || self.agents.any_awaits_restart() {
@@ -145,7 +145,7 @@ impl RunState {
     }
 
     /// When a step is to be tried again, while steps are begun at all.
-    pub(in crate::run) fn step_due(&self) -> Option<provost_event::Timestamp> {
+    pub(in crate::run) fn step_due(&self) -> Option<provost_event::Elapsed> {
         self.flow.as_ref().filter(|_| !self.comes_to_rest())?.first_due()
     }
 
@@ -204,7 +204,7 @@ impl RunState {
         let attempts = self.flow.as_ref().map(|flow| flow.attempts(step)).unwrap_or_default();
         attempts.iter().fold(budget, |left, agent| {
             let spent = self.ledger.spent(*agent).copied().unwrap_or_default();
-            let worked_ms = self.agents.get(*agent).map_or(0, |agent| agent.clock.used_ms(self.updated_at));
+            let worked_ms = self.agents.get(*agent).map_or(0, |agent| agent.clock.used_ms(self.elapsed));
             Budget {
                 tokens: left.tokens.map(|tokens| tokens.saturating_sub(spent.tokens)),
                 money: left.money.map(|money| money.saturating_sub(spent.cost)),

@@ -1,8 +1,8 @@
 //! How what is said of a goal changes a session.
 
 use provost_event::{
-    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, StopHookVerdict,
-    StopVerdicts, Timestamp,
+    Elapsed, GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer,
+    StopHookVerdict, StopVerdicts,
 };
 
 use super::super::goal::Check;
@@ -53,7 +53,7 @@ impl SessionState {
         is_claim
     }
 
-    pub(super) fn goal_judged(&mut self, judged: &GoalJudged, at: Timestamp) {
+    pub(super) fn goal_judged(&mut self, judged: &GoalJudged, now: Elapsed) {
         let head = self.head;
         let Some(policy) = self.policy.as_ref().and_then(|policy| policy.goal.as_deref()) else { return };
         let Some(track) = &mut self.goal_track else { return };
@@ -66,7 +66,7 @@ impl SessionState {
             return;
         }
         track.outage_since = match &judged.answer {
-            JudgeAnswer::Failed(error) if error.is_outage() => track.outage_since.or(Some(at)),
+            JudgeAnswer::Failed(error) if error.is_outage() => track.outage_since.or(Some(now)),
             JudgeAnswer::Failed(_) | JudgeAnswer::Verdict(_) => None,
         };
         let (check, is_undecided) = check.heard(&judged.answer, policy, judged.wait_ms);

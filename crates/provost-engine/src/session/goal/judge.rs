@@ -1,9 +1,9 @@
 //! Asking judges: one call after the other, with waits where one can't tell.
 
 use provost_event::{
-    AsideCall, ErrorClass, Exhausted, GoalFinding, GoalJudged, GoalTrigger, JudgeAnswer, MicroDollars,
-    ModelPolicy, ModelTrouble, Outcome, PauseReason, Purpose, Retry, RetryCause, Seq, SupervisorError,
-    Timestamp, Usage,
+    AsideCall, Elapsed, ErrorClass, Exhausted, GoalFinding, GoalJudged, GoalTrigger, JudgeAnswer,
+    MicroDollars, ModelPolicy, ModelTrouble, Outcome, PauseReason, Purpose, Retry, RetryCause, Seq,
+    SupervisorError, Usage,
 };
 
 use super::check::Standing;
@@ -88,8 +88,9 @@ impl Deciding<'_> {
             self.commit(Retry::at_once(call, cause, report.usage));
             return self.ask_judge();
         }
-        let outage = self.state.judges_outage(&report.answer, self.step.now());
-        let wait_ms = if is_live { self.state.wait_after(&report.answer, self.step.now()) } else { None };
+        let now = self.step.now();
+        let outage = self.state.judges_outage(&report.answer, now.elapsed);
+        let wait_ms = if is_live { self.state.wait_after(&report.answer, now.elapsed) } else { None };
         let generation = self.state.goal_track.as_ref().and_then(|track| track.check.as_ref());
         let generation = generation.map_or(0, |check| check.generation);
         let judge = self.state.judge_in_turn().map(|judge| judge.name.clone()).unwrap_or_default();
@@ -113,10 +114,9 @@ impl Deciding<'_> {
         match wait_ms {
             _ if !is_live => self.go_on_stopping(),
             Some(wait_ms) => {
-                let due = self.step.now().plus_ms(wait_ms);
-                self.open(Effect::Timer { due });
+                self.open(now.timer(wait_ms));
                 if let Some((trouble, lasts_ms, suspended)) = outage {
-                    self.tell_of_outage(trouble, due, lasts_ms, suspended);
+                    self.tell_of_outage(trouble, now.at.plus_ms(wait_ms), lasts_ms, suspended);
                 }
                 // Nobody waits for a slot until a provider has time.
                 self.made_way();
@@ -167,12 +167,12 @@ impl SessionState {
 
     /// How long to wait before a judge is asked again after this answer; `None` where none is asked again because of
     /// it.
-    fn wait_after(&self, answer: &JudgeAnswer, now: provost_event::Timestamp) -> Option<u64> {
+    fn wait_after(&self, answer: &JudgeAnswer, now: Elapsed) -> Option<u64> {
         let (policy, track) = self.bound_by()?;
         let check = track.check.as_ref().filter(|_| script_mismatch(answer).is_none())?;
         let own = (WAIT_MS << track.waits.min(8)).min(WAIT_MS_MAX);
         // A wait that the run's time doesn't cover is none.
-        let fits = |wait: &u64| self.deadline.is_none_or(|deadline| now.plus_ms(*wait) < deadline);
+        let fits = |wait: &u64| self.ends.is_none_or(|ends| now.plus_ms(*wait) < ends.work);
         let asked_for = match answer {
             JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms }) if !check.waited => {
                 Some(retry_after_ms.unwrap_or(own)).filter(|wait| *wait <= RETRY_AFTER_MS_MAX).filter(fits)
@@ -196,7 +196,7 @@ impl SessionState {
 
     /// How long to wait for a judge's provider where somebody waits outages out: patience first, then as any suspended
     /// session does.
-    fn wait_for_judge(&self, error: &SupervisorError, own: u64, now: Timestamp) -> Option<u64> {
+    fn wait_for_judge(&self, error: &SupervisorError, own: u64, now: Elapsed) -> Option<u64> {
         let asked_for = match error {
             SupervisorError::RateLimited { retry_after_ms } => *retry_after_ms,
             SupervisorError::Llm { .. } | SupervisorError::Timeout(_) | SupervisorError::Parse(_) => None,
@@ -211,7 +211,7 @@ impl SessionState {
     }
 
     /// What is waited for where a judge's provider can't be reached, for how long it has been, and whether patience is over.
-    fn judges_outage(&self, answer: &JudgeAnswer, now: Timestamp) -> Option<(ModelTrouble, u64, bool)> {
+    fn judges_outage(&self, answer: &JudgeAnswer, now: Elapsed) -> Option<(ModelTrouble, u64, bool)> {
         let JudgeAnswer::Failed(error) = answer else { return None };
         let class = match error {
             SupervisorError::Llm { class, .. } => *class,

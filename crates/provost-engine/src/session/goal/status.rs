@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    GoalFinding, GoalPolicy, GoalState, GoalTrigger, Outcome, PauseReason, Seq, SupervisorError, Timestamp,
+    Elapsed, GoalFinding, GoalPolicy, GoalState, GoalTrigger, Outcome, PauseReason, Seq, SupervisorError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub(in crate::session) struct GoalTrack {
     pub(in crate::session) waits: u32,
     /// When the first of the judges' calls in a row ended whose provider couldn't be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::session) outage_since: Option<Timestamp>,
+    pub(in crate::session) outage_since: Option<Elapsed>,
     /// Answers of judges, by the policy's name for them.
     pub(in crate::session) asked: BTreeMap<String, u32>,
     /// The answers that the agent had given at the last verdict.

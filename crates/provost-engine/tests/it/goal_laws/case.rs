@@ -5,7 +5,7 @@ use provost_engine::{Actor, Effect, JudgeReport, RunEvent, SessionEvent, Standin
 use provost_event::{
     Budget, Confidence, EffectId, Entry, ErrorClass, GoalPolicy, JudgeAnswer, MicroDollars, ModelPolicy,
     OnHookError, Outcome, Pace, PauseReason, Price, Purpose, Record, RunPolicy, Seq, SupervisorError,
-    Timestamp, Unanswered, Usage,
+    Unanswered, Usage,
 };
 
 use super::answers::{answer, convinced, evidence, failure, judgement, stop_result, tool_result};
@@ -257,8 +257,8 @@ impl Driver {
             Op::Repeat(which) => self.repeat(usize::from(*which)),
             Op::Stray(seq, kind) => self.stray(Seq(u64::from(*seq)), *kind),
             Op::MakeWay(ms) => {
-                let due = self.now().plus_ms(u64::from(*ms) * 200);
-                self.world.session_event(SessionEvent::MakeWay { to: None, due });
+                let grace_ms = u64::from(*ms) * 200;
+                self.world.session_event(SessionEvent::MakeWay { to: None, grace_ms });
             }
             Op::SlotFree => self.world.session_event(SessionEvent::SlotFree),
             Op::Deliver(times) => {
@@ -297,11 +297,6 @@ impl Driver {
     fn tick(&mut self) {
         self.slot();
         self.world.tick();
-    }
-
-    fn now(&self) -> Timestamp {
-        let last = |log: &[Record]| log.last().map(|record| record.at);
-        last(self.world.run_log()).max(last(self.world.session_log())).unwrap_or(Timestamp(1_000_000))
     }
 
     fn resume(&mut self, more: Option<u64>) {

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::GoalStatus;
 use provost_event::{
-    Entry, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger, HookMoment, HookSubject, ItemKind,
-    Outcome, Pace, PauseReason, Purpose, Record, ResumeCause, Resumed, Seq, SessionStarted, Timestamp,
+    Elapsed, Entry, GoalFinding, GoalJudged, GoalPolicy, GoalState, GoalTrigger, HookMoment, HookSubject,
+    ItemKind, Outcome, Pace, PauseReason, Purpose, Record, ResumeCause, Resumed, Seq, SessionStarted,
 };
 
 use super::measure::Measure;
@@ -71,8 +71,8 @@ pub(crate) struct GoalLaws {
     /// Waits since the last failure that counted, in one verification.
     waited_ms: u64,
     /// When a judge last answered, and when the run's time is over.
-    answered_at: Timestamp,
-    deadline: Option<Timestamp>,
+    answered_at: Elapsed,
+    deadline: Option<Elapsed>,
     measure: Measure,
     finding: Option<GoalFinding>,
     outcome: Option<Outcome>,
@@ -125,7 +125,7 @@ impl GoalLaws {
     fn take_in(&mut self, record: &Record) {
         self.measure.see(&record.entry);
         match &record.entry {
-            Entry::ModelCalled(called) => self.called(called),
+            Entry::ModelCalled(called) => self.called(called, record.elapsed),
             Entry::AssistantMessage(answer) => {
                 self.disturb("an answer");
                 self.answers += 1;
@@ -155,7 +155,7 @@ impl GoalLaws {
             Entry::StopVerdicts(verdicts) => self.stop_hooks_said(verdicts),
             Entry::GoalCheckStarted(started) => self.check_started(started),
             Entry::GoalJudged(judged) => {
-                self.answered_at = record.at;
+                self.answered_at = record.elapsed;
                 self.judged(judged);
             }
             Entry::GoalVerdict(verdict) => self.verdict(verdict),

@@ -107,7 +107,13 @@ mod tests {
 
     fn record(seq: u64, entry: impl Into<Entry>) -> Record {
         let actor = ActorKey::Run(RunId::from_entropy(1));
-        Record { actor, seq: Seq(seq), at: Timestamp(0), entry: entry.into() }
+        Record {
+            actor,
+            seq: Seq(seq),
+            at: Timestamp(0),
+            elapsed: provost_event::Elapsed::default(),
+            entry: entry.into(),
+        }
     }
 
     fn result(bytes: usize) -> ToolFinished {

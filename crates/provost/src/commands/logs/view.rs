@@ -7,7 +7,8 @@ use std::sync::Arc;
 use console::Style;
 use provost_engine::tokens_of;
 use provost_event::{
-    ActorKey, AgentPolicy, BlobId, Compacted, Entry, ModelCalled, Purpose, Record, Seq, SessionId, Timestamp,
+    ActorKey, AgentPolicy, BlobId, Compacted, Elapsed, Entry, ModelCalled, Purpose, Record, Seq, SessionId,
+    Timestamp,
 };
 use provost_harness::{Blobs as _, ImageData, Message, Part, Role, Transcript, read_conversation};
 use provost_store::LocalHome;
@@ -144,9 +145,15 @@ fn next_call(session: SessionId, head: Seq) -> Record {
         attempt: 1,
         purpose: Purpose::Turn,
         output_tokens_max: 0,
-        deadline: None,
+        time_left: None,
     };
-    Record { actor: session.into(), seq: head.next(), at: Timestamp::default(), entry: called.into() }
+    Record {
+        actor: session.into(),
+        seq: head.next(),
+        at: Timestamp::default(),
+        elapsed: Elapsed::default(),
+        entry: called.into(),
+    }
 }
 
 fn part_in_words(part: &Part) -> String {

@@ -155,7 +155,7 @@ impl All<'_> {
                 Standing::NeverBegun
             }
             Some(StepStanding::Asks(outcome)) => Standing::Asks(outcome.clone()),
-            Some(StepStanding::Later(due)) => Standing::Again(self.now.map(|now| due.since_ms(now))),
+            Some(StepStanding::Later(wait)) => Standing::Again(self.now.map(|now| wait.due.since_ms(now))),
             Some(StepStanding::Ready) => Standing::Ready,
             Some(StepStanding::Waiting) | None => {
                 let missing = |need: &&String| self.of(need) != Some(&StepStanding::Done);

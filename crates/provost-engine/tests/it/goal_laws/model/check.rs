@@ -1,7 +1,7 @@
 //! One verification: from its start over the stop hooks and the judges to what it came to.
 
 use provost_event::{
-    GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, ModelCalled,
+    Elapsed, GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer, ModelCalled,
     OnHookError, Outcome, Purpose, StopHookVerdict, StopVerdicts, SupervisorError,
 };
 
@@ -12,9 +12,9 @@ const RETRY_AFTER_MS_MAX: u64 = 600_000;
 const WAIT_MS_MAX: u64 = 60_000;
 
 impl GoalLaws {
-    pub(super) fn called(&mut self, called: &ModelCalled) {
+    pub(super) fn called(&mut self, called: &ModelCalled, now: Elapsed) {
         self.is_interrupted = false;
-        self.deadline = called.deadline;
+        self.deadline = called.time_left.map(|left| now.plus_ms(left.work_ms));
         assert_eq!(self.call, None, "a call while a judge is asked");
         if called.purpose == Purpose::Turn {
             self.unheard = false;
