@@ -25,8 +25,12 @@ impl Deciding<'_> {
         }
     }
 
+    /// An agent whose session has ended hears nothing before its restart: the speaker is told so.
     pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
-        if self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun) {
+        let has_ended =
+            |agent: &Agent| agent.restart.as_ref().is_some_and(|restart| restart.failed.is_final());
+        let hears = |agent: &Agent| agent.is_live() && agent.has_begun && !has_ended(agent);
+        if self.state.agents.get(agent).is_some_and(hears) {
             self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
         }
     }

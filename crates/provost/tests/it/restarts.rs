@@ -97,15 +97,42 @@ fn a_kill_while_an_agent_waits_for_its_restart_loses_and_doubles_nothing() {
     assert_eq!(of_kind(&records, "tool_finished").len(), 1);
 }
 
-#[test]
-fn an_external_agent_whose_program_crashes_goes_on_in_its_session() {
+/// A root that has an external agent work whose program crashes once.
+fn crashing(settings: &str) -> Scene {
     let root = "answers:\n  - tools:\n      - greeter: { goal: Say hello. }\n  - text: All is done.\n";
     let program = "printf 'task: '; read task; test -e began || { touch began; exit 3; }; until case $task in *differently*) ;; *) false;; esac; do read task; done; echo did it";
     let settings = format!(
-        "[[agents]]\nkind = \"external\"\nname = \"greeter\"\n\
+        "{settings}[[agents]]\nkind = \"external\"\nname = \"greeter\"\n\
          description = \"Greets.\"\nprogram = \"sh\"\nargs = [\"-c\", \"{program}\"]\n"
     );
-    let scene = Scene::scripted(root).with_settings(&settings).trusted();
+    Scene::scripted(root).with_settings(&settings).trusted()
+}
+
+#[test]
+fn what_is_said_to_an_agent_that_waits_for_its_restart_is_refused_and_it_can_be_restarted_now() {
+    let scene = crashing("[retry]\nbackoff_base = \"1h\"\nbackoff_max = \"1h\"\n");
+    let running = scene.start(&["run", "Have it greet"]);
+    until("the restart is scheduled", || {
+        let logs = scene.provost(&["logs", "last", "--json"]);
+        logs.stdout.contains("agent_retry_scheduled").then_some(())
+    });
+    let run = scene.last_run();
+    let said = scene.provost(&["say", "last.1", "be polite"]);
+    assert_eq!(said.status, 2, "{said:?}");
+    assert!(
+        said.stderr.contains("has failed and waits for its restart, and hears nothing before"),
+        "{said:?}"
+    );
+    assert!(said.stderr.contains(&format!("`provost resume {run}.1` restarts it now")), "{said:?}");
+    let resumed = scene.provost(&["resume", "last.1"]);
+    assert_eq!(resumed.status, 0, "{resumed:?}");
+    let ran = running.end();
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "All is done.\n"), "{ran:?}");
+}
+
+#[test]
+fn an_external_agent_whose_program_crashes_goes_on_in_its_session() {
+    let scene = crashing("");
     let ran = scene.provost(&["run", "Have it greet"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "All is done.\n"), "{ran:?}");
     let records = records(&scene);

@@ -165,6 +165,13 @@ impl Desk {
                 format!("{who} hasn't begun: it waits in the line for a slot, and there is nothing to pause"),
                 format!("`{cancel}` takes it out of the line"),
             ),
+            (_, Wish::Say(_)) => Refusal::new(
+                format!("{who} has failed and waits for its restart, and hears nothing before"),
+                format!(
+                    "`provost resume {}.{}` restarts it now; say it again once it is at work",
+                    self.run, self.agent
+                ),
+            ),
             _ => Refusal::new(
                 format!("{who} has been asked for that already"),
                 format!("`provost show {}` says how it stands", self.run),
