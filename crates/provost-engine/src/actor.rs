@@ -119,7 +119,12 @@ impl Actor {
         // What the next segment is to be worked with may be said before it begins.
         let may_follow_end = matches!(
             record.entry,
-            Entry::Resumed(_) | Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::Forked(_)
+            Entry::Resumed(_)
+                | Entry::ModelChanged(_)
+                | Entry::OutageWaitChanged(_)
+                | Entry::RunPolicyChanged(_)
+                | Entry::AgentPolicyChanged(_)
+                | Entry::Forked(_)
         );
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });

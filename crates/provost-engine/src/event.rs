@@ -1,11 +1,11 @@
 //! What can happen to an actor.
 
 use provost_event::{
-    ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId, Elapsed, Exhausted, Exit,
-    Forked, HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars, ModelFailure, ModelPolicy,
-    Outcome, Plan, Priority, ProviderAwaited, Purpose, RunPolicy, Seq, SessionFork, SessionId,
-    SessionStarted, StopReason, StopReport, TerminalNoted, TimeLeft, Timestamp, ToolStatus, Usage, Worktree,
-    WorktreeLeft, WorktreeMade,
+    AgentPolicyChanged, ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId,
+    Elapsed, Exhausted, Exit, Forked, HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars,
+    ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited, Purpose, RunPolicy,
+    RunPolicyChanged, Seq, SessionFork, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted,
+    TimeLeft, Timestamp, ToolStatus, Usage, Worktree, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +148,9 @@ pub enum RunEvent {
         /// Who.
         by: String,
     },
+    /// Somebody wants another policy, or another goal, to bind the run from its next segment on. A run that rests stays at
+    /// rest; ignored by one that is worked on.
+    ChangePolicy(Box<RunPolicyChanged>),
     /// A session waits for its model's provider.
     AwaitsProvider(Box<ProviderAwaited>),
     /// Somebody wants another segment of a run that is suspended or has ended, or one of its suspended agents to go on;
@@ -450,6 +453,8 @@ pub enum SessionEvent {
         /// Who wants it.
         by: String,
     },
+    /// Another policy, or another goal, binds it from its next segment on; ignored by a session that is worked on.
+    ChangePolicy(Box<AgentPolicyChanged>),
     /// A session that is suspended or has ended shall go on; ignored by one that is worked on.
     Resume {
         /// Who wants it.

@@ -34,7 +34,7 @@ pub use run::{
     Acquired, AgentNumber, AgentStanding, AgentStatus, Attempt, ExecutionTracker, FlowProblem,
     LAST_WORDS_TOKENS, Ledger, Refusal, RunState, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
     StepStanding, StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
-    judged_spawn_tool, spawn_tool,
+    judged_spawn_tool, spawn_tool, told_of_goal,
 };
 pub use session::{
     GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, Standing,

@@ -3,6 +3,7 @@
 mod agent;
 mod agents;
 mod brief;
+mod change;
 mod clock;
 mod command;
 mod decide;
@@ -24,7 +25,7 @@ use provost_event::{
 use serde::{Deserialize, Serialize};
 
 pub use agent::AgentStanding;
-pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool};
+pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool, told_of_goal};
 pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, StepWait, check_flow};
 pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
@@ -35,6 +36,7 @@ use crate::retry::RetryTracker;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use agents::Agents;
+use change::Changed;
 use clock::WorkClock;
 
 /// Between two snapshots there are so many entries for each agent, if that makes more than usual: all of them together
@@ -104,6 +106,9 @@ pub struct RunState {
     /// The model that somebody named later than the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Box<ModelPolicy>>,
+    /// The goal and the policy that somebody has put in place of those it was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed: Option<Box<Changed>>,
     /// How long outages are waited out, where somebody has said so later than the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outage_max_ms: Option<u64>,
@@ -141,6 +146,7 @@ impl RunState {
             retries: RetryTracker::default(),
             resumed_by: String::new(),
             model: None,
+            changed: None,
             outage_max_ms: None,
             forked_from: None,
             forks: Vec::new(),
@@ -260,8 +266,16 @@ impl RunState {
     /// Takes from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::RunStarted(started) = first else { return false };
-        self.goal.clone_from(&started.goal);
-        self.policy = Some(started.policy.clone());
+        match &self.changed {
+            Some(changed) => {
+                self.goal.clone_from(&changed.goal);
+                self.policy = Some(changed.policy.clone());
+            }
+            None => {
+                self.goal.clone_from(&started.goal);
+                self.policy = Some(started.policy.clone());
+            }
+        }
         true
     }
 }

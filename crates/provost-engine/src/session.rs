@@ -25,6 +25,7 @@ mod answer;
 mod approve;
 mod ask;
 mod call;
+mod change;
 mod compact;
 mod context;
 mod decide;
@@ -211,6 +212,9 @@ pub struct SessionState {
     goal: String,
     #[serde(skip)]
     policy: Option<AgentPolicy>,
+    /// What binds it in place of what its first entry says, where somebody has changed that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changed_policy: Option<Box<AgentPolicy>>,
     /// The agent that asked for it.
     #[serde(skip)]
     parent: Option<SessionId>,
@@ -298,6 +302,7 @@ impl SessionState {
             head: Seq::START,
             goal: String::new(),
             policy: None,
+            changed_policy: None,
             parent: None,
             depth: 0,
             turns_max: 0,
@@ -473,12 +478,8 @@ impl SessionState {
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::SessionStarted(started) = first else { return false };
         self.goal.clone_from(&started.goal);
-        self.policy = Some(started.policy.clone());
         (self.parent, self.depth) = (started.parent, started.depth);
-        let policy = &started.policy;
-        let mut permissions = Permissions::of_agent(policy, &policy.workspace);
-        self.approved.iter().for_each(|pattern| permissions.approve(pattern));
-        self.permissions = Some(permissions);
+        self.is_bound_by(self.changed_policy.as_deref().unwrap_or(&started.policy).clone());
         true
     }
 

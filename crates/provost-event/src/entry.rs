@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, AgentRetryScheduled, ApprovalRequested, ApprovalResolved, BlobId, Block, Budget,
-    BudgetCharged, BudgetExhausted, BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused,
+    AgentPolicy, AgentPolicyChanged, AgentRetryScheduled, ApprovalRequested, ApprovalResolved, BlobId, Block,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused,
     ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields, Compacted, Dimension, ErrorClass,
     Forked, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json,
     MicroDollars, ModelChanged, OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited,
-    Reprioritized, RunPolicy, Seq, SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding,
-    TerminalNoted, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
+    Reprioritized, RunPolicy, RunPolicyChanged, Seq, SessionFork, SessionId, Snapshot, StepEnded, StopReport,
+    TerminalEnding, TerminalNoted, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp,
+    YieldRequested,
 };
 
 macro_rules! entries {
@@ -76,6 +77,10 @@ entries! {
     ModelChanged = "model_changed",
     /// Outages are waited out for another time from here on.
     OutageWaitChanged = "outage_wait_changed",
+    /// Another policy binds the run from its next segment on.
+    RunPolicyChanged = "run_policy_changed",
+    /// Another policy binds the agent from its next segment on.
+    AgentPolicyChanged = "agent_policy_changed",
     /// A session waits for its model's provider.
     ProviderAwaited = "provider_awaited",
     /// The intent of asking hooks.
@@ -272,6 +277,8 @@ pub enum ItemKind {
     LastTurn,
     /// Another segment begins, and what there is to know of it.
     Resumed,
+    /// Somebody has given the agent a goal, or another one.
+    GoalGiven,
     /// So much of a limit is used.
     LimitNotice {
         /// Which limit.

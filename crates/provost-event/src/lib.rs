@@ -5,6 +5,7 @@
 
 mod budget;
 mod chain;
+mod change;
 mod content;
 mod context;
 mod entry;
@@ -32,6 +33,7 @@ mod worktree;
 
 pub use budget::{BudgetCharged, BudgetExhausted, BudgetReserved};
 pub use chain::{ChainContext, DepthExceeded};
+pub use change::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
@@ -60,8 +62,8 @@ pub use permission::{
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{
-    Access, AgentPolicy, Budget, Effort, Limits, ModelPolicy, Pace, RetryPolicy, RunPolicy, StopHookPolicy,
-    ToolSpec,
+    Access, AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, Pace, RetryPolicy, RunPolicy,
+    StopHookPolicy, ToolSpec,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use spawn::{Priority, PriorityError, SpawnBudget};

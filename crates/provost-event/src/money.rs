@@ -32,10 +32,12 @@ impl AddAssign for MicroDollars {
 }
 
 impl fmt::Display for MicroDollars {
-    /// Dollars with two decimals, four below ten cents.
+    /// Dollars with two decimals, four below ten cents; below a hundredth of a cent six.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, millionths) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        if self.0 > 0 && self.0 < 100_000 {
+        if self.0 > 0 && self.0 < 100 {
+            write!(f, "$0.{millionths:06}")
+        } else if self.0 > 0 && self.0 < 100_000 {
             write!(f, "${whole}.{:04}", millionths.div_ceil(100))
         } else {
             write!(f, "${whole}.{:02}", millionths / 10_000)
@@ -216,5 +218,13 @@ mod tests {
         assert_eq!(price.cost(usage), MicroDollars(500 + 50 + 1_000));
         let longer = Usage { cache_read_tokens: 510, ..usage };
         assert_eq!(price.cost(longer), MicroDollars(1_000 + 102 + 1_500));
+    }
+
+    #[test]
+    fn no_amount_is_shown_as_a_hundred_times_as_much() {
+        let shown = |micro: u64| MicroDollars(micro).to_string();
+        assert_eq!([shown(0), shown(1), shown(99)], ["$0.00", "$0.000001", "$0.000099"]);
+        assert_eq!([shown(100), shown(150), shown(99_950)], ["$0.0001", "$0.0002", "$0.1000"]);
+        assert_eq!([shown(100_000), shown(1_234_567)], ["$0.10", "$1.23"]);
     }
 }

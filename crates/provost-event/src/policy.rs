@@ -39,6 +39,18 @@ pub struct RunPolicy {
     /// The names of those who watch it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<String>,
+    /// The settings that were given as flags when it was started, which count before those of files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<GivenFlag>,
+}
+
+/// A setting that was given as a flag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GivenFlag {
+    /// The flag, with its dashes.
+    pub flag: String,
+    /// Its value, with absolute paths.
+    pub value: String,
 }
 
 impl RunPolicy {
@@ -56,6 +68,7 @@ impl RunPolicy {
             flow: None,
             worktrees: None,
             observers: Vec::new(),
+            flags: Vec::new(),
         }
     }
 }
@@ -83,6 +96,21 @@ impl Budget {
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// This budget, which came of a policy with the budget `old` and what was added to it, under one with the budget
+    /// `new`: a limit that is the same in both keeps what was added to it.
+    #[must_use]
+    pub fn under(self, old: Self, new: Self) -> Self {
+        fn pick<T: PartialEq>(now: Option<T>, old: Option<T>, new: Option<T>) -> Option<T> {
+            if old == new { now } else { new }
+        }
+        Self {
+            tokens: pick(self.tokens, old.tokens, new.tokens),
+            money: pick(self.money, old.money, new.money),
+            wall_time_ms: pick(self.wall_time_ms, old.wall_time_ms, new.wall_time_ms),
+            turns: pick(self.turns, old.turns, new.turns),
+        }
     }
 
     /// This budget with the limits that `newer` names put in place of its own.

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard};
 
-use provost_engine::{Permissions, Think, View};
+use provost_engine::{Actor, Permissions, Think, View};
 use provost_event::{AgentPolicy, BlobId, Entry, Record, Seq, SessionId, ToolSpec};
 #[cfg(test)]
 use shuttle::sync::{Mutex, MutexGuard};
@@ -18,7 +18,7 @@ use shuttle::sync::{Mutex, MutexGuard};
 use crate::executor::LogFile;
 use crate::lineage::read_conversation;
 use crate::workspace::Seen;
-use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words};
+use crate::{Home, HomeError, HookAgent, ImageData, Transcript, Words, read_actor};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -28,7 +28,7 @@ const SESSIONS_MAX: usize = 32_768;
 /// Policies that sessions share: those that came last.
 const SHARED_MAX: usize = 16;
 
-/// What stays the same through a session.
+/// What stays the same through a segment of a session.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) policy: Arc<AgentPolicy>,
@@ -101,7 +101,7 @@ impl Known {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What `session` was given at its start.
+    /// What binds `session`.
     pub(crate) async fn opening(
         &self,
         home: &dyn Home,
@@ -115,12 +115,17 @@ impl Known {
         let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
             return Err(HomeError::Unknown { what: format!("session {session}") });
         };
-        let workspace =
-            started.policy.workspace.canonicalize().unwrap_or_else(|_| started.policy.workspace.clone());
-        let (policy, tools) = self.sessions().share(&started.policy);
+        // Somebody may have changed it since.
+        let policy = match read_actor(home, session.into()).await? {
+            Actor::Session(state) => state.policy().cloned(),
+            Actor::Run(_) => None,
+        };
+        let policy = policy.unwrap_or_else(|| started.policy.clone());
+        let workspace = policy.workspace.canonicalize().unwrap_or_else(|_| policy.workspace.clone());
+        let (policy, tools) = self.sessions().share(&policy);
         let opening = Arc::new(Opening {
             tools,
-            permissions: Permissions::of_agent(&started.policy, &workspace),
+            permissions: Permissions::of_agent(&policy, &workspace),
             workspace: workspace.into(),
             agent: HookAgent { parent: started.parent, depth: started.depth, name: started.agent.clone() },
             policy,
@@ -179,6 +184,11 @@ impl Known {
     /// The workspace of `session` as it was last looked at for changed files.
     pub(crate) fn workspace_seen(&self, session: SessionId) -> Arc<std::sync::Mutex<Seen>> {
         self.sessions().of(session).workspace.get_or_insert_default().clone()
+    }
+
+    /// Forgets what binds the sessions: somebody has changed that.
+    pub(crate) fn forget_policies(&self) {
+        self.sessions().known.values_mut().for_each(|known| known.opening = None);
     }
 
     /// Forgets a session that rests.

@@ -155,6 +155,8 @@ impl Shown {
             | Entry::Retry(_)
             | Entry::ModelChanged(_)
             | Entry::OutageWaitChanged(_)
+            | Entry::RunPolicyChanged(_)
+            | Entry::AgentPolicyChanged(_)
             | Entry::ProviderAwaited(_)
             | Entry::Forked(_)
             | Entry::HooksAsked(_)

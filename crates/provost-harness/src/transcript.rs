@@ -187,6 +187,8 @@ impl Transcript {
             | Entry::RunStarted(_)
             | Entry::ModelChanged(_)
             | Entry::OutageWaitChanged(_)
+            | Entry::RunPolicyChanged(_)
+            | Entry::AgentPolicyChanged(_)
             | Entry::ProviderAwaited(_)
             | Entry::Forked(_)
             | Entry::HooksAsked(_)

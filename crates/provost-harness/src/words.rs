@@ -131,6 +131,7 @@ impl Words {
                 | ItemKind::StopSuspended
                 | ItemKind::GoalNotReached
                 | ItemKind::Reminder
+                | ItemKind::GoalGiven
                 | ItemKind::Resumed => {
                     self.push(record.seq, own_words(&item.body));
                 }

@@ -5,7 +5,7 @@ use provost_event::{
     Entry, GoalFinding, GoalJudged, GoalPolicy, GoalTrigger, JudgeAnswer, MicroDollars, Record, Seq,
     SessionId, Timestamp, Usage,
 };
-use provost_harness::{Home as _, HomeError, read_actor};
+use provost_harness::{Home as _, read_actor};
 use provost_store::LocalHome;
 use serde::Serialize;
 
@@ -107,9 +107,7 @@ impl AgentGoal {
     ) -> anyhow::Result<Vec<Self>> {
         let mut goals = Vec::new();
         for session in agents {
-            if has_goal(home, session).await? {
-                goals.extend(Self::read(home, session).await?);
-            }
+            goals.extend(Self::read(home, session).await?);
         }
         Ok(goals)
     }
@@ -131,15 +129,6 @@ impl AgentGoal {
     }
 }
 
-/// Whether an agent was given a goal.
-async fn has_goal(home: &LocalHome, session: SessionId) -> Result<bool, HomeError> {
-    let first = home.read(session.into(), Seq::START, 1).await?;
-    Ok(first.first().is_some_and(|record| match &record.entry {
-        Entry::SessionStarted(started) => started.policy.goal.is_some(),
-        _ => false,
-    }))
-}
-
 /// What an agent's log says of its goal.
 #[derive(Default)]
 struct Reading {
@@ -154,6 +143,13 @@ impl Reading {
     fn add(&mut self, record: &Record) {
         match &record.entry {
             Entry::SessionStarted(started) => self.policy = started.policy.goal.as_deref().cloned(),
+            Entry::AgentPolicyChanged(changed) => {
+                self.policy = changed.policy.goal.as_deref().cloned();
+                if changed.goal.is_some() {
+                    self.cleared_by = None;
+                    self.worked_since = true;
+                }
+            }
             Entry::GoalCheckStarted(started) => self.verifications.push(Verification {
                 entry: record.seq,
                 at_ms: record.at,

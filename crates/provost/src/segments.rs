@@ -1,9 +1,12 @@
 //! The segments of a run: from a start or a resume to the outcome that ends it, and what was spent in each.
 
-use provost_event::{Entry, MicroDollars, Outcome, Record, RunId, Seq, Timestamp};
+use provost_event::{Entry, MicroDollars, Outcome, PolicyDifference, Record, RunId, Seq, Timestamp};
 use provost_harness::{Home as _, HomeError};
 use provost_store::LocalHome;
 use serde::Serialize;
+
+use crate::commands::moment;
+use crate::render::one_line;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -59,11 +62,55 @@ pub(crate) struct Segment {
     pub(crate) tokens: u64,
     /// Money, as far as prices are known.
     pub(crate) cost_micro_usd: MicroDollars,
+    /// What somebody put in place of the settings or the goal before it began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) changes: Vec<Change>,
 }
+
+/// Settings or a goal in place of those that bound a run.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Change {
+    at_ms: Timestamp,
+    by: String,
+    /// The goal that was given, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goal: Option<String>,
+    differences: Vec<PolicyDifference>,
+}
+
+impl Change {
+    fn of(record: &Record) -> Option<Self> {
+        let Entry::RunPolicyChanged(changed) = &record.entry else { return None };
+        Some(Self {
+            at_ms: record.at,
+            by: changed.by.clone(),
+            goal: changed.goal.clone(),
+            differences: changed.differences.clone(),
+        })
+    }
+
+    /// When, by whom, and a line for each difference.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        let head = format!("{} by {}", moment(self.at_ms), self.by);
+        let lines = self.differences.iter().map(|one| one_line(&one.to_string(), LINE_WIDTH));
+        std::iter::once(head).chain(lines)
+    }
+}
+
+/// Columns of a difference.
+const LINE_WIDTH: usize = 400;
 
 impl Segment {
     const fn new(segment: u32, began_ms: Timestamp) -> Self {
-        Self { segment, began_ms, outcome: None, calls: 0, tokens: 0, cost_micro_usd: MicroDollars(0) }
+        Self {
+            segment,
+            began_ms,
+            outcome: None,
+            calls: 0,
+            tokens: 0,
+            cost_micro_usd: MicroDollars(0),
+            changes: Vec::new(),
+        }
     }
 
     fn take_in(&mut self, entry: &Entry) {
@@ -85,12 +132,25 @@ impl Segment {
 /// # Errors
 /// When its log can't be read.
 pub(crate) async fn segments_of(home: &LocalHome, run: RunId) -> Result<Vec<Segment>, HomeError> {
-    let (mut segments, mut counter, mut after) = (Vec::new(), SegmentCounter::new(), Seq::START);
+    let (mut segments, mut counter, mut changes) = (Vec::<Segment>::new(), SegmentCounter::new(), Vec::new());
+    let mut after = Seq::START;
     loop {
         let records = home.read(run.into(), after, READ_MAX).await?;
-        let Some(last) = records.last() else { return Ok(segments) };
+        let Some(last) = records.last() else {
+            if let Some(segment) = segments.last_mut() {
+                segment.changes.append(&mut changes);
+            }
+            return Ok(segments);
+        };
         after = last.seq;
-        records.iter().for_each(|record| take_in(&mut segments, &mut counter, record));
+        for record in &records {
+            take_in(&mut segments, &mut counter, record);
+            changes.extend(Change::of(record));
+            // One without a segment behind it is told with the last.
+            if let Some(segment) = segments.last_mut().filter(|segment| segment.outcome.is_none()) {
+                segment.changes.append(&mut changes);
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod external;
 mod goals;
 mod retire;
 mod team;
+mod today;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,8 @@ pub(crate) use team::{
     Judges, Team, doubts, frozen_models, misplaced, models_of, note_once, outage_max_ms, policy, programs_of,
     tool_names, unaffordable, wanted,
 };
+
+pub(crate) use today::{Before, Today, given_flags, today, with_flag};
 
 /// The environment, as text.
 pub(crate) type Variables = BTreeMap<String, String>;

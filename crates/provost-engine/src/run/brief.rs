@@ -247,17 +247,22 @@ impl RunState {
 
 /// `policy` of an agent that begins: where it has a goal, its system prompt says so, with the condition. An agent that
 /// it asks for has none of that, unless it has a goal of its own.
-pub(super) fn told_of_goal(mut policy: AgentPolicy) -> AgentPolicy {
+#[must_use]
+pub fn told_of_goal(mut policy: AgentPolicy) -> AgentPolicy {
+    // A fork's says so already, of the goal that the other run had.
+    if let Some((before, _)) = policy.system_prompt.split_once(GOAL_IN_PROMPT) {
+        policy.system_prompt = before.to_owned();
+    }
     if let Some(goal) = &policy.goal {
-        policy.system_prompt = format!(
-            "{}\n\nWhen you say that you are done, that is not believed but verified: independent judges look at the \
-             evidence (your calls and what came of them, the files that changed, the checks that ran); what you say \
-             yourself proves nothing. You are done once this is true:\n\n{}",
-            policy.system_prompt, goal.condition
-        );
+        policy.system_prompt = format!("{}{GOAL_IN_PROMPT}{}", policy.system_prompt, goal.condition);
     }
     policy
 }
+
+/// What stands between an agent's instructions and its goal.
+const GOAL_IN_PROMPT: &str = "\n\nWhen you say that you are done, that is not believed but verified: independent \
+    judges look at the evidence (your calls and what came of them, the files that changed, the checks that ran); what \
+    you say yourself proves nothing. You are done once this is true:\n\n";
 
 fn by_name(policy: &SubAgentPolicy, goal: String) -> Wanted {
     let brief = Brief {

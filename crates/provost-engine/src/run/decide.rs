@@ -53,6 +53,7 @@ impl Deciding<'_> {
                 self.resume(by, budget, turns_max, text);
             }
             RunEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
+            RunEvent::ChangePolicy(changed) => self.change_policy(*changed),
             RunEvent::Forked(forked) => self.commit(forked),
             _ if self.state.has_ended() => {}
             RunEvent::Start { .. } | RunEvent::Fork(_) => {}

@@ -26,6 +26,7 @@ impl RunState {
             }
             Entry::ModelChanged(changed) => self.model = Some(changed.to.clone()),
             Entry::OutageWaitChanged(changed) => self.outage_max_ms = Some(changed.outage_max_ms),
+            Entry::RunPolicyChanged(changed) => self.policy_changed(changed),
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
             Entry::ChildSpawned(spawned) => self.spawned(spawned, now),

@@ -75,6 +75,11 @@ impl SpawnTracker {
         Self { budget, root, seats: Seats::default(), is_held: false, events: 0 }
     }
 
+    /// Another number of slots, and another way to give them, from here on. Nobody loses a slot that is held.
+    pub const fn limit(&mut self, budget: SpawnBudget) {
+        self.budget = budget;
+    }
+
     /// Slots that are held.
     #[must_use]
     pub fn held(&self) -> usize {

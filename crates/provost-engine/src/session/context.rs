@@ -1,8 +1,8 @@
 //! What the model sees of the conversation, by size: what each part takes, and what it would take in a shorter form.
 
 use provost_event::{
-    AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, SessionStarted, ToolFinished,
-    ToolSpec,
+    AgentPolicy, AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, SessionStarted,
+    ToolFinished, ToolSpec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -239,15 +239,25 @@ impl Context {
         self.estimated = self.estimated.saturating_sub(before).saturating_add(self.fixed);
     }
 
+    /// The model is told other things beside the conversation from here on.
+    pub(super) fn policy_changed(&mut self, old: &AgentPolicy, new: &AgentPolicy) {
+        let before = self.fixed;
+        self.fixed = before.saturating_sub(tokens_beside(old)).saturating_add(tokens_beside(new));
+        self.estimated = self.estimated.saturating_sub(before).saturating_add(self.fixed);
+        self.sees(new);
+    }
+
     fn measures(&mut self, started: &SessionStarted) {
-        let tools = started.policy.tools.iter().map(tokens_of_tool).sum::<u64>();
         let announced = match started.reminder_id.as_str() {
             "" => 0,
             id => tokens_of(&reminder_announcement(id)).saturating_add(BLOCK_TOKENS),
         };
-        let said = tokens_of(&started.policy.system_prompt).saturating_add(announced);
-        self.fixed = said.saturating_add(tools);
-        self.image_tokens = if started.policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
+        self.fixed = tokens_beside(&started.policy).saturating_add(announced);
+        self.sees(&started.policy);
+    }
+
+    const fn sees(&mut self, policy: &AgentPolicy) {
+        self.image_tokens = if policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
     }
 
     /// Whether the next call says anything that the model hasn't answered yet. Its last answer is no news.
@@ -455,4 +465,10 @@ fn tokens_of_block(block: &Block) -> u64 {
 
 fn times(tokens: u64, count: usize) -> u64 {
     tokens.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// Tokens that the model is told beside the conversation.
+fn tokens_beside(policy: &AgentPolicy) -> u64 {
+    let tools = policy.tools.iter().map(tokens_of_tool).sum::<u64>();
+    tokens_of(&policy.system_prompt).saturating_add(tools)
 }

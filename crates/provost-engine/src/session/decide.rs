@@ -20,6 +20,7 @@ impl Deciding<'_> {
                 self.resume(by, turns_max, text);
             }
             SessionEvent::Restart { attempt, attempts_max } => self.restart(attempt, attempts_max),
+            SessionEvent::ChangePolicy(changed) => self.change_policy(*changed),
             SessionEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             _ if self.state.has_ended() => {}
             SessionEvent::Start(_) | SessionEvent::Fork(_) => {}
@@ -393,6 +394,7 @@ impl Deciding<'_> {
         let Some(before) = self.state.outcome.clone() else { return };
         self.begin_segment(ResumeCause::Asked { by: by.clone() }, turns_max);
         self.tell_of_end(&before, text.is_some());
+        self.tell_of_given_goal();
         match text {
             // Open questions are asked as soon as the session goes on.
             Some(text) if self.state.has_hook(HookMoment::PromptSubmit) => {
@@ -533,6 +535,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::MakeWay { .. }
         | SessionEvent::SlotFree
         | SessionEvent::Restart { .. }
+        | SessionEvent::ChangePolicy(_)
         | SessionEvent::Resume { .. } => false,
     }
 }

@@ -28,10 +28,7 @@ impl SessionState {
         match entry {
             Entry::SessionStarted(started) => self.started(started),
             Entry::UserMessage(message) => self.spoken_to(message),
-            Entry::SystemItem(item) => {
-                self.done_before = None;
-                self.told(item.item);
-            }
+            Entry::SystemItem(item) => self.told(item.item),
             Entry::ModelCalled(called) => {
                 self.asked.called(now.elapsed);
                 self.called(called, now.elapsed);
@@ -45,6 +42,7 @@ impl SessionState {
                 self.retried(retry);
             }
             Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
+            Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
             Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
             Entry::ToolStarted(started) => self.tool_started(started),
             Entry::ToolFinished(finished) => self.tool_finished(finished),
@@ -77,6 +75,7 @@ impl SessionState {
             Entry::WorktreeAsked(asked) => self.worktree_asked(asked),
             Entry::WorktreeFound(found) => self.worktree_found(found),
             Entry::RunStarted(_)
+            | Entry::RunPolicyChanged(_)
             | Entry::ProviderAwaited(_)
             | Entry::Forked(_)
             | Entry::BudgetReserved(_)
@@ -140,6 +139,7 @@ impl SessionState {
     }
 
     fn told(&mut self, item: ItemKind) {
+        self.done_before = None;
         match item {
             ItemKind::Continue => {
                 self.counters.continuations = self.counters.continuations.saturating_add(1);
@@ -148,6 +148,11 @@ impl SessionState {
             ItemKind::LastTurn => self.told.last_turn = self.next_turn(),
             ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
             ItemKind::NoProgressNotice => self.progress.is_told = true,
+            ItemKind::GoalGiven => {
+                if let Some(track) = &mut self.goal_track {
+                    track.is_untold = false;
+                }
+            }
             ItemKind::AnswerAgain
             | ItemKind::Resumed
             | ItemKind::RepeatedCallNotice

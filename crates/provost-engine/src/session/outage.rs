@@ -75,6 +75,12 @@ impl Asked {
         }
     }
 
+    /// The policy's own model is asked again.
+    pub(super) fn forget_model(&mut self) {
+        self.named = None;
+        self.resumed();
+    }
+
     /// The model that somebody has named.
     pub(super) fn named(&self) -> Option<&ModelPolicy> {
         self.named.as_deref()

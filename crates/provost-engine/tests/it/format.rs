@@ -8,8 +8,8 @@ use provost_engine::{Actor, Effect, RunEvent, SessionEvent, ToolResult, Worktree
 use provost_event::{
     ActorKey, ApprovalAnswer, ApprovalScope, BlobId, Block, Budget, CompactionKind, Entry, ErrorClass,
     GoalPolicy, HookContract, HookDecision, HookMoment, HookProgram, HookReport, Image, ImageKind, Isolation,
-    Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, StopHookVerdict, StopReason,
-    SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
+    Outcome, Plan, PlanItem, PlanStatus, Priority, Purpose, Record, RunPolicy, RunPolicyChanged,
+    StopHookVerdict, StopReason, SupervisorError, ToolStatus, Usage, WorktreeLeft, WorktreeMade,
 };
 
 use crate::external;
@@ -268,17 +268,27 @@ fn verify_amid_stops(tree: &mut Tree) {
 
 /// A run whose models give no answer.
 fn outage_run() -> World {
-    let mut policy = without_hooks();
-    policy.agent.limits.outage_max_ms = 28_800_000;
-    policy.agent.model.fallbacks = vec![provost_event::ModelPolicy::new("other/model", 500)];
-    let mut world = World::start(policy);
+    let mut world = World::start(policy_of_outages());
     world.fail(ErrorClass::Unauthorized, None);
     world.fail(ErrorClass::QuotaUsedUp, Some(7_200_000));
     let by = "a person".to_owned();
     world.run_event(RunEvent::Retune { model: None, outage_max_ms: Some(0), by });
     world.tick();
     world.say("done");
+    let mut changed = policy_of_outages();
+    changed.agent.limits.stuck_turns = 7;
+    let differences = policy_of_outages().differences(&changed);
+    let by = "a person".to_owned();
+    let changed = RunPolicyChanged { policy: changed, goal: None, differences, by };
+    world.run_event(RunEvent::ChangePolicy(Box::new(changed)));
     world
+}
+
+fn policy_of_outages() -> RunPolicy {
+    let mut policy = without_hooks();
+    policy.agent.limits.outage_max_ms = 28_800_000;
+    policy.agent.model.fallbacks = vec![provost_event::ModelPolicy::new("other/model", 500)];
+    policy
 }
 
 fn formats() -> PathBuf {

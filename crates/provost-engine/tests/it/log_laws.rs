@@ -33,7 +33,8 @@ pub(crate) struct LogLaws {
 impl LogLaws {
     /// Takes in the next entry; `request_tokens` is what the session estimated its last request at.
     pub(crate) fn see(&mut self, record: &Record, request_tokens: u64) {
-        if std::mem::take(&mut self.has_ended) {
+        // Another policy may bind what comes next.
+        if !matches!(record.entry, Entry::AgentPolicyChanged(_)) && std::mem::take(&mut self.has_ended) {
             assert!(matches!(record.entry, Entry::Resumed(_)), "an end is followed by {:?}", record.entry);
         }
         let is_over = matches!(record.entry, Entry::Paused(_) | Entry::Ended(_));
@@ -42,6 +43,10 @@ impl LogLaws {
             Entry::SessionStarted(started) => {
                 self.turns_max = started.policy.limits.turns_max;
                 self.room = room(&started.policy);
+            }
+            Entry::AgentPolicyChanged(changed) => {
+                self.turns_max = changed.policy.limits.turns_max;
+                self.room = room(&changed.policy);
             }
             Entry::Resumed(resumed) => {
                 self.turns_max = self.turns_max.max(resumed.turns_max.unwrap_or(0));

@@ -1,6 +1,8 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
+mod change;
+#[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod external;

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use provost_engine::{CallDetails, Consult, ConsultDetails};
-use provost_event::{
-    Entry, HookDecision, HookPolicy, HookReport, HookSubject, OnFailure, Record, Seq, SessionId,
-};
+use provost_engine::{Actor, CallDetails, Consult, ConsultDetails};
+use provost_event::{HookDecision, HookPolicy, HookReport, HookSubject, OnFailure, Record, Seq, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
 use super::log_file::Informed;
 use crate::hooks::Dispatch;
 use crate::known::Opening;
-use crate::{HookQuestion, HookQuestionSubject};
+use crate::{HookQuestion, HookQuestionSubject, read_actor};
 
 impl HarnessExecutor {
     /// Asks the hooks that the policy names for the subject's moments, within each one's time.
@@ -51,11 +49,12 @@ impl HarnessExecutor {
             (&consult.about, &mut consult.details)
             && let Some(name) = &wanted.agent
         {
-            let first = self.home().read(run.into(), Seq::START, 1).await.unwrap_or_default();
-            let configured = first.first().and_then(|record| match &record.entry {
-                Entry::RunStarted(started) => started.policy.agents.iter().find(|agent| agent.name == *name),
-                _ => None,
+            let run = read_actor(self.home(), run.into()).await.ok();
+            let policy = run.as_ref().and_then(|run| match run {
+                Actor::Run(state) => state.policy(),
+                Actor::Session(_) => None,
             });
+            let configured = policy.and_then(|policy| policy.agents.iter().find(|agent| agent.name == *name));
             wanted.priority = configured.map(|agent| agent.priority);
         }
         consult

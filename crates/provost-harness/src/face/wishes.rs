@@ -1,7 +1,7 @@
 //! What the embedding program may want of a run or an agent at any moment, whatever it does then.
 
 use provost_engine::RunEvent;
-use provost_event::{ModelPolicy, Priority};
+use provost_event::{ModelPolicy, Priority, RunPolicyChanged};
 
 use super::Harness;
 use crate::HarnessError;
@@ -35,6 +35,17 @@ impl Harness {
         by: &str,
     ) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {
         self.to_run(RunEvent::Retune { model: model.map(Box::new), outage_max_ms, by: by.to_owned() })
+    }
+
+    /// Has another policy, or another goal, bind the run and its agents from the next segment on: what is different about
+    /// it, and who wants it, stands in the log with it. A run that is worked on stays as it is.
+    ///
+    /// # Errors
+    /// When that can't be recorded.
+    pub async fn change_policy(&self, changed: RunPolicyChanged) -> Result<(), HarnessError> {
+        self.to_run(RunEvent::ChangePolicy(Box::new(changed))).await?;
+        self.sessions.forget_policies();
+        Ok(())
     }
 
     /// Says something to the root agent; it hears it before its next model call.

@@ -61,6 +61,7 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         Entry::ApprovalRequested(_) | Entry::ApprovalResolved(_) => &[Kind::Approval],
         // The call that failed is told, and the next one by which model.
         Entry::ModelChanged(_) | Entry::OutageWaitChanged(_) | Entry::ProviderAwaited(_) => &[],
+        Entry::RunPolicyChanged(_) | Entry::AgentPolicyChanged(_) => &[],
         Entry::BudgetReserved(_) | Entry::BudgetCharged(_) | Entry::BudgetExhausted(_) => &[Kind::Budget],
         Entry::ChildSpawned(_) | Entry::ChildFinished(_) => &[Kind::Handoff],
         // The new run's start is told.

@@ -172,6 +172,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::TerminalEnding(_)
         | Entry::ModelChanged(_)
         | Entry::OutageWaitChanged(_)
+        | Entry::RunPolicyChanged(_)
+        | Entry::AgentPolicyChanged(_)
         | Entry::ProviderAwaited(_)
         | Entry::Forked(_)
         | Entry::UserMessage(_)

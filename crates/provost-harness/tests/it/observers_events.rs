@@ -126,6 +126,16 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("run", "outage_wait_changed", r#"{"outage_max_ms":0,"by":"a person"}"#),
     (
         "run",
+        "run_policy_changed",
+        r#"{"by":"a person","policy":{"budget":{},"agent":{"model":{"name":"m","output_tokens_max":1},"system_prompt":"","tools":[],"workspace":"/w","limits":{},"stop_hooks":[],"pace":"free"}}}"#,
+    ),
+    (
+        "session",
+        "agent_policy_changed",
+        r#"{"by":"a person","policy":{"model":{"name":"m","output_tokens_max":1},"system_prompt":"","tools":[],"workspace":"/w","limits":{},"stop_hooks":[],"pace":"free"}}"#,
+    ),
+    (
+        "run",
         "agent_retry_scheduled",
         r#"{"agent":"000000000001.1","outcome":{"kind":"failed","class":"program","message":"it crashed"},"attempt":1,"attempts_max":3,"delay_ms":7,"due":1000007}"#,
     ),
@@ -277,6 +287,8 @@ async fn entries_are_told_as_the_events_they_are() {
         session terminal_ending → nobody is told
         run provider_awaited → nobody is told
         run outage_wait_changed → nobody is told
+        run run_policy_changed → nobody is told
+        session agent_policy_changed → nobody is told
         run agent_retry_scheduled → BUDGET
         run forked → nobody is told
         session model_changed → nobody is told

@@ -77,14 +77,17 @@ impl SqliteStore {
 
     fn update_run(&self, run: &StoredRun, outcome: Option<&str>) -> Result<bool, HomeError> {
         let changed = self.run(
-            "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6 WHERE run = ?1",
+            "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6, model = ?7, goal = ?8 \
+             WHERE run = ?1",
             params![
                 run.run.to_string(),
                 int(run.updated_at.0),
                 run.turns,
                 int(run.tokens),
                 int(run.cost.0),
-                outcome
+                outcome,
+                run.model,
+                run.goal
             ],
             PUT_RUN,
         )?;

@@ -69,6 +69,13 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(Refusal::new(what, format!("provost resume {run} {flag} …, once the run rests")).into());
     }
+    if args.with_settings || args.goal.is_some() {
+        let flag = if args.with_settings { "--with-settings" } else { "--goal" };
+        let what = format!("{flag} is for the whole run, and `{}` names one of its agents", args.run);
+        return Err(
+            Refusal::new(what, format!("provost resume {run} {flag} …, once the run is suspended")).into()
+        );
+    }
     if !args.text.is_empty() {
         let what =
             format!("`{}` names an agent that works for another, and only that one asks it anew", args.run);

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
 use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Home as _, HomeError, RunQuery, RunSummary};
+use provost_harness::{Home as _, HomeError, RunQuery, RunSummary, read_actor};
 use provost_store::LocalHome;
 use serde::{Serialize, Serializer};
 
@@ -42,6 +42,7 @@ use crate::cli::ExplainArgs;
 use crate::exit::{Exit, Refusal};
 use crate::names::Names;
 use crate::render::{safe, terminal_width};
+use crate::segments::{Change, segments_of};
 
 const READ_MAX: usize = 1_000;
 /// Of a run with more agents than these, a page tells of the others one by one.
@@ -62,8 +63,10 @@ pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     };
     let names = sums.state.policy().map(|policy| policy.observers.as_slice()).unwrap_or_default();
     let observers = observers(&place.observers(), run, &summary.status, names)?;
+    let changes = segments_of(&home, run).await?.into_iter().flat_map(|segment| segment.changes).collect();
     let explained = Explained {
         agents_left_out: left_out,
+        changes,
         ..sums.explained(&summary, observers, status_of(&home, &summary).await)
     };
     if args.json {
@@ -91,6 +94,9 @@ struct Explained<'a> {
     #[serde(skip)]
     names: Names,
     observers: Vec<Observer>,
+    /// What somebody has put in place of the settings that it was started with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<Change>,
     #[serde(flatten, serialize_with = "in_all")]
     tallies: Tallies,
 }
@@ -188,6 +194,7 @@ impl Sums {
             agents_left_out: 0,
             names: Names::of(&self.state),
             observers,
+            changes: Vec::new(),
             tallies,
         }
     }
@@ -197,10 +204,17 @@ impl Sums {
 async fn opening(home: &LocalHome, key: ActorKey) -> Result<Option<AgentSums>, HomeError> {
     let ActorKey::Session(session) = key else { return Ok(None) };
     let first = home.read(key, Seq::START, 1).await?;
-    Ok(first.first().and_then(|record| match &record.entry {
-        Entry::SessionStarted(started) => Some(AgentSums::new(session, started.policy.clone())),
-        _ => None,
-    }))
+    let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
+        return Ok(None);
+    };
+    // What binds it now; what was said of what isn't there any more isn't told.
+    let now = match read_actor(home, key).await? {
+        Actor::Session(state) => state.policy().cloned(),
+        Actor::Run(_) => None,
+    };
+    let now = now.unwrap_or_else(|| started.policy.clone());
+    let is_changed = now != started.policy;
+    Ok(Some(AgentSums::new(session, now, is_changed)))
 }
 
 /// Shows `see` each entry of a log.

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_engine::RunState;
-use provost_event::{RunId, RunPolicy, Seq, SessionId, Worktree};
+use provost_engine::{RunState, told_of_goal};
+use provost_event::{
+    AgentPolicy, GivenFlag, ModelPolicy, PolicyDifference, RunId, RunPolicy, Seq, SessionId, Worktree,
+};
 use provost_harness::{ForkError, ForkPoint, ForkRequest, Home as _, Models, RunQuery};
 use provost_store::LocalHome;
 
 use super::mark;
+use super::resume::change::{differences, of_differences};
 use super::run::{folder, others_at_work, tell};
 use super::target::{Target, agent_of};
 use crate::asking::{Asking, who_asks};
@@ -20,13 +23,15 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::observers::observers;
 use crate::output;
-use crate::render::Progress;
+use crate::render::{Progress, safe};
 use crate::reports::reporting;
 use crate::settings::{Request, Scope, Settings, load};
 use crate::signals::Signals;
+use crate::trust::{TrustStore, require};
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Chosen, Judges, Place, Programs, Variables, choose_again, default_limit, frozen_models, variables,
+    Around, Before, Chosen, Judges, Place, Programs, Today, Variables, choose_again, default_limit,
+    frozen_models, today, variables, with_flag,
 };
 
 /// Who speaks to the agent of a fork.
@@ -55,7 +60,9 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
         Some(_) => place.worktrees().join(format!("{id}-0")),
         None => here.clone(),
     };
-    let (policy, models) = came_from.bound_by(&args, &works_in, &place, (settings, &variables))?;
+    let rules = came_from.rules(&args, (&here, &works_in), &place.trust(), &variables)?;
+    let (policy, models) = came_from.bound_by(rules, &args, &place, (settings, &variables))?;
+    let policy = RunPolicy { flags: own_flags(policy.flags, &args, &policy.agent.model), ..policy };
     let (policy, unlimited) = default_limit(policy, &settled);
     unlimited.iter().for_each(|note| output::tell(note));
     let observers = observers(&settled, &here, &variables)?;
@@ -90,6 +97,24 @@ fn flags(args: &ForkArgs) -> Vec<(&'static str, String)> {
     flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
     flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
     flags
+}
+
+/// The flags that a fork's settings come of: those of the other run, and its own in place of the other's limits.
+fn own_flags(before: Vec<GivenFlag>, args: &ForkArgs, model: &ModelPolicy) -> Vec<GivenFlag> {
+    let limits = ["--usd", "--tokens", "--wall-time", "--max-turns", "--allow-unpriced"];
+    let own = flags(args);
+    let is_kept = |given: &GivenFlag| {
+        !limits.contains(&given.flag.as_str()) && own.iter().all(|(flag, _)| *flag != given.flag)
+    };
+    let mut kept = before.into_iter().filter(is_kept).collect::<Vec<_>>();
+    kept.extend(own.iter().map(|(flag, value)| GivenFlag { flag: (*flag).to_owned(), value: value.clone() }));
+    if args.model.is_some() { with_flag(kept, "--model", &model.name) } else { kept }
+}
+
+/// The rules that a new run has of the other, or of today's settings.
+struct Rules {
+    of_run: RunPolicy,
+    agent: AgentPolicy,
 }
 
 /// The conversation that the new run begins with, and the run that it is of.
@@ -133,21 +158,74 @@ impl CameFrom {
         })
     }
 
-    /// What binds the new run: what bound the other, with limits and a folder of its own.
-    fn bound_by(
+    /// The rules of the new run, in a folder whose settings are looked for in `here`.
+    ///
+    /// # Errors
+    /// What is wrong with today's settings where they are wanted, or isn't trusted.
+    fn rules(
         &self,
         args: &ForkArgs,
-        folder: &Path,
+        (here, works_in): (&Path, &Path),
+        trust: &TrustStore,
+        variables: &Variables,
+    ) -> anyhow::Result<Rules> {
+        let of_run = self.state.policy().context("the run's log doesn't begin with its policy")?;
+        let mut agent = self.point.policy.clone();
+        works_in.clone_into(&mut agent.workspace);
+        let as_before = Rules { of_run: of_run.clone(), agent };
+        if !args.with_settings && args.config.is_none() {
+            return Ok(as_before);
+        }
+        let mut policy = of_run.clone();
+        works_in.clone_into(&mut policy.agent.workspace);
+        let before = Before { policy: &policy, model: &self.point.policy.model, folder: here.to_owned() };
+        let SessionId { run, agent } = self.point.session;
+        if args.with_settings && agent != 0 {
+            let what = format!(
+                "--with-settings takes the rules of a run's first agent, and {run}.{agent} is another"
+            );
+            return Err(
+                Refusal::new(what, format!("provost fork {run} --with-settings, or leave it out")).into()
+            );
+        }
+        let file = args.config.as_deref();
+        if !args.with_settings {
+            // What is wrong with it is told where it is needed.
+            let today = today(&before, file, None, variables).ok();
+            let differences = today.map(|today| differences(&policy, &today.policy, &today.redactor));
+            // Limits are a fork's own.
+            let is_rule =
+                |one: &PolicyDifference| !one.what.starts_with("budget.") && one.what != "allow_unpriced";
+            let rules = differences.into_iter().flatten().filter(is_rule).collect::<Vec<_>>();
+            if let (Some(what), Some(file)) = (of_differences(&rules), file) {
+                let file = safe(&file.display().to_string());
+                output::tell(&format!(
+                    "note: {file} differs from what run {run} was started with ({what}); --with-settings takes it"
+                ));
+            }
+            return Ok(as_before);
+        }
+        let Today { policy: taken, settled, redactor } = today(&before, file, None, variables)?;
+        require(trust, &settled.project)?;
+        for one in differences(&policy, &taken, &redactor) {
+            output::tell(&format!("settings: {}", safe(&one.to_string())));
+        }
+        let agent = told_of_goal(taken.agent.clone());
+        Ok(Rules { of_run: taken, agent })
+    }
+
+    /// What binds the new run: its rules, with limits and a folder of its own.
+    fn bound_by(
+        &self,
+        Rules { of_run, mut agent }: Rules,
+        args: &ForkArgs,
         place: &Place,
         (settings, variables): (&Settings, &Variables),
     ) -> anyhow::Result<(RunPolicy, Models)> {
-        let of_run = self.state.policy().context("the run's log doesn't begin with its policy")?;
-        let mut agent = self.point.policy.clone();
-        folder.clone_into(&mut agent.workspace);
         agent.limits.turns_max = settings.limits.turns_max;
         let mut agents = of_run.agents.clone();
         let same_folder = agents.iter_mut().filter(|other| other.agent.workspace == of_run.agent.workspace);
-        same_folder.for_each(|other| folder.clone_into(&mut other.agent.workspace));
+        same_folder.for_each(|other| other.agent.workspace.clone_from(&agent.workspace));
         let mut policy = RunPolicy {
             budget: settings.budget,
             allow_unpriced: settings.allow_unpriced,

@@ -24,7 +24,7 @@ pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
         }
         GoalCommand::Resume(args) => {
             has_one(&args.run).await?;
-            act::resume(args).await
+            act::resume(*args).await
         }
         GoalCommand::Clear(args) => act::clear_goal(args).await,
     }

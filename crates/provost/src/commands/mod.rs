@@ -30,6 +30,8 @@ mod target;
 mod transfer;
 mod trust;
 
+pub(crate) use self::show::moment;
+
 use std::path::Path;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use provost_harness::{
 };
 use provost_store::LocalHome;
 
-use super::mark;
+use super::{current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::attached::Asides;
 use crate::cli::{RunArgs, ShownArgs, WorkArgs};
@@ -28,7 +28,7 @@ use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Place, Programs, Team, Variables, default_limit, doubts, policy, retiring, variables,
+    Around, Place, Programs, Team, Variables, default_limit, doubts, given_flags, policy, retiring, variables,
 };
 
 /// A flag and what stands behind it.
@@ -78,6 +78,7 @@ pub(super) struct Ready {
     pub(super) place: Place,
     folders: Folders,
     shown: ShownArgs,
+    flags: Vec<Flag>,
 }
 
 impl Ready {
@@ -87,9 +88,14 @@ impl Ready {
     /// What is wrong with them.
     pub(super) fn new(args: &WorkArgs, besides: Vec<Flag>) -> anyhow::Result<Self> {
         let (folder, variables) = (folder(args.dir.as_deref())?, variables());
-        let (settled, folders) = settings(args, besides, &folder, &variables)?;
+        let flags = flags(args, besides);
+        let file = args.config.as_deref();
+        let request =
+            Request { scope: Scope::Project, folder: &folder, file, variables: &variables, flags: &flags };
+        let (loading, folders) = load(&request)?;
+        let settled = loading.settled()?;
         let place = Place::new(&settled.settings, &folders);
-        Ok(Self { settled, folder, variables, place, folders, shown: args.shown })
+        Ok(Self { settled, folder, variables, place, folders, shown: args.shown, flags })
     }
 
     /// Starts a run and works on it until it rests or ends.
@@ -112,7 +118,9 @@ impl Ready {
         models: Models,
         Shape { progress, asides }: Shape,
     ) -> anyhow::Result<Work> {
-        let Self { settled, folder, variables, place, folders, shown } = self;
+        let Self { settled, folder, variables, place, folders, shown, flags } = self;
+        let flags = given_flags(&flags, &policy.agent.model, &current_dir()?);
+        let policy = RunPolicy { flags, ..policy };
         let (policy, unlimited) = default_limit(policy, &settled);
         unlimited.into_iter().for_each(|note| output::tell(&note));
         let observers = observers(&settled, &folder, &variables)?;
@@ -275,19 +283,12 @@ pub(super) fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     })?)
 }
 
-fn settings(
-    args: &WorkArgs,
-    besides: Vec<Flag>,
-    folder: &Path,
-    variables: &Variables,
-) -> anyhow::Result<(Settled, Folders)> {
+/// The flags that are settings.
+fn flags(args: &WorkArgs, besides: Vec<Flag>) -> Vec<Flag> {
     let mut flags = args.budget.given();
     flags.extend(besides);
     flags.extend(args.model.clone().map(|model| ("--model", model)));
     flags.extend(args.max_agents.clone().map(|agents| ("--max-agents", agents)));
     flags.extend(args.allow_unpriced.then(|| ("--allow-unpriced", "true".to_owned())));
-    let file = args.config.as_deref();
-    let (loading, folders) =
-        load(&Request { scope: Scope::Project, folder, file, variables, flags: &flags })?;
-    Ok((loading.settled()?, folders))
+    flags
 }

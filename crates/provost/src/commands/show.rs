@@ -39,7 +39,7 @@ use crate::questions::{Question, of_summary};
 use crate::render::terminal_width;
 use crate::segments::{Segment, segments_of};
 
-pub(super) use self::page::moment;
+pub(crate) use self::page::moment;
 
 const READ_MAX: usize = 1_000;
 

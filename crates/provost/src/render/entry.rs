@@ -15,7 +15,7 @@ use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, 
 use super::gate::{approval_requested, approval_resolved, hooks_asked, hooks_decided, permission_decided};
 use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
-use super::{agents, arguments, flow, goal, terminal, worktree};
+use super::{agents, arguments, flow, goal, policy, terminal, worktree};
 use crate::names::Names;
 
 /// Columns of a short text in a line.
@@ -65,6 +65,8 @@ impl Sayer {
             Entry::Retry(entry) => retry(entry),
             Entry::ModelChanged(entry) => model_changed(actor, entry),
             Entry::OutageWaitChanged(entry) => outage_wait_changed(entry),
+            Entry::RunPolicyChanged(entry) => policy::run_changed(entry),
+            Entry::AgentPolicyChanged(entry) => policy::agent_changed(entry),
             Entry::Forked(entry) => forked(actor, entry),
             Entry::ProviderAwaited(entry) => provider_awaited(entry),
             Entry::HooksAsked(entry) => hooks_asked(entry),
@@ -223,6 +225,7 @@ fn system_item(entry: &SystemItem) -> Saying {
     match entry.item {
         ItemKind::Continue => Saying::passing(Tag::Provost, "the answer was cut off; asked to go on"),
         ItemKind::Resumed => Saying::passing(Tag::Provost, one_line(&entry.body, WIDTH_MAX)),
+        ItemKind::GoalGiven => Saying::passing(Tag::Provost, "told of the goal"),
         ItemKind::AnswerAgain => Saying::passing(Tag::Provost, "the answer was empty; asked again"),
         ItemKind::RepeatedCallNotice => {
             Saying::kept(Tag::Provost, "told that the same call gives the same result")

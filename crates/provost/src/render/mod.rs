@@ -15,6 +15,7 @@ mod json;
 mod live;
 mod narrow;
 mod plain;
+mod policy;
 mod question;
 mod safe;
 mod saying;

@@ -114,7 +114,7 @@ pub(crate) fn external_policy(settled: &Settled, team: &Team, workspace: &Path, 
         ..RunPolicy::new(AgentPolicy {
             limits: Limits { turns_max, ..settings.limits },
             stop_hooks: settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect(),
-            permissions: permissions(settings.permissions.policy(), is_set("permissions.default")),
+            permissions: permissions_of_program(settings.permissions.policy(), is_set("permissions.default")),
             goal: team.goal.clone(),
             ..program_policy(settings, workspace, external)
         })
@@ -158,7 +158,10 @@ pub(super) fn sub_agent(
                 ..settings.limits
             },
             stop_hooks: stop_hooks.map(|hook| hook.policy(settings)).collect(),
-            permissions: permissions(agent.permissions(settings.permissions.policy()), own_default),
+            permissions: permissions_of_program(
+                agent.permissions(settings.permissions.policy()),
+                own_default,
+            ),
             ..program_policy(settings, workspace, policy)
         },
         priority: agent.priority,
@@ -258,7 +261,7 @@ fn program_policy(settings: &Settings, workspace: &Path, external: ExternalPolic
 
 /// The permissions of a program: what no pattern speaks of is asked, unless somebody has said otherwise, and what
 /// couldn't be read is always asked.
-fn permissions(given: PermissionPolicy, has_default: bool) -> PermissionPolicy {
+pub(super) fn permissions_of_program(given: PermissionPolicy, has_default: bool) -> PermissionPolicy {
     let otherwise =
         if has_default || given.otherwise == Permission::Deny { given.otherwise } else { Permission::Ask };
     let mut ask = given.ask;

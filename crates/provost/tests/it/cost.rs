@@ -355,10 +355,10 @@ fn calls_without_a_model_count_for_the_root_agents() {
         "UTC",
         &[],
         expect![[r#"
-        MODEL                       CALLS  INPUT  CACHED  WRITTEN  OUTPUT     COST
-        anthropic/claude-haiku-4-5      1     70       0        0       5  $0.0001
-        total                           1     70       0        0       5  $0.0001
-    "#]],
+            MODEL                       CALLS  INPUT  CACHED  WRITTEN  OUTPUT       COST
+            anthropic/claude-haiku-4-5      1     70       0        0       5  $0.000095
+            total                           1     70       0        0       5  $0.000095
+        "#]],
     );
 }
 

@@ -94,6 +94,7 @@ mod recording;
 mod replay;
 #[cfg(test)]
 mod restarts;
+mod resume_settings;
 mod resuming;
 #[cfg(test)]
 mod secrets;

@@ -33,6 +33,12 @@ pub(in crate::session) struct GoalTrack {
     /// The turns that had ended when it was last verified in between.
     pub(in crate::session) turns_at_interval: u32,
     pub(in crate::session) is_cleared: bool,
+    /// It was given while the agent was at rest, which is yet to be told.
+    #[serde(default)]
+    pub(in crate::session) is_untold: bool,
+    /// It was given in place of another.
+    #[serde(default)]
+    pub(in crate::session) had_another: bool,
     /// It was verified at the present limit.
     pub(in crate::session) at_limit: bool,
     pub(in crate::session) finding: Option<GoalFinding>,

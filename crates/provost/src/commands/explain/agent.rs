@@ -22,6 +22,8 @@ pub(super) struct AgentSums {
     session: SessionId,
     head: Seq,
     policy: AgentPolicy,
+    /// Somebody has changed that: some who answered are named no longer.
+    is_changed: bool,
     calls: Calls,
     /// Model calls that weren't for a turn.
     asides: Vec<u32>,
@@ -83,9 +85,11 @@ pub(super) struct Permissions<'a> {
 }
 
 impl AgentSums {
-    pub(super) fn new(session: SessionId, policy: AgentPolicy) -> Self {
+    /// Before the log of an agent that `policy` binds by now; `is_changed` where it was bound by another before.
+    pub(super) fn new(session: SessionId, policy: AgentPolicy, is_changed: bool) -> Self {
         Self {
             session,
+            is_changed,
             head: Seq::START,
             calls: Calls::new(&policy),
             asides: Vec::new(),
@@ -139,7 +143,10 @@ impl AgentSums {
             goal: self.goal.as_ref().map(GoalSums::goal),
             stop_hooks: self.stop_hooks.hooks(&self.policy, self.counters.wishes()),
             hooks: self.hooks(),
-            unknown_hooks_answers: self.hooks.strangers() + self.stop_hooks.strangers(),
+            unknown_hooks_answers: match self.is_changed {
+                true => 0,
+                false => self.hooks.strangers() + self.stop_hooks.strangers(),
+            },
             permissions: self.permissions(),
             approvals: &self.approvals,
             terminal: self.terminal.as_ref().map(TerminalSums::terminal),

@@ -17,6 +17,8 @@ use super::say::Standing;
 #[derive(Default)]
 pub(super) struct BudgetSums {
     at_first: Budget,
+    /// What the policy in force has.
+    of_policy: Budget,
     budget: Budget,
     /// What each agent thinks with.
     models: BTreeMap<u32, ModelPolicy>,
@@ -70,7 +72,13 @@ impl BudgetSums {
             Entry::RunStarted(started) => {
                 self.at_first = started.policy.budget;
                 self.budget = started.policy.budget;
+                self.of_policy = started.policy.budget;
                 self.clock_runs();
+            }
+            Entry::RunPolicyChanged(changed) => {
+                let new = changed.policy.budget;
+                self.budget = self.budget.under(self.of_policy, new);
+                self.of_policy = new;
             }
             Entry::Resumed(resumed) => {
                 self.budget = self.budget.changed_by(resumed.budget);

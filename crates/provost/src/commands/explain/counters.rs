@@ -167,6 +167,7 @@ impl CounterSums {
             ItemKind::StopBlocked | ItemKind::StopSuspended => self.stop_blocked(),
             ItemKind::AnswerAgain
             | ItemKind::Resumed
+            | ItemKind::GoalGiven
             | ItemKind::NoProgressNotice
             | ItemKind::GoalNotReached
             | ItemKind::Reminder

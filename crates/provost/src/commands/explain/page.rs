@@ -17,6 +17,7 @@ use super::stop_hooks::StopHook;
 use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::moment;
 use crate::render::{Cells, amount, duration, one_line, plural};
+use crate::segments::Change;
 
 const NAME: Cells = Cells::CutAtEnd;
 const NUMBER: Cells = Cells::Numbers;
@@ -64,7 +65,11 @@ fn head(explained: &Explained<'_>) -> String {
         ("goal", one_line(explained.goal, GOAL_WIDTH)),
         ("as of", as_of),
     ];
-    rows.iter().map(|(name, value)| format!("{name:<7} {value}\n")).collect()
+    let mut head = rows.iter().map(|(name, value)| format!("{name:<7} {value}\n")).collect::<String>();
+    for (place, line) in explained.changes.iter().flat_map(Change::lines).enumerate() {
+        head.push_str(&format!("{:<7} {line}\n", if place == 0 { "changed" } else { "" }));
+    }
+    head
 }
 
 fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<String> {

@@ -58,6 +58,7 @@ impl View {
                 transcript.fold(record, &images);
                 match &record.entry {
                     Entry::SessionStarted(started) => policy = Some(started.policy.clone()),
+                    Entry::AgentPolicyChanged(changed) => policy = Some(changed.policy.clone()),
                     Entry::Compacted(Compacted { through, .. }) if !through.is_start() => {
                         summary = Some((record.seq, *through));
                     }

@@ -23,7 +23,7 @@ use crate::render::{
     Room, amount, call_in_full, compactions_in_words, duration, goal_at_end, hanging, one_line,
     outcome_in_words, pictures, plural, safe, terminal_width, visible,
 };
-use crate::segments::Segment;
+use crate::segments::{Change, Segment};
 
 const REASON_WIDTH: usize = 100;
 /// Verdicts of judges that are shown; all of them are told by `goal show`.
@@ -119,6 +119,11 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
         row(name, &value);
     }
     segments(seen.segments).iter().for_each(|(name, value)| row(name, value));
+    for (place, line) in
+        seen.segments.iter().flat_map(|segment| &segment.changes).flat_map(Change::lines).enumerate()
+    {
+        row(if place == 0 { "changed" } else { "" }, &line);
+    }
     let whose = match (seen.has_flow(), seen.has_tree()) {
         (true, _) => ", by all agents",
         (false, true) => ", by the root agent",
@@ -243,7 +248,7 @@ fn whose(question: &Question, agents: &[Node]) -> String {
 }
 
 /// A moment in universal time.
-pub(in crate::commands) fn moment(at: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp) -> String {
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     moment.map(|moment| moment.strftime("%F %TZ").to_string()).unwrap_or_default()
 }

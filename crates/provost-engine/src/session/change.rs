@@ -1,0 +1,77 @@
+//! A policy, or a goal, that somebody puts in place of what the session was started with.
+
+use provost_event::{AgentPolicy, AgentPolicyChanged, ItemKind};
+
+use super::{Deciding, SessionState};
+use crate::permission::Permissions;
+
+impl Deciding<'_> {
+    pub(super) fn change_policy(&mut self, changed: AgentPolicyChanged) {
+        let is_news = changed.goal.is_some() || self.state.policy.as_ref() != Some(&changed.policy);
+        if self.state.outcome.is_some() && is_news {
+            self.commit(changed);
+        }
+    }
+
+    /// Has the agent know of a goal that it was given while it was at rest.
+    pub(super) fn tell_of_given_goal(&mut self) {
+        let Some(goal) = self.state.goal_track.as_ref().filter(|track| track.is_untold) else { return };
+        let again = if goal.had_another { "another goal, in place of the one before" } else { "a goal" };
+        let condition = self.state.goal_policy().map(|goal| goal.condition.as_str()).unwrap_or_default();
+        let body = format!(
+            "You are given {again}. You are done once this is true, and independent judges verify it against the \
+             evidence:\n\n{condition}"
+        );
+        self.say(ItemKind::GoalGiven, body);
+    }
+}
+
+impl SessionState {
+    /// `policy` binds, with what people have agreed to besides.
+    pub(super) fn is_bound_by(&mut self, policy: AgentPolicy) {
+        let mut permissions = Permissions::of_agent(&policy, &policy.workspace);
+        self.approved.iter().for_each(|pattern| permissions.approve(pattern));
+        self.permissions = Some(permissions);
+        self.policy = Some(policy);
+    }
+
+    pub(super) fn policy_changed(&mut self, changed: &AgentPolicyChanged) {
+        let new = &changed.policy;
+        if let Some(old) = self.policy.take() {
+            if old.model != new.model {
+                self.asked.forget_model();
+            }
+            if old.limits.turns_max != new.limits.turns_max {
+                self.turns_max = new.limits.turns_max;
+            }
+            self.context.policy_changed(&old, new);
+            let (before, after) = (old.goal.is_some(), new.goal.is_some());
+            if changed.goal.is_some() {
+                self.goal_given(before);
+            } else if !before && after {
+                self.goal_given(false);
+            } else if !after {
+                self.goal_track = None;
+            }
+        }
+        self.compactions.forget_refusals();
+        self.is_bound_by(new.clone());
+        self.changed_policy = Some(Box::new(new.clone()));
+    }
+
+    /// The judges begin anew, with a goal that the agent hasn't heard of; nothing that was found of another counts.
+    fn goal_given(&mut self, had_another: bool) {
+        let mut track = self.goal_track.take().unwrap_or_default();
+        *track = super::GoalTrack {
+            generation: track.generation.saturating_add(1),
+            asked: std::mem::take(&mut track.asked),
+            is_untold: true,
+            had_another,
+            ..super::GoalTrack::default()
+        };
+        self.goal_track = Some(track);
+        self.block = None;
+        self.unanswered.clear();
+        self.done_before = None;
+    }
+}

@@ -1,0 +1,86 @@
+//! Arguments of what acts on a run from outside.
+
+use clap::{Args, Subcommand};
+use provost_event::Priority;
+
+use super::{AGENT_HELP, ResumeArgs};
+
+const QUESTION_HELP: &str = "The question: RUN#NUMBER as `approvals` lists it, or its run where that has only one; \
+nothing if only one waits at all";
+
+#[derive(Debug, Args)]
+pub(crate) struct ApprovalsArgs {
+    /// Print a line of JSON for each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    #[arg(help = QUESTION_HELP)]
+    pub(crate) question: Option<String>,
+    /// Allow such calls for the rest of this run.
+    #[arg(long, conflicts_with = "always")]
+    pub(crate) for_run: bool,
+    /// Allow such calls in all runs from now on: adds their pattern to `permissions.approved` in your own settings.
+    #[arg(long)]
+    pub(crate) always: bool,
+    /// Which calls, instead of those like this one; must cover this one. Only with --for-run or --always.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    #[arg(help = QUESTION_HELP)]
+    pub(crate) question: Option<String>,
+    /// Why; the agent is told.
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) reason: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SayArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// What; several words are one text.
+    #[arg(required = true, allow_hyphen_values = true, trailing_var_arg = true)]
+    pub(crate) text: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ActArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GoalCommand {
+    /// Shows the goals of a run's agents: the condition, how it stands, its judges and all their verdicts.
+    Show(GoalShowArgs),
+    /// Lets an agent with a goal come to rest, also while that is being verified.
+    Pause(ActArgs),
+    /// Goes on with an agent that has a goal, in this process; it has all its rounds and failures again.
+    Resume(Box<ResumeArgs>),
+    /// Takes an agent's goal away: what is in flight stops, and the agent rests until `resume` goes on without it.
+    Clear(ActArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GoalShowArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// Print one JSON object with all of it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReprioritizeArgs {
+    /// The agent: RUN.3, last.3.
+    #[arg(value_name = "AGENT")]
+    pub(crate) run: String,
+    /// Background, low, normal, high or critical: with a high or critical one a waiting agent comes sooner, with one
+    /// below normal an agent makes way for those that wait.
+    pub(crate) priority: Priority,
+}

@@ -1,0 +1,106 @@
+//! Arguments of what manages the store, the settings and the models.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::RUN_HELP;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[arg(help = RUN_HELP)]
+    pub(crate) run: String,
+    /// The file; standard output if absent.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The file; `-` for standard input.
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Replace a file that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write the user's own file instead, with the settings that a project may not have.
+    #[arg(long)]
+    pub(crate) user: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ModelsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ModelsCommand>,
+    /// Only this provider's.
+    pub(crate) provider: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Asks a model one short question, and says what is wrong if it doesn't answer. Costs a few tokens.
+    Check {
+        /// The model; the one of the settings if absent.
+        name: Option<String>,
+    },
+    /// Takes windows, prices and new models over from a public table: models.dev's api.json or litellm's
+    /// model_prices_and_context_window.json. What your settings say of a model stays.
+    Update {
+        /// The table.
+        file: PathBuf,
+        /// Only show what would change.
+        #[arg(long)]
+        dry_run: bool,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the JSON Schema of a settings file.
+    #[arg(long, conflicts_with_all = ["json", "config"])]
+    pub(crate) schema: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TRUST_HELP)]
+pub(crate) struct TrustArgs {
+    /// Agree without being asked.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// List the projects that are trusted.
+    #[arg(long, conflicts_with_all = ["yes", "revoke", "dir", "config"])]
+    pub(crate) list: bool,
+    /// Trust a project no longer: this folder's, or the one here.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, conflicts_with_all = ["yes", "dir", "config"])]
+    #[expect(clippy::option_option, reason = "absent, without a folder, with one: clap's own form")]
+    pub(crate) revoke: Option<Option<PathBuf>>,
+    /// The folder that is worked in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The settings file that is taken instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A flow's file, whose stop hooks are to run.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["list", "revoke"])]
+    pub(crate) flow: Option<PathBuf>,
+}
+
+const TRUST_HELP: &str = "A project's file that names programs (hooks, stop hooks, imports) or lets an agent do more \
+counts only once you have agreed to exactly this content. What a program's own file holds isn't looked at. \
+`provost run` refuses until then.";

@@ -1,0 +1,127 @@
+//! Arguments of what starts a run.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Limits that `run` sets and `resume` changes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Limits of the whole run")]
+pub(crate) struct BudgetArgs {
+    /// Turns of all agents together.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) max_turns: Option<String>,
+    /// Tokens of all kinds.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) tokens: Option<String>,
+    /// Money in US dollars, such as 5.00.
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
+    pub(crate) usd: Option<String>,
+    /// Time worked on it, such as 2h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) wall_time: Option<String>,
+}
+
+impl BudgetArgs {
+    /// Those that were given, by flag.
+    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+        let all = [
+            ("--max-turns", &self.max_turns),
+            ("--tokens", &self.tokens),
+            ("--usd", &self.usd),
+            ("--wall-time", &self.wall_time),
+        ];
+        all.into_iter().filter_map(|(flag, value)| Some((flag, value.clone()?))).collect()
+    }
+}
+
+/// How a run is shown while it goes, and what its exit status asks for.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct ShownArgs {
+    /// Print each log entry as a line of JSON on standard output, and nothing else there.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress.
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    /// Exit with status 1 where the run is completed but no stop hook or judge has verified it.
+    #[arg(long)]
+    pub(crate) require_verified: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// What is to be reached; `-` reads it from standard input.
+    pub(crate) goal: Option<String>,
+    /// Read the goal from a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "goal")]
+    pub(crate) file: Option<PathBuf>,
+    /// Read standard input too: it follows the goal, or is the goal where there is none.
+    #[arg(long)]
+    pub(crate) stdin: bool,
+    /// Show a picture with the goal: a PNG, JPEG, GIF or WebP; give it again for more.
+    #[arg(long = "image", value_name = "FILE")]
+    pub(crate) images: Vec<PathBuf>,
+    /// What must be true before it counts as done: a judge verifies it. Alone it is also what the agent is to reach.
+    #[arg(long = "goal", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// The model that judges, the agent's own if absent; give it again for more, of which most must agree.
+    #[arg(long = "judge", value_name = "MODEL")]
+    pub(crate) judges: Vec<String>,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+/// Where and with what a run works, and how it is shown.
+#[derive(Debug, Args)]
+pub(crate) struct WorkArgs {
+    /// The model: provider/model, or script:FILE.
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// The folder to work in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    /// Agents that may work at the same time; 1 is without sub-agents.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Limits of the whole run")]
+    pub(crate) max_agents: Option<String>,
+    /// Let a model whose price isn't known work although money is limited.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) allow_unpriced: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FlowCommand {
+    /// Goes through the steps of a flow until all are done; `provost resume` goes on with one that rests.
+    Run(FlowRunArgs),
+    /// Checks the file of a flow and says which steps it comes to, in an order in which they can be done.
+    Check(FlowCheckArgs),
+}
+
+const FLOW_HELP: &str = "The flow's file: TOML with [flow] and [[flow.steps]]; docs/flows.md tells more";
+
+#[derive(Debug, Args)]
+pub(crate) struct FlowRunArgs {
+    #[arg(help = FLOW_HELP)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) work: WorkArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlowCheckArgs {
+    #[arg(help = FLOW_HELP)]
+    pub(crate) file: PathBuf,
+    /// The folder whose settings count.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}

@@ -1,0 +1,80 @@
+//! Arguments of what goes on with a run: `resume` and `fork`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{AGENT_HELP, BudgetArgs, ShownArgs};
+
+const RESUME_HELP: &str = "Goes on with a run that is suspended, interrupted or has ended, in the same log and with what is left of its \
+limits; amounts given here are added to them. What was delivered stays delivered. The settings are those that the run \
+was started with, unless --with-settings takes those of today.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RESUME_HELP)]
+pub(crate) struct ResumeArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// What to say to the agent with it.
+    pub(crate) text: Vec<String>,
+    /// A settings file over the user's, for the provider's address and key; with --with-settings for all of it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Take today's settings in place of those that the run was started with: checks, hooks, permissions, limits,
+    /// models and prices. The log records what is different.
+    #[arg(long)]
+    pub(crate) with_settings: bool,
+    /// Replace the goal: the condition that judges verify before the run counts as done.
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) goal: Option<String>,
+    /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// How much the model thinks from here on.
+    #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
+    pub(crate) effort: Option<String>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+}
+
+const FORK_HELP: &str = "The new run has limits of its own, as `run` takes them, and works where the other did unless --dir says \
+otherwise. Its agent keeps model, tools and rules of the other, unless --with-settings takes those of today. A call that had no result there gets one that says so.";
+
+#[derive(Debug, Args)]
+#[command(after_help = FORK_HELP)]
+pub(crate) struct ForkArgs {
+    #[arg(help = AGENT_HELP)]
+    pub(crate) run: String,
+    /// What to say to the agent.
+    pub(crate) text: Vec<String>,
+    /// The last entry of the conversation, by its number in the agent's log; the newest if absent.
+    #[arg(long, value_name = "ENTRY", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) at: Option<u64>,
+    /// The folder to work in.
+    #[arg(long, short = 'C', value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
+    /// A settings file to take instead of the project's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Take the rules of today's settings too, in place of those of the other run.
+    #[arg(long)]
+    pub(crate) with_settings: bool,
+    /// Ask this model instead.
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How much the model thinks.
+    #[arg(long, value_name = "LEVEL", value_parser = ["minimal", "low", "medium", "high"])]
+    pub(crate) effort: Option<String>,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArgs,
+    /// Agents that may work at the same time; 1 is without sub-agents.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Limits of the whole run")]
+    pub(crate) max_agents: Option<String>,
+    /// Let a model whose price isn't known work although money is limited.
+    #[arg(long, help_heading = "Limits of the whole run")]
+    pub(crate) allow_unpriced: bool,
+}

@@ -1,0 +1,170 @@
+//! What binds a run from its next segment on: the policy that it has, or today's settings, or another goal.
+
+use anyhow::Context as _;
+use provost_engine::{Actor, RunState};
+use provost_event::{GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
+use provost_harness::Redactor;
+
+use crate::cli::ResumeArgs;
+use crate::drive::BY;
+use crate::exit::Refusal;
+use crate::render::safe;
+use crate::trust::{TrustStore, require};
+use crate::wiring::{Before, Today, Variables, today, with_flag};
+
+/// Differences that a note names.
+const NAMED_MAX: usize = 3;
+
+/// What binds a run from its next segment on.
+pub(super) struct Change {
+    /// All of it.
+    pub(super) policy: RunPolicy,
+    /// The model that is asked unless `--model` names another.
+    pub(super) model: ModelPolicy,
+    /// What the log is told; absent where nothing changes.
+    pub(super) entry: Option<RunPolicyChanged>,
+    /// What people are told besides.
+    pub(super) said: Vec<String>,
+}
+
+impl Change {
+    /// What `args` want for `run`.
+    ///
+    /// # Errors
+    /// [`Refusal`] where that can't be, and what is wrong with today's settings or isn't trusted.
+    pub(super) fn of(
+        args: &ResumeArgs,
+        (run, state, root): (RunId, &RunState, &Actor),
+        trust: &TrustStore,
+        variables: &Variables,
+    ) -> anyhow::Result<Self> {
+        let in_force = state.policy().context("the run's log doesn't begin with its policy")?;
+        let model = state.model().context("the run's log doesn't begin with its policy")?;
+        let goal = goal(args, run, state)?;
+        let before = Before { policy: in_force, model, folder: folder(root, in_force) };
+        let unchanged = |said| Self { policy: in_force.clone(), model: model.clone(), entry: None, said };
+        if !args.with_settings && goal.is_none() {
+            return Ok(unchanged(not_taken(&before, args, variables).into_iter().collect()));
+        }
+        let file = args.config.as_deref();
+        let (policy, redactor) = if args.with_settings {
+            let Today { policy, settled, redactor } = today(&before, file, goal.as_deref(), variables)?;
+            require(trust, &settled.project)?;
+            (policy, redactor)
+        } else {
+            let condition = goal.as_deref().unwrap_or_default();
+            let (given, redactor) = given_goal(&before, args, condition, (trust, variables))?;
+            let mut policy = in_force.clone();
+            policy.flags = with_flag(policy.flags, "--goal", condition);
+            policy.agent.goal = Some(Box::new(given));
+            (policy, redactor)
+        };
+        let differences = differences(in_force, &policy, &redactor);
+        if differences.is_empty() && goal.is_none() {
+            return Ok(unchanged(vec!["today's settings are those that bind the run already".to_owned()]));
+        }
+        let condition = |policy: &RunPolicy| policy.agent.goal.as_ref().map(|goal| goal.condition.clone());
+        let is_other = condition(&policy) != condition(in_force);
+        let goal = goal.or_else(|| condition(&policy).filter(|_| is_other));
+        let model = if policy.agent.model == in_force.agent.model { model } else { &policy.agent.model };
+        let model = model.clone();
+        let changed = RunPolicyChanged { policy: policy.clone(), goal, differences, by: BY.to_owned() };
+        Ok(Self { policy, model, entry: Some(changed), said: Vec::new() })
+    }
+
+    /// Whether the run has a goal that judges are needed for, which it hadn't.
+    pub(super) fn gives_goal(&self) -> bool {
+        self.entry.as_ref().is_some_and(|changed| changed.goal.is_some())
+    }
+}
+
+/// The goal that `--goal` gives.
+fn goal(args: &ResumeArgs, run: RunId, state: &RunState) -> Result<Option<String>, Refusal> {
+    let flag = if args.with_settings { "--with-settings" } else { "--goal" };
+    if (args.with_settings || args.goal.is_some()) && state.outcome().is_none() {
+        let what =
+            format!("run {run} was interrupted and goes on as it was; {flag} can't change what is in flight");
+        let hint =
+            format!("`provost resume {run}` goes on; once it is suspended, e.g. by Ctrl-C, give {flag}");
+        return Err(Refusal::new(what, hint));
+    }
+    let Some(goal) = &args.goal else { return Ok(None) };
+    if state.flow().is_some() {
+        let what = format!("run {run} is a workflow, and has no goal of its own");
+        return Err(Refusal::new(what, "leave --goal out; [[agents]] of a workflow have goals"));
+    }
+    match goal.trim() {
+        "" => {
+            let hint = "say what must be true, e.g. --goal \"cargo test passes\"; `provost goal clear` takes a goal away";
+            Err(Refusal::new("--goal is empty", hint))
+        }
+        goal => Ok(Some(goal.to_owned())),
+    }
+}
+
+/// The folder that a run's settings are looked for in: a worktree lies elsewhere than what it is of.
+fn folder(root: &Actor, policy: &RunPolicy) -> std::path::PathBuf {
+    let worktree = match root {
+        Actor::Session(session) => session.worktree(),
+        Actor::Run(_) => None,
+    };
+    worktree.map_or_else(|| policy.agent.workspace.clone(), |(worktree, _)| worktree.from.clone())
+}
+
+/// A goal with this condition: judged as the one that the run has, as those that its agents give, or as today's
+/// settings say.
+fn given_goal(
+    before: &Before<'_>,
+    args: &ResumeArgs,
+    condition: &str,
+    (trust, variables): (&TrustStore, &Variables),
+) -> anyhow::Result<(GoalPolicy, Redactor)> {
+    let known = before.policy.agent.goal.as_deref().or(before.policy.judging.as_deref());
+    if let Some(known) = known {
+        let goal = GoalPolicy { condition: condition.to_owned(), ..known.clone() };
+        return Ok((goal, Redactor::new([])));
+    }
+    let Today { policy, settled, redactor } =
+        today(before, args.config.as_deref(), Some(condition), variables)?;
+    require(trust, &settled.project)?;
+    let goal = policy.agent.goal.context("today's settings have no goal, although one was given")?;
+    Ok((*goal, redactor))
+}
+
+/// What is different, without secrets. Which flags say so is of no matter.
+pub(in crate::commands) fn differences(
+    old: &RunPolicy,
+    new: &RunPolicy,
+    redactor: &Redactor,
+) -> Vec<PolicyDifference> {
+    let new = RunPolicy { flags: old.flags.clone(), ..new.clone() };
+    let clean = |text: Option<String>| text.map(|text| redactor.redact(&text).into_owned());
+    let of = |one: PolicyDifference| PolicyDifference { from: clean(one.from), to: clean(one.to), ..one };
+    old.differences(&new).into_iter().map(of).collect()
+}
+
+/// What to say of a settings file that was named and isn't taken.
+fn not_taken(before: &Before<'_>, args: &ResumeArgs, variables: &Variables) -> Option<String> {
+    let file = args.config.as_ref()?;
+    let differences = match today(before, Some(file), None, variables) {
+        Ok(today) => differences(before.policy, &today.policy, &today.redactor),
+        // What is wrong with it is told where it is needed.
+        Err(_) => return None,
+    };
+    of_differences(&differences).map(|what| {
+        let file = safe(&file.display().to_string());
+        format!("note: {file} differs from what the run was started with ({what}); --with-settings takes it")
+    })
+}
+
+/// The first of them by name, and how many more there are.
+pub(in crate::commands) fn of_differences(differences: &[PolicyDifference]) -> Option<String> {
+    let names =
+        differences.iter().take(NAMED_MAX).map(|one| one.what.as_str()).collect::<Vec<_>>().join(", ");
+    let more = differences.len().saturating_sub(NAMED_MAX);
+    match (names.as_str(), more) {
+        ("", _) => None,
+        (names, 0) => Some(names.to_owned()),
+        (names, more) => Some(format!("{names} and {more} more")),
+    }
+}

@@ -1,0 +1,27 @@
+//! A changed policy in words.
+
+use provost_event::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
+
+use super::saying::{Saying, Tag};
+use super::words::one_line;
+
+/// Columns of a difference in one line.
+const WIDTH_MAX: usize = 400;
+
+pub(super) fn run_changed(entry: &RunPolicyChanged) -> Saying {
+    let by = &entry.by;
+    let is_of_goal = |one: &PolicyDifference| one.what.starts_with("goal");
+    let text = match &entry.goal {
+        Some(_) if entry.differences.iter().all(is_of_goal) => format!("the goal is given by {by}"),
+        Some(_) => format!("today's settings and a goal bind the run from here on, given by {by}"),
+        None => format!("today's settings bind the run from here on, taken by {by}"),
+    };
+    let goal = entry.goal.iter().map(|goal| format!("goal: {goal}"));
+    let lines = goal.chain(entry.differences.iter().map(ToString::to_string));
+    Saying::kept(Tag::Run, text).with(lines.map(|line| one_line(&line, WIDTH_MAX)))
+}
+
+pub(super) fn agent_changed(entry: &AgentPolicyChanged) -> Saying {
+    let what = if entry.goal.is_some() { "a goal" } else { "today's settings" };
+    Saying::detail(format!("{what} from here on, by {}", entry.by))
+}

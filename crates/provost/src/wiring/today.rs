@@ -1,0 +1,172 @@
+//! What the settings of today would have a run bound by that was started before.
+
+use std::path::{Path, PathBuf};
+
+use provost_event::{GivenFlag, ModelPolicy, RunPolicy};
+use provost_harness::{Redactor, system_prompt};
+
+use super::external::permissions_of_program;
+use super::team::{Team, bare_policy, policy};
+use super::{Place, Variables, all_secrets, default_limit, with_absolute_paths};
+use crate::settings::{Request, Scope, Settled, Source, load};
+
+/// The flags of `run` and `exec` that are settings.
+const FLAGS: [&str; 9] = [
+    "--model",
+    "--max-turns",
+    "--tokens",
+    "--usd",
+    "--wall-time",
+    "--max-agents",
+    "--allow-unpriced",
+    "--goal",
+    "--judge",
+];
+
+/// `flags` as a policy keeps them: their paths are absolute, so that they mean the same from anywhere.
+pub(crate) fn given_flags(
+    flags: &[(&'static str, String)],
+    model: &ModelPolicy,
+    here: &Path,
+) -> Vec<GivenFlag> {
+    let value = |flag: &str, value: &String| match flag {
+        "--model" => model.name.clone(),
+        "--judge" => {
+            let absolute = value.split(',').map(|judge| with_absolute_paths(judge.trim(), here));
+            absolute.collect::<Vec<_>>().join(",")
+        }
+        _ => value.clone(),
+    };
+    let known = flags.iter().filter(|(flag, _)| FLAGS.contains(flag));
+    known.map(|(flag, text)| GivenFlag { flag: (*flag).to_owned(), value: value(flag, text) }).collect()
+}
+
+/// Adds a flag, or puts its value in place of the one it has.
+pub(crate) fn with_flag(mut flags: Vec<GivenFlag>, flag: &str, value: &str) -> Vec<GivenFlag> {
+    flags.retain(|given| given.flag != flag);
+    flags.push(GivenFlag { flag: flag.to_owned(), value: value.to_owned() });
+    flags
+}
+
+/// A run that was started before.
+pub(crate) struct Before<'a> {
+    /// What binds it.
+    pub(crate) policy: &'a RunPolicy,
+    /// The model that its agents are asked with.
+    pub(crate) model: &'a ModelPolicy,
+    /// The folder that its settings are looked for in: where it works, or what its worktree is of.
+    pub(crate) folder: PathBuf,
+}
+
+/// What today's settings come to for a run.
+pub(crate) struct Today {
+    /// What would bind it.
+    pub(crate) policy: RunPolicy,
+    /// Where that comes from.
+    pub(crate) settled: Settled,
+    /// Knows the secrets of today.
+    pub(crate) redactor: Redactor,
+}
+
+/// Reads today's settings for a run: the files, the variables, and the flags that it was started with. `file` stands in
+/// place of the project's; `goal` of its goal.
+///
+/// # Errors
+/// What is wrong with the settings.
+pub(crate) fn today(
+    before: &Before<'_>,
+    file: Option<&Path>,
+    goal: Option<&str>,
+    variables: &Variables,
+) -> anyhow::Result<Today> {
+    let mut given = before.policy.flags.clone();
+    if before.model.name != before.policy.agent.model.name {
+        given = with_flag(given, "--model", &before.model.name);
+    }
+    if let Some(goal) = goal {
+        given = with_flag(given, "--goal", goal);
+    }
+    let value = |flag: &'static str| {
+        given.iter().find(|given| given.flag == flag).map(|given| (flag, given.value.clone()))
+    };
+    let flags = FLAGS.into_iter().filter_map(value).collect::<Vec<_>>();
+    let folder = &before.folder;
+    let request = Request { scope: Scope::Project, folder, file, variables, flags: &flags };
+    let (loading, folders) = load(&request)?;
+    let settled = loading.settled()?;
+    let place = Place::new(&settled.settings, &folders);
+    let policy = match &before.policy.agent.external {
+        Some(external) => of_program(before, &settled, &external.program, variables)?,
+        None => of_agent(before, &settled, &place, variables)?,
+    };
+    let (mut policy, _) = default_limit(policy, &settled);
+    policy.flags = given;
+    kept(&mut policy, before.policy);
+    let redactor = Redactor::new(all_secrets(&settled.settings, variables));
+    Ok(Today { policy, settled, redactor })
+}
+
+fn of_agent(
+    before: &Before<'_>,
+    settled: &Settled,
+    place: &Place,
+    variables: &Variables,
+) -> anyhow::Result<RunPolicy> {
+    let (settings, folder) = (&settled.settings, &before.folder);
+    let is_flow = before.policy.flow.is_some();
+    let agents = if is_flow { settings.agents.as_slice() } else { settings.offered_agents() };
+    let team = Team::choose(settled, agents, folder, variables)?;
+    let mut policy = policy(settings, &team, folder, &place.worktrees());
+    if is_flow {
+        policy.agent.stop_hooks.clear();
+        policy.agent.goal = None;
+    }
+    if before.model.name != before.policy.agent.model.name {
+        policy.agent.model.effort = before.model.effort;
+    }
+    let workspace = &before.policy.agent.workspace;
+    if workspace != folder {
+        policy.agent.system_prompt = system_prompt(workspace, &settings.instructions);
+        policy.agent.workspace.clone_from(workspace);
+        for agent in policy.agents.iter_mut().filter(|agent| agent.agent.workspace == *folder) {
+            agent.agent.workspace.clone_from(workspace);
+        }
+    }
+    Ok(policy)
+}
+
+/// A program stays as it was started; what is asked about it, and what it may, are today's.
+fn of_program(
+    before: &Before<'_>,
+    settled: &Settled,
+    program: &str,
+    variables: &Variables,
+) -> anyhow::Result<RunPolicy> {
+    let settings = &settled.settings;
+    let team = Team::of_program(settled, program, &before.folder, variables)?;
+    let mut policy = before.policy.clone();
+    let bare = bare_policy(settings, &policy.agent.workspace);
+    let agent = &mut policy.agent;
+    let is_set = |key: &str| settled.source(key) != Source::Default;
+    let turns_max = if is_set("agent.max_turns") { bare.limits.turns_max } else { agent.limits.turns_max };
+    agent.limits = bare.limits;
+    agent.limits.turns_max = turns_max;
+    agent.hooks = bare.hooks;
+    agent.permissions = permissions_of_program(bare.permissions, is_set("permissions.default"));
+    agent.stop_hooks = settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect();
+    agent.goal.clone_from(&team.goal);
+    policy.budget = settings.budget;
+    policy.allow_unpriced = settings.allow_unpriced;
+    Ok(policy)
+}
+
+/// What isn't a setting stays: who watches, the steps of a workflow, the folder of worktrees, and how long outages are
+/// waited out, which depends on the terminal.
+fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
+    policy.observers.clone_from(&before.observers);
+    policy.flow.clone_from(&before.flow);
+    policy.worktrees.clone_from(&before.worktrees);
+    let outage_max_ms = before.agent.limits.outage_max_ms;
+    policy.agent.limits.outage_max_ms = outage_max_ms;
+    policy.agents.iter_mut().for_each(|agent| agent.agent.limits.outage_max_ms = outage_max_ms);
+}

@@ -1,0 +1,219 @@
+//! `resume --with-settings` and `resume --goal`: what binds a run from its next segment on, as a user meets it.
+
+use crate::support::{Done, Scene, json, line_in};
+
+const DONE: &str = "answers: [{ text: one }, { text: two }, { text: three }, { text: four }, { text: five }, { text: six }, { text: seven }, \
+                    { text: eight }]";
+
+fn check(name: &str, command: &str) -> String {
+    format!("[[stop_hooks]]\nname = \"{name}\"\ncommand = \"{command}\"\n")
+}
+
+/// A run that is suspended, since its check can't be run.
+fn blocked() -> Scene {
+    let scene = Scene::scripted(DONE).with_settings(&check("tests", "no-such-checker")).trusted();
+    let done = scene.provost(&["run", "do it"]);
+    assert_eq!(done.status, 4, "{done:?}");
+    scene
+}
+
+fn settings(scene: &Scene, more: &str) {
+    scene.write("work/provost.toml", &format!("[agent]\nmodel = \"script:agent.yaml\"\n{more}"));
+}
+
+#[track_caller]
+fn says(done: &Done, status: i32, words: &[&str]) {
+    assert_eq!(done.status, status, "{done:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "`{word}` isn't in {}", done.stderr);
+    }
+}
+
+#[track_caller]
+fn shows(scene: &Scene, args: &[&str], words: &[&str]) {
+    let shown = scene.provost(args);
+    assert_eq!(shown.status, 0, "{shown:?}");
+    for word in words {
+        assert!(shown.stdout.contains(word), "{args:?}: `{word}` isn't in {}", shown.stdout);
+    }
+}
+
+#[test]
+fn a_broken_check_is_replaced_by_that_of_todays_settings() {
+    let scene = blocked();
+    settings(&scene, &check("tests", "true"));
+    // Without the flag the broken one still counts.
+    says(&scene.provost(&["resume", "last"]), 4, &["the check `tests` is broken"]);
+    let scene = scene.trusted();
+    let resumed = scene.provost(&["resume", "last", "--with-settings"]);
+    let difference = "stop_hooks.tests.command: no-such-checker → true";
+    says(&resumed, 0, &["today's settings bind the run from here on", difference, "completed, verified"]);
+    shows(&scene, &["show", "last"], &["changed", difference]);
+    shows(&scene, &["logs", "last"], &["run_policy_changed", difference]);
+    shows(&scene, &["explain", "last"], &["changed", difference]);
+    let shown = json(&scene.provost(&["show", "last", "--json"]).stdout);
+    let changes = shown["segments"].as_array().unwrap().iter().filter(|one| !one["changes"].is_null());
+    assert_eq!(changes.count(), 1, "{shown}");
+    // From there on they are those that bind it.
+    let again = scene.provost(&["resume", "last", "--with-settings", "more"]);
+    says(&again, 0, &["today's settings are those that bind the run already"]);
+}
+
+#[test]
+fn todays_settings_of_a_project_count_only_once_they_are_trusted() {
+    let scene = blocked();
+    settings(&scene, &check("tests", "touch was-run"));
+    let before = scene.provost(&["logs", "last", "--json"]).stdout;
+    let resumed = scene.provost(&["resume", "last", "--with-settings"]);
+    says(&resumed, 2, &["trust"]);
+    assert_eq!(scene.provost(&["logs", "last", "--json"]).stdout, before, "nothing has changed");
+    assert!(!scene.path("work/was-run").exists());
+}
+
+#[test]
+fn a_named_file_that_is_not_taken_is_said_in_one_line() {
+    let scene = blocked();
+    scene.write(
+        "work/other.toml",
+        &format!("agent.model = \"script:agent.yaml\"\n{}", check("tests", "true")),
+    );
+    let resumed = scene.provost(&["resume", "last", "--config", "other.toml"]);
+    let note = "note: other.toml differs from what the run was started with (stop_hooks.tests.command); \
+                --with-settings takes it";
+    says(&resumed, 4, &[note]);
+    let resumed = scene.provost(&["resume", "last", "--config", "other.toml", "--with-settings"]);
+    says(&resumed, 0, &["completed, verified"]);
+    // One that says the same is nothing to speak of.
+    let resumed = scene.provost(&["resume", "last", "--config", "other.toml", "more"]);
+    assert!(!resumed.stderr.contains("differs"), "{resumed:?}");
+}
+
+#[test]
+fn flags_of_the_start_still_count_and_a_limit_below_what_is_used_changes_nothing() {
+    let scene = Scene::scripted("answers: [{ text: no }]");
+    scene.write("work/other.yaml", "answers: [{ text: one, tools: [list_dir] }, { text: two }]");
+    let done = scene.provost(&["run", "look", "--model", "script:other.yaml", "--max-turns", "1"]);
+    assert_eq!(done.status, 3, "{done:?}");
+    settings(&scene, "[budget]\ntokens = 1\n");
+    let before = scene.provost(&["logs", "last", "--json"]).stdout;
+    let resumed = scene.provost(&["resume", "last", "--with-settings", "--max-turns", "2"]);
+    says(&resumed, 2, &["limit 1 tokens, used "]);
+    assert_eq!(scene.provost(&["logs", "last", "--json"]).stdout, before, "nothing has changed");
+    settings(&scene, "[budget]\ntokens = 500_000\n");
+    let resumed = scene.provost(&["resume", "last", "--with-settings", "--max-turns", "2"]);
+    says(&resumed, 0, &["budget.tokens: (not set) → 500000"]);
+    assert_eq!(resumed.stdout, "two\n", "the model is the one that --model named");
+}
+
+#[test]
+fn rules_of_today_bind_tools_at_once_and_after_the_process_is_gone() {
+    let call = "tools: [{ shell: { command: touch made } }]";
+    let scene = Scene::scripted(&format!(
+        "answers: [{{ text: one }}, {{ {call} }}, {{ text: two }}, {{ {call} }}, {{ text: three }}]"
+    ));
+    assert_eq!(scene.provost(&["run", "look"]).status, 0);
+    settings(&scene, "[permissions]\ndeny = [\"shell(touch *)\"]\n");
+    says(&scene.provost(&["resume", "last", "--with-settings", "go"]), 0, &["permissions"]);
+    assert!(!scene.path("work/made").exists());
+    // Another process reads them from the log.
+    assert_eq!(scene.provost(&["resume", "last", "again"]).status, 0);
+    assert!(!scene.path("work/made").exists());
+}
+
+#[test]
+fn a_fork_says_what_it_does_not_take_and_takes_todays_settings_if_told() {
+    let scene = blocked();
+    scene.write(
+        "work/other.toml",
+        &format!("agent.model = \"script:agent.yaml\"\n{}", check("tests", "true")),
+    );
+    let forked = scene.provost(&["fork", "last", "--config", "other.toml", "more"]);
+    says(
+        &forked,
+        4,
+        &["note: other.toml differs from what run", "(stop_hooks.tests.command); --with-settings"],
+    );
+    let forked = scene.provost(&["fork", "last", "--config", "other.toml", "--with-settings", "more"]);
+    says(&forked, 0, &["settings: stop_hooks.tests.command: no-such-checker → true", "completed, verified"]);
+}
+
+#[test]
+fn no_key_is_in_what_is_shown_of_a_difference() {
+    let scene = Scene::scripted(DONE);
+    assert_eq!(scene.provost(&["run", "do it"]).status, 0);
+    settings(&scene, &check("tests", "echo sk-thisisaverysecretkey0123456789 >/dev/null"));
+    let scene = scene.trusted();
+    let mut command = scene.command(&["resume", "last", "--with-settings", "more"]);
+    let output = command.env("MY_API_KEY", "sk-thisisaverysecretkey0123456789").output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("stop_hooks: ") || told.contains("stop_hooks.tests: "), "{told}");
+    assert!(!told.contains("secretkey"), "{told}");
+    assert!(!scene.provost(&["show", "last"]).stdout.contains("secretkey"));
+}
+
+const YES: &str = "{ achieved: true, confidence: 0.95, reasoning: It is there. }";
+const NO: &str = "{ achieved: false, confidence: 0.9, reasoning: It is not there. }";
+
+fn judged(answers: &str, verdicts: &[&str]) -> Scene {
+    let scene = Scene::scripted(answers);
+    scene.write("work/judge.yaml", &format!("verdicts: [{}]", verdicts.join(", ")));
+    settings(&scene, "[goal]\ncondition = \"a is there\"\njudge = \"script:judge.yaml\"\nmax_rounds = 1\n");
+    scene
+}
+
+#[test]
+fn another_goal_is_told_verified_and_shown_everywhere() {
+    let scene = judged(DONE, &[NO, NO, YES]);
+    says(&scene.provost(&["run", "make a"]), 4, &["blocked"]);
+    let resumed = scene.provost(&["resume", "last", "--goal", "b is there"]);
+    says(&resumed, 4, &["goal.condition: a is there → b is there", "the goal isn't reached"]);
+    shows(&scene, &["show", "last"], &["goal        b is there", "condition   b is there", "1 of 1 claims"]);
+    shows(&scene, &["goal", "show", "last"], &["b is there"]);
+    shows(&scene, &["ps"], &["b is there"]);
+    shows(&scene, &["logs", "last", "--view"], &["another goal, in place of the one before", "b is there"]);
+    // It is the one that a later segment is about, read from the log.
+    says(&scene.provost(&["resume", "last", "go on"]), 0, &["the goal is reached", "completed, verified"]);
+    let prompt = scene.provost(&["logs", "last", "--agent", "0", "--json"]).stdout;
+    let changed = prompt.lines().map(json).find(|entry| entry["type"] == "agent_policy_changed").unwrap();
+    let prompt = changed["policy"]["system_prompt"].as_str().unwrap().to_owned();
+    assert!(prompt.ends_with("b is there") && !prompt.contains("a is there"), "{prompt}");
+}
+
+#[test]
+fn a_completed_run_without_a_goal_gets_one() {
+    let scene = Scene::scripted("answers: [{ text: one }, { tools: [list_dir] }, { text: two }]");
+    assert_eq!(scene.provost(&["run", "look"]).status, 0);
+    scene.write("work/judge.yaml", &format!("verdicts: [{YES}]"));
+    settings(&scene, "[goal]\njudge = \"script:judge.yaml\"\n");
+    let resumed = scene.provost(&["resume", "last", "--goal", "it is looked at"]);
+    says(&resumed, 0, &["the goal is reached", "completed, verified"]);
+    shows(&scene, &["show", "last"], &["condition   it is looked at"]);
+    shows(&scene, &["logs", "last", "--view"], &["You are given a goal."]);
+}
+
+#[test]
+fn a_goal_that_was_cleared_is_replaced() {
+    let scene = judged(DONE, &[NO, YES]);
+    assert_eq!(scene.provost(&["run", "make a"]).status, 4);
+    assert_eq!(scene.provost(&["goal", "clear", "last"]).status, 0);
+    let resumed = scene.provost(&["goal", "resume", "last", "--goal", "b is there"]);
+    assert_eq!(resumed.status, 2, "without a goal `goal resume` has nothing to go on with: {resumed:?}");
+    says(&scene.provost(&["resume", "last", "--goal", "b is there"]), 0, &["the goal is reached"]);
+}
+
+#[test]
+fn an_empty_goal_and_a_run_that_was_interrupted_are_refused() {
+    let scene = Scene::scripted("answers: [{ tools: [{ shell: { command: echo $$ > pid; sleep 600 } }] }]");
+    let running = scene.start(&["run", "look"]);
+    line_in(&scene.path("work/pid"));
+    running.kill();
+    let goal = scene.provost(&["resume", "last", "--goal", "b"]);
+    says(&goal, 2, &["was interrupted and goes on as it was; --goal can't change what is in flight"]);
+    let settings = scene.provost(&["resume", "last", "--with-settings"]);
+    says(&settings, 2, &["--with-settings can't change what is in flight"]);
+
+    let scene = blocked();
+    says(&scene.provost(&["resume", "last", "--goal", "  "]), 2, &["--goal is empty"]);
+    says(&scene.provost(&["resume", "last.1", "--goal", "b"]), 2, &["--goal is for the whole run"]);
+}
