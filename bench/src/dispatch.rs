@@ -100,6 +100,7 @@ fn consult() -> anyhow::Result<Consult> {
         call: "toolu_00000001".into(),
         tool: "shell".to_owned(),
         input: Json::parse(r#"{"command":"cargo nextest run --workspace","timeout_s":600}"#.to_owned())?,
+        memory: None,
         why: String::new(),
         wanted: None,
     };

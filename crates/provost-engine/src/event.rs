@@ -3,7 +3,7 @@
 use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId,
     Elapsed, Exhausted, Exit, Forked, HookReport, Image, Json, JudgeAnswer, LimitOwner, MicroDollars,
-    ModelFailure, ModelPolicy, Outcome, Plan, Priority, ProviderAwaited, Purpose, RunPolicy,
+    ModelFailure, ModelPolicy, NamedScript, Outcome, Plan, Priority, ProviderAwaited, Purpose, RunPolicy,
     RunPolicyChanged, Seq, SessionFork, SessionId, SessionStarted, StopReason, StopReport, TerminalNoted,
     TimeLeft, Timestamp, ToolStatus, Usage, Worktree, WorktreeLeft, WorktreeMade,
 };
@@ -382,6 +382,8 @@ pub enum SessionEvent {
         seq: Seq,
         /// What each that was asked said, in the order in which they were asked.
         reports: Vec<HookReport>,
+        /// The scripts that the call names that they were asked about, as they are now.
+        scripts: Option<Vec<NamedScript>>,
     },
     /// The session's worktree is there, or can't be made.
     WorktreeReady {

@@ -26,7 +26,10 @@ pub use event::{
     Answer, ChildReport, Event, ForkStart, ForkWish, JudgeReport, LimitUse, Now, ReserveRequest, RunEvent,
     SessionEvent, SettleNote, StopCheckResult, ToolResult, WorktreeResult,
 };
-pub use permission::{Pattern, PatternError, Permissions, Ruling, agent_names, names_of, narrowest_pattern};
+pub use permission::{
+    Pattern, PatternError, Permissions, Ruling, ScriptNames, agent_names, names_of, narrowest_pattern,
+    scripts_named,
+};
 pub use provost_event::RetryPolicy;
 pub use reminder::reminder_announcement;
 pub use retry::{RetryTracker, restart_delay_ms, retry_delay_ms};

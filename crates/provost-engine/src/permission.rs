@@ -21,6 +21,7 @@ use pattern::Touch;
 
 pub use names::{agent_names, names_of};
 pub use pattern::{Pattern, PatternError};
+pub use shell::ScriptNames;
 
 /// Compiled permissions of one agent.
 ///
@@ -140,7 +141,7 @@ impl Permissions {
             return rule.ruling(Permission::Deny, "forbids it");
         }
         let coverage = Coverage::of(&rules, &call);
-        let covered = self.covered(&coverage);
+        let covered = self.covered(&call, &coverage);
         match doubted(&rules, &call) {
             // What can't be told is no reason to ask about what isn't made anyway.
             Some(_) if covered.permission == Permission::Deny => covered,
@@ -150,17 +151,25 @@ impl Permissions {
     }
 
     /// What becomes of a call that no pattern forbids or asks about.
-    fn covered(&self, coverage: &Coverage<'_>) -> Ruling {
+    fn covered(&self, call: &Call<'_>, coverage: &Coverage<'_>) -> Ruling {
         let denies = self.otherwise == Permission::Deny;
         let by = |((allowed, approved), asked): ((&Option<_>, &Option<_>), &bool)| {
             allowed.or(approved.filter(|_| *asked || !denies))
         };
         let parts = coverage.allowed.iter().zip(&coverage.approved).zip(&coverage.asked);
-        let all: Option<Vec<&Rule>> = parts.map(by).collect();
-        match all.and_then(|rules| most_specific(rules.into_iter())) {
-            Some(rule) => rule.ruling(Permission::Allow, "allows it"),
-            None => self.by_default(),
+        let parts: Vec<Option<&Rule>> = parts.map(by).collect();
+        let all: Option<Vec<&Rule>> = parts.iter().copied().collect();
+        if let Some(rule) = all.and_then(|rules| most_specific(rules.into_iter())) {
+            return rule.ruling(Permission::Allow, "allows it");
         }
+        let ruling = self.by_default();
+        if parts.iter().all(Option::is_none) {
+            return ruling;
+        }
+        // The rest of it is allowed: what isn't is what has to be decided.
+        let bare = parts.iter().enumerate().filter(|(_, rule)| rule.is_none());
+        let bare = call.named_parts(bare.map(|(part, _)| part));
+        Ruling { why: format!("no pattern allows {bare}, and {}", ruling.why), ..ruling }
     }
 
     fn by_default(&self) -> Ruling {
@@ -306,4 +315,13 @@ pub fn narrowest_pattern(tool: &str, input: &Json, workspace: &Path) -> String {
         Subject::Unreadable => " ".to_owned(),
     };
     format!("{}({})", glob::escaped(tool), glob::escaped(&argument))
+}
+
+/// The files that a call of the shell, or a line for a terminal, names as scripts to be run; `None` where it names none.
+#[must_use]
+pub fn scripts_named(tool: &str, input: &Json) -> Option<ScriptNames> {
+    match Call::read(tool, input, Path::new("/")).subject {
+        Subject::Shell(script) => Some(script.scripts).filter(|names| !names.files.is_empty()),
+        Subject::Path { .. } | Subject::Json(_) | Subject::Unreadable => None,
+    }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use provost_event::{
-    ActorKey, CallId, Effort, Entry, GoalTrigger, HookSubject, Json, Priority, Purpose, Seq, SessionId,
-    Timestamp,
+    ActorKey, CallId, Effort, Entry, GoalTrigger, HookSubject, Json, NamedScript, Priority, Purpose, Seq,
+    SessionId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -157,6 +157,10 @@ pub struct ToolRun {
     pub output_bytes_max: usize,
     /// What the tool asked to be told at its last call.
     pub memory: Option<Json>,
+    /// The scripts that the call names, as they were when somebody was asked about it: with any others it isn't run.
+    /// Absent where nobody was asked, or it names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Vec<NamedScript>>,
     /// Whether it is looked afterwards which files of the workspace have changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub looks_at_workspace: bool,
@@ -304,6 +308,9 @@ pub struct CallDetails {
     pub tool: String,
     /// Its arguments.
     pub input: Json,
+    /// What the tool asked to be told at its last call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Json>,
     /// Why consent is needed, where it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Outcome, Seq, SessionId};
+use crate::{CallId, NamedScript, Outcome, Seq, SessionId};
 
 macro_rules! moments {
     ($($(#[$doc:meta])* $moment:ident = $name:literal,)*) => {
@@ -326,6 +326,10 @@ pub struct HooksDecided {
     pub asked: Seq,
     /// What each that was asked said, in the order in which they were asked.
     pub reports: Vec<HookReport>,
+    /// The scripts that a call names about which somebody is to be asked, as they are now: the answer is bound to them.
+    /// Absent where the call names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Vec<NamedScript>>,
 }
 
 /// One hook's decision.

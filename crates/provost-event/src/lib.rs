@@ -57,8 +57,8 @@ pub use json::Json;
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall};
 pub use permission::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, Permission, PermissionDecided,
-    PermissionPolicy, Unanswered,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, Permission,
+    PermissionDecided, PermissionPolicy, Unanswered,
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{

@@ -118,6 +118,22 @@ pub struct ApprovalRequested {
     pub pattern: String,
     /// When it counts as not answered.
     pub due: Timestamp,
+    /// The scripts that it names; the answer counts for exactly what they hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<NamedScript>,
+}
+
+/// A file of the workspace that a command names as what is to be run, as it was when somebody was to be asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NamedScript {
+    /// Its path in the workspace, as the command leads to it.
+    pub path: String,
+    /// Where a link leads that the path goes over; absent where it goes over none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<String>,
+    /// The BLAKE3 hash of what it holds, in hexadecimal digits; absent where it can't be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blake3: Option<String>,
 }
 
 /// The one answer to a question.

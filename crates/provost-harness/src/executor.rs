@@ -17,6 +17,7 @@ mod hooks;
 mod judge;
 mod links;
 mod log_file;
+mod scripts;
 mod stop;
 mod think;
 mod tool;
@@ -75,7 +76,9 @@ impl HarnessExecutor {
             }
             Effect::Judge(call) => SessionEvent::Judged { seq, report: self.judge(&call, cancel).await },
             Effect::AskHooks(consult) => {
-                SessionEvent::HooksAnswered { seq, reports: self.ask_hooks(&consult, cancel).await }
+                let scripts = self.scripts_of(&consult).await;
+                let reports = self.ask_hooks(&consult, cancel).await;
+                SessionEvent::HooksAnswered { seq, reports, scripts }
             }
             Effect::MakeWorktree(order) => {
                 SessionEvent::WorktreeReady { seq, result: self.make_worktree(&order, cancel).await }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,6 +99,12 @@ pub trait Tool: Send + Sync {
     /// # Cancellation
     /// When `context.cancel` fires the tool returns soon, with nothing left running.
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput;
+
+    /// The folder that a call's relative paths count from, by what the tool asked to be told; the workspace where it says none.
+    fn folder(&self, memory: Option<&Json>) -> Option<PathBuf> {
+        let _ = memory;
+        None
+    }
 
     /// The session has ended, or rests with its run: what the tool keeps for it goes. Must not block; may be called for a
     /// session that never called the tool, and again.

@@ -127,6 +127,10 @@ impl Tool for Shell {
         &self.spec
     }
 
+    fn folder(&self, memory: Option<&Json>) -> Option<PathBuf> {
+        cwd::folder(memory)
+    }
+
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         let arguments: Arguments = match arguments::read(&self.spec.name, input) {
             Ok(arguments) => arguments,

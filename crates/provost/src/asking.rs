@@ -120,7 +120,13 @@ impl Asking {
                         None => return Ok(Came::Withdrawn),
                     }
                 }
-                Typed::Allow(scope) => allow(scope, question),
+                Typed::Allow(scope) => match question.why_once().filter(|_| scope != ApprovalScope::Once) {
+                    Some(why) => {
+                        view.prompt(&why, ANSWERS);
+                        continue;
+                    }
+                    None => allow(scope, question),
+                },
             };
             if self.give(question, answer).await? {
                 view.asked();

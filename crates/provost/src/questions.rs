@@ -3,8 +3,8 @@
 use anyhow::Context as _;
 use provost_engine::{Actor, AgentStanding, PendingApproval, RunState};
 use provost_event::{
-    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, Record, RunId, Seq, SessionId,
-    TerminalEvent, Timestamp,
+    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, Json, NamedScript, Record, RunId, Seq,
+    SessionId, TerminalEvent, Timestamp,
 };
 use provost_harness::{Home as _, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
@@ -37,6 +37,8 @@ pub(crate) struct Question {
     pub(crate) why: String,
     /// The narrowest pattern that covers it.
     pub(crate) pattern: String,
+    /// The scripts that the answer is bound to; with any, it counts for this call only.
+    pub(crate) scripts: Vec<NamedScript>,
     /// Since when it waits.
     pub(crate) since: Timestamp,
     /// Until when.
@@ -50,10 +52,10 @@ impl Question {
         else {
             return None;
         };
-        let ApprovalRequested { call: _, tool, input, why, pattern, due } = entry.clone();
+        let ApprovalRequested { call: _, tool, input, why, pattern, due, scripts } = entry.clone();
         let who = Names::default().prefix(record.actor);
         let (program, options, asked, since) = (None, String::new(), record.seq, record.at);
-        Some(Self { session, who, program, options, asked, tool, input, why, pattern, since, due })
+        Some(Self { session, who, program, options, asked, tool, input, why, pattern, scripts, since, due })
     }
 
     /// The same, with what its agent is called.
@@ -64,6 +66,18 @@ impl Question {
     /// The same, asked on from `at`: whoever is asked has as long as at first.
     pub(crate) fn anew(self, at: Timestamp) -> Self {
         Self { since: at, due: at.plus_ms(self.due.since_ms(self.since)), ..self }
+    }
+
+    /// Why it can't be agreed to for longer than this call, where it can't.
+    pub(crate) fn why_once(&self) -> Option<String> {
+        let scripts: Vec<&str> = self.scripts.iter().map(|script| script.path.as_str()).collect();
+        let are = if scripts.len() == 1 { "a script, which" } else { "scripts, which" };
+        (!scripts.is_empty()).then(|| {
+            format!(
+                "it runs {}, {are} may hold something else next time: only this call can be agreed to",
+                scripts.join(", ")
+            )
+        })
     }
 
     /// Its name among all.
@@ -140,6 +154,7 @@ pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
         input: open.input.clone(),
         why: open.why.clone(),
         pattern: open.pattern.clone(),
+        scripts: open.scripts.clone(),
         since: open.since,
         due: open.due,
     };

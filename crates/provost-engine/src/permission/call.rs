@@ -9,6 +9,9 @@ use super::names::names_of;
 use super::path::Place;
 use super::shell::{Reader, Script};
 
+/// Commands of one call that are named to somebody who is asked.
+const PARTS_NAMED_MAX: usize = 3;
+
 /// A call, its arguments read once.
 pub(super) struct Call<'c> {
     pub(super) tool: &'c str,
@@ -46,6 +49,22 @@ impl<'c> Call<'c> {
             Subject::Shell(script) => script.commands.len().max(1),
             _ => 1,
         }
+    }
+
+    /// These parts of it, in words: commands as they are written.
+    pub(super) fn named_parts(&self, parts: impl Iterator<Item = usize>) -> String {
+        let Subject::Shell(script) = &self.subject else { return String::new() };
+        let mut named: Vec<String> = Vec::new();
+        for command in parts.filter_map(|part| script.commands.get(part)) {
+            let words = script.words_of(command);
+            if !words.is_empty() && !named.contains(&words) {
+                named.push(words);
+            }
+        }
+        let more = named.len().saturating_sub(PARTS_NAMED_MAX);
+        named.truncate(PARTS_NAMED_MAX);
+        let named = named.join(", ");
+        if more > 0 { format!("{named} and {more} more") } else { named }
     }
 
     /// Whether it runs a command line by another tool than the shell: what is never done there, or only with somebody's

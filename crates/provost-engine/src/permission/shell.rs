@@ -2,12 +2,14 @@
 //! the forms that a pattern may name it by.
 
 mod facts;
+mod files;
 mod plain;
 mod program;
 mod reach;
 mod scan;
 mod variable;
 
+pub use files::ScriptNames;
 use reach::Reach;
 
 use super::glob::{Glob, HOLE};
@@ -34,6 +36,8 @@ pub(super) struct Script {
     pub(super) commands: Vec<Command>,
     /// Why it may run more than these.
     pub(super) unclear: Option<&'static str>,
+    /// The files that it names as scripts.
+    pub(super) scripts: ScriptNames,
 }
 
 /// A simple command.
@@ -74,7 +78,7 @@ impl Script {
             () => None,
         };
         if unclear.is_some() {
-            return Self { whole, commands: Vec::new(), unclear };
+            return Self { whole, unclear, ..Self::default() };
         }
         let mut reach = Reach::default();
         reach.script(text, &[], 0);
@@ -82,7 +86,18 @@ impl Script {
             reach.doubt("a shell at a terminal may put in earlier commands");
         }
         let unclear = reach.facts.unclear(reader == Reader::NewShell);
-        Self { whole, commands: reach.commands, unclear }
+        Self { whole, commands: reach.commands, unclear, scripts: reach.scripts }
+    }
+}
+
+impl Script {
+    /// A command as it is written; of what can't be read in one, why and in which.
+    pub(super) fn words_of(&self, command: &Command) -> String {
+        match (command.unread, command.within.last().and_then(|within| self.commands.get(within.command))) {
+            (None, _) => format!("`{}`", command.written),
+            (Some(why), Some(outer)) => format!("`{}` ({why})", outer.written),
+            (Some(why), None) => why.to_owned(),
+        }
     }
 }
 

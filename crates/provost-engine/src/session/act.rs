@@ -178,6 +178,7 @@ impl Deciding<'_> {
             limit_ms: self.state.ends.map(|ends| ends.limit.since_ms(self.step.now().elapsed)),
             output_bytes_max,
             memory,
+            scripts: call.scripts.clone(),
             looks_at_workspace,
         };
         self.open(Effect::RunTool(run));

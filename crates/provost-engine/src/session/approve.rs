@@ -22,6 +22,7 @@ impl Deciding<'_> {
             why: self.state.why_ask(call),
             pattern: narrowest_pattern(&call.tool, &call.input, &policy.workspace),
             due: now.at.plus_ms(timeout_ms),
+            scripts: call.scripts.clone().unwrap_or_default(),
         };
         self.commit(request);
         self.open(now.timer(timeout_ms));
@@ -29,9 +30,8 @@ impl Deciding<'_> {
 
     /// An answer to the question that entry `asked` asks; only the first counts.
     pub(super) fn resolve(&mut self, asked: Seq, answer: ApprovalAnswer, by: String) {
-        if !self.state.approvals.contains_key(&asked) {
-            return;
-        }
+        let Some(open) = self.state.approvals.get(&asked) else { return };
+        let answer = if open.scripts.is_empty() { answer } else { bound_to_one_call(answer) };
         let lasts = matches!(&answer, ApprovalAnswer::Allow { scope, .. } if *scope != ApprovalScope::Once);
         let others = format!("{by} (with #{asked})");
         self.settle_approval(asked, answer, by);
@@ -148,5 +148,13 @@ impl SessionState {
             return false;
         };
         call.ruling.as_ref().is_some_and(|ruling| ruling.permission == Permission::Ask)
+    }
+}
+
+/// What a script holds may be something else at the next call: consent to one is for this call, whatever was meant.
+fn bound_to_one_call(answer: ApprovalAnswer) -> ApprovalAnswer {
+    match answer {
+        ApprovalAnswer::Allow { .. } => ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None },
+        ApprovalAnswer::Deny { .. } => answer,
     }
 }

@@ -138,7 +138,15 @@ impl SessionState {
             _ => String::new(),
         };
         let wanted = self.delegates(&call.tool).then(|| Box::new(self.wanted_agent(call)));
-        CallDetails { call: call.id.clone(), tool: call.tool.clone(), input: call.input.clone(), why, wanted }
+        let memory = self.memories.get(&call.tool).cloned();
+        CallDetails {
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            input: call.input.clone(),
+            memory,
+            why,
+            wanted,
+        }
     }
 
     fn wanted_agent(&self, call: &Call) -> WantedAgent {

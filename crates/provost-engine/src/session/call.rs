@@ -1,6 +1,8 @@
 //! One tool call of the last answer: how far it has come, and what was said of it.
 
-use provost_event::{ApprovalRequested, CallId, Json, PermissionDecided, Seq, Timestamp, ToolCall};
+use provost_event::{
+    ApprovalRequested, CallId, Json, NamedScript, PermissionDecided, Seq, Timestamp, ToolCall,
+};
 use serde::{Deserialize, Serialize};
 
 /// Where one tool call is.
@@ -76,6 +78,9 @@ pub struct PendingApproval {
     pub why: String,
     /// The narrowest pattern that covers it.
     pub pattern: String,
+    /// The scripts that the answer is bound to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<NamedScript>,
     /// When it was asked.
     pub since: Timestamp,
     /// When it counts as not answered. While the session rests nobody is late.
@@ -91,6 +96,7 @@ impl PendingApproval {
             input: request.input.clone(),
             why: request.why.clone(),
             pattern: request.pattern.clone(),
+            scripts: request.scripts.clone(),
             since,
             due: request.due,
         }
@@ -110,6 +116,9 @@ pub(super) struct Call {
     pub(super) spawn: Word,
     pub(super) ruling: Option<PermissionDecided>,
     pub(super) consent: Consent,
+    /// The scripts that it names, as they were when somebody was to be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scripts: Option<Vec<NamedScript>>,
     /// A hook paused the session at this call; it is asked again when the session goes on.
     pub(super) paused: bool,
     /// The entry with its result.
@@ -128,6 +137,7 @@ impl Call {
             spawn: Word::default(),
             ruling: None,
             consent: Consent::default(),
+            scripts: None,
             paused: false,
             finished: None,
         }

@@ -58,7 +58,7 @@ impl Deciding<'_> {
                 }
             }
             SessionEvent::ClearGoal { by } => self.clear_goal(by),
-            SessionEvent::HooksAnswered { seq, reports } => self.hooks_answered(seq, reports),
+            SessionEvent::HooksAnswered { seq, reports, scripts } => self.hooks_said(seq, reports, scripts),
             SessionEvent::WorktreeReady { seq, result } => self.worktree_ready(seq, result),
             SessionEvent::WorktreeChecked { seq, left } => self.worktree_checked(seq, left),
             SessionEvent::Terminal(noted) => self.terminal_noted(*noted),

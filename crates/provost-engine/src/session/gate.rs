@@ -6,6 +6,8 @@
 
 use provost_event::{Access, HookMoment, HookSubject, Permission, PermissionDecided};
 
+use crate::permission::scripts_named;
+
 use super::{Call, Consent, Deciding, SessionState, Stage, Word};
 
 /// What a call needs next.
@@ -71,7 +73,7 @@ impl SessionState {
         match call.consent {
             Consent::Given => Clearance::Nothing,
             _ if !self.needs_consent(call) => Clearance::Nothing,
-            Consent::Unasked if self.has_consenting_hooks(&call.tool) => Clearance::HooksThatConsent,
+            Consent::Unasked if self.is_looked_at_before_consent(call) => Clearance::HooksThatConsent,
             Consent::Unasked | Consent::LeftOpen | Consent::Refused(_) => Clearance::Consent,
         }
     }
@@ -81,8 +83,11 @@ impl SessionState {
         self.tool(tool).is_some_and(|spec| spec.access == Access::Delegates)
     }
 
-    fn has_consenting_hooks(&self, tool: &str) -> bool {
-        self.may_want(&[HookMoment::Approval], tool) || self.has_hook(HookMoment::Notification)
+    /// Whether hooks may consent in somebody's place, or there are scripts to which consent is bound.
+    fn is_looked_at_before_consent(&self, call: &Call) -> bool {
+        self.may_want(&[HookMoment::Approval], &call.tool)
+            || self.has_hook(HookMoment::Notification)
+            || scripts_named(&call.tool, &call.input).is_some()
     }
 
     fn has_rules(&self) -> bool {

@@ -1,8 +1,8 @@
 //! What a session makes of what hooks say.
 
 use provost_event::{
-    HookDecision, HookMoment, HookReport, HookSubject, HooksDecided, ItemKind, OnFailure, Origin, Outcome,
-    PauseReason, Seq, SystemItem, UserMessage,
+    HookDecision, HookMoment, HookReport, HookSubject, HooksDecided, ItemKind, NamedScript, OnFailure,
+    Origin, Outcome, PauseReason, Seq, SystemItem, UserMessage,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -19,7 +19,12 @@ pub(super) enum Heard {
 }
 
 impl Deciding<'_> {
-    pub(super) fn hooks_answered(&mut self, seq: Seq, reports: Vec<HookReport>) {
+    pub(super) fn hooks_said(
+        &mut self,
+        seq: Seq,
+        reports: Vec<HookReport>,
+        scripts: Option<Vec<NamedScript>>,
+    ) {
         if self.state.outcome.is_some() {
             return;
         }
@@ -33,7 +38,7 @@ impl Deciding<'_> {
         }
         let heard = self.state.heard(&reports);
         let is_goal = self.state.phase == Phase::Preparing(seq);
-        self.commit(HooksDecided { asked: seq, reports });
+        self.commit(HooksDecided { asked: seq, reports, scripts });
         match about {
             HookSubject::Closing { .. } => self.closing_heard(),
             HookSubject::Prompt { text, by } if !is_goal => self.prompt_heard(heard, text, by),

@@ -90,7 +90,7 @@ impl Deciding<'_> {
             self.step.close(*seq);
             let waits = matches!(about, HookSubject::Closing { .. } | HookSubject::Prompt { .. });
             if self.state.stopping.is_some() && !(waits && self.state.phase != Phase::Preparing(*seq)) {
-                self.commit(HooksDecided { asked: *seq, reports: Vec::new() });
+                self.commit(HooksDecided { asked: *seq, reports: Vec::new(), scripts: None });
             } else {
                 self.open_question(*seq);
             }

@@ -139,7 +139,7 @@ fn gated_run() -> World {
     let reminders = vec!["use the cache".to_owned()];
     let note = Some("a note".to_owned());
     let said = HookReport { reminders, note, ..report(HookMoment::PreToolCall, HookDecision::Allow) };
-    world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said] });
+    world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said], scripts: None });
     let (scope, pattern) = (ApprovalScope::Run, Some("shell(make)".to_owned()));
     world.resolve(ApprovalAnswer::Allow { scope, pattern });
     world.finish_first("made");

@@ -265,7 +265,7 @@ fn a_hook_s_reminder_is_an_item_that_the_next_call_sends() {
     let (seq, _) = world.consults()[0].clone();
     let mut said = report(At::PreLlmRequest, Say::Continue);
     said.reminders = vec!["mind the budget".to_owned()];
-    world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said] });
+    world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said], scripts: None });
     expect![[r#"
         session_started
         hooks_asked pre_llm_request

@@ -255,7 +255,7 @@ impl Driver {
                 let open = self.world.consults();
                 if let Some((seq, consult)) = open.get(usize::from(*which) % open.len().max(1)) {
                     let reports = said(consult.about.moments()[0], *kind);
-                    self.send(SessionEvent::HooksAnswered { seq: *seq, reports });
+                    self.send(SessionEvent::HooksAnswered { seq: *seq, reports, scripts: None });
                 }
             }
             Op::Resolve(which, kind) => {
@@ -364,7 +364,7 @@ impl Driver {
         self.world.session_event(SessionEvent::Answered { seq, answer: answer(kind, kind, before) });
         self.world.session_event(SessionEvent::ModelFailed { seq, failure: failure(kind) });
         let reports = said(HookMoment::PreToolCall, kind);
-        self.world.session_event(SessionEvent::HooksAnswered { seq, reports });
+        self.world.session_event(SessionEvent::HooksAnswered { seq, reports, scripts: None });
         assert_eq!(self.world.session_log().len(), before, "a stray result counted");
     }
 

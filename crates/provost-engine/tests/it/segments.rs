@@ -107,7 +107,7 @@ fn a_prompt_that_a_hook_refuses_leaves_a_completed_run_completed() {
     let hear = |world: &mut World, decision: HookDecision| {
         let (seq, _) = world.consults().first().cloned().expect("hooks are asked");
         let reports = vec![report(HookMoment::PromptSubmit, decision)];
-        world.session_event(SessionEvent::HooksAnswered { seq, reports });
+        world.session_event(SessionEvent::HooksAnswered { seq, reports, scripts: None });
     };
     hear(&mut world, HookDecision::Continue);
     world.say("done");

@@ -585,7 +585,7 @@ fn a_hook_s_long_reminders_after_each_compaction_don_t_keep_it_from_going_on() {
         let Some((seq, _)) = world.consults().first().cloned() else { break };
         let mut said = crate::world::report(At::PostCompact, Say::Continue);
         said.reminders = vec![words(20_000)];
-        world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said] });
+        world.session_event(SessionEvent::HooksAnswered { seq, reports: vec![said], scripts: None });
     }
     assert!(world.thinks_for(Purpose::Turn));
 }

@@ -319,7 +319,7 @@ fn hooks_hear_of_the_end_before_it_is_looked_at_and_never_without_a_folder() {
         let seq =
             tree.open.iter().find(|(id, effect)| id.0 == key(agent) && asks(effect)).expect("asked").0.1;
         let reports = vec![report(moment, HookDecision::Continue)];
-        tree.event(agent, SessionEvent::HooksAnswered { seq, reports });
+        tree.event(agent, SessionEvent::HooksAnswered { seq, reports, scripts: None });
     };
     let mut tree = Tree::start(policy);
     hear(&mut tree, 0, HookMoment::SessionStart);

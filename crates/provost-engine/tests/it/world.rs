@@ -301,7 +301,11 @@ impl World {
     pub(crate) fn hear(&mut self, decision: HookDecision) {
         let Some((seq, consult)) = self.consults().first().cloned() else { panic!("no hook is asked") };
         let moment = consult.about.moments()[0];
-        self.session_event(SessionEvent::HooksAnswered { seq, reports: vec![report(moment, decision)] });
+        self.session_event(SessionEvent::HooksAnswered {
+            seq,
+            reports: vec![report(moment, decision)],
+            scripts: None,
+        });
     }
 
     pub(crate) fn approvals(&self) -> Vec<PendingApproval> {

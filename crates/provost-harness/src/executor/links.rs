@@ -61,7 +61,7 @@ fn target(workspace: &Path, path: &str) -> Result<Option<PathBuf>, String> {
 ///
 /// # Errors
 /// When there are too many links, or a part can't be looked at; in words.
-fn real(path: &Path) -> Result<PathBuf, String> {
+pub(super) fn real(path: &Path) -> Result<PathBuf, String> {
     let mut real = PathBuf::new();
     let mut links = 0;
     // How many of the last parts aren't there. Below what isn't there nothing is, so it isn't looked for.
@@ -103,7 +103,7 @@ fn parts(path: &Path) -> Vec<OsString> {
 }
 
 /// The path without `.` and `..`, by its text alone.
-fn cleaned(path: &Path) -> PathBuf {
+pub(super) fn cleaned(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

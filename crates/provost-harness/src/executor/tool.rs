@@ -27,6 +27,9 @@ impl HarnessExecutor {
     ) -> ToolResult {
         let started = self.deps.clock.monotonic();
         let output = match self.known.opening(self.home(), run.session).await {
+            Ok(opening) if let Some(why) = self.no_longer_agreed(run, &opening).await => {
+                ToolOutput { status: ToolStatus::Denied, ..ToolOutput::rejected(why) }
+            }
             Ok(opening) if opening.policy.external.is_some() => {
                 return self.answer_program(run, cancel).await;
             }

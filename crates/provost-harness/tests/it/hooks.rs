@@ -34,7 +34,14 @@ fn question(about: HookSubject, details: ConsultDetails) -> Arc<HookQuestion> {
 
 fn call() -> CallDetails {
     let input = Json::parse(r#"{"command":"ls"}"#.to_owned()).expect("JSON");
-    CallDetails { call: "c1".into(), tool: "shell".into(), input, why: "a rule says so".into(), wanted: None }
+    CallDetails {
+        call: "c1".into(),
+        tool: "shell".into(),
+        input,
+        memory: None,
+        why: "a rule says so".into(),
+        wanted: None,
+    }
 }
 
 fn before_a_call() -> Arc<HookQuestion> {

@@ -255,7 +255,7 @@ impl Open {
 
     async fn ask(&self, consult: Consult, cancel: CancellationToken) -> Vec<HookReport> {
         let event = self.perform(Effect::AskHooks(consult), cancel).await;
-        let SessionEvent::HooksAnswered { seq: Seq(1_000), reports } = event else { panic!("{event:?}") };
+        let SessionEvent::HooksAnswered { seq: Seq(1_000), reports, .. } = event else { panic!("{event:?}") };
         reports
     }
 
@@ -286,6 +286,7 @@ fn call() -> CallDetails {
         call: "c1".into(),
         tool: "shell".into(),
         input: Json::empty_object(),
+        memory: None,
         why: String::new(),
         wanted: None,
     }

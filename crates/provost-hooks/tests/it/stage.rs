@@ -94,6 +94,7 @@ impl Stage {
             call: "call-1".into(),
             tool: self.tool.to_owned(),
             input: Json::of(&self.input).expect("JSON"),
+            memory: None,
             why: String::new(),
             wanted: self.wanted.clone().map(Box::new),
         }

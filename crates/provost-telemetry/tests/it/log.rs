@@ -234,6 +234,7 @@ fn asked(call: &str) -> ApprovalRequested {
         why: "a roof is high".to_owned(),
         pattern: "shell(nail *)".to_owned(),
         due: Timestamp(9_000),
+        scripts: Vec::new(),
     }
 }
 

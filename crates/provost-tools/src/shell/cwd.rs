@@ -30,6 +30,12 @@ pub(crate) struct CwdEnd {
     pub(crate) notice: String,
 }
 
+/// The folder that is remembered.
+pub(crate) fn folder(memory: Option<&Json>) -> Option<PathBuf> {
+    let memory: Memory = memory?.read().ok()?;
+    Some(memory.cwd.into())
+}
+
 impl Cwd {
     /// Where the last call ended, if that is still a folder in the workspace; else the workspace.
     pub(crate) fn remembered(context: &ToolContext) -> Self {

@@ -298,7 +298,7 @@ impl Executor for DoesNothing {
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
         if let Effect::AskHooks(_) = effect {
             // A run that is only put to rest has nobody to ask its hooks.
-            return SessionEvent::HooksAnswered { seq: id.seq, reports: Vec::new() }.into();
+            return SessionEvent::HooksAnswered { seq: id.seq, reports: Vec::new(), scripts: None }.into();
         }
         if let Effect::CheckWorktree(_) = effect {
             let why = "nobody worked on the run when it was ended".to_owned();

@@ -42,6 +42,12 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
     }
     let desk = Desk::open()?;
     let question = desk.question(args.question.as_deref()).await?;
+    if scope != ApprovalScope::Once
+        && let Some(why) = question.why_once()
+    {
+        let hint = "leave --for-run and --always out, or allow it by name in your own settings";
+        return Err(Refusal::new(&why, hint).into());
+    }
     let pattern = match (scope, args.pattern) {
         (ApprovalScope::Once, _) => None,
         (_, Some(pattern)) => Some(desk.covering(pattern, &question).await?),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use provost_event::{Json, RunId, SessionId, Timestamp};
+use provost_event::{Json, NamedScript, RunId, SessionId, Timestamp};
 use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::cli::ApprovalsArgs;
 use crate::exit::Exit;
 use crate::output::tell;
 use crate::questions::{Everywhere, Question, everywhere};
-use crate::render::{Room, age, call_in_full, one_line, terminal_width, time_left, visible};
+use crate::render::{Room, age, call_in_full, one_line, script_in_words, terminal_width, time_left, visible};
 
 /// Columns where there is no terminal to measure.
 const WIDTH: usize = 100;
@@ -71,9 +71,14 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
         row("options", &visible(&question.options));
     }
     row("why", &visible(&question.why));
+    for script in &question.scripts {
+        row("script", &script_in_words(script));
+    }
     row("asked", &format!("{} ago", age(now, question.since)));
     row("left", &left(run, question, now));
-    row("pattern", &visible(&question.pattern));
+    if question.scripts.is_empty() {
+        row("pattern", &visible(&question.pattern));
+    }
     row("goal", &one_line(&run.goal, GOAL_WIDTH));
     out
 }
@@ -109,6 +114,9 @@ pub(super) struct Line<'a> {
     input: &'a Json,
     why: &'a str,
     pattern: &'a str,
+    /// The scripts that the answer is bound to.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    scripts: &'a [NamedScript],
     asked_at_ms: Timestamp,
     due_ms: Timestamp,
 }
@@ -129,6 +137,7 @@ impl<'a> Line<'a> {
             input: &question.input,
             why: &question.why,
             pattern: &question.pattern,
+            scripts: &question.scripts,
             asked_at_ms: question.since,
             due_ms: question.due,
         }

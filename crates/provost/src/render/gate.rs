@@ -6,6 +6,7 @@ use provost_event::{
 };
 
 use super::arguments;
+use super::question::script_in_words;
 use super::saying::{Saying, Tag};
 use super::words::{duration, one_line};
 
@@ -84,7 +85,8 @@ pub(super) fn permission_decided(entry: &PermissionDecided) -> Saying {
 /// The question as it stands in a log; the terminal asks in its own way.
 pub(super) fn approval_requested(entry: &ApprovalRequested) -> Saying {
     let call = arguments::call(&entry.tool, &entry.input);
-    Saying::kept(Tag::Asks, format!("may it? {call}")).with([entry.why.clone()])
+    let scripts = entry.scripts.iter().map(|script| format!("script: {}", script_in_words(script)));
+    Saying::kept(Tag::Asks, format!("may it? {call}")).with([entry.why.clone()].into_iter().chain(scripts))
 }
 
 pub(super) fn approval_resolved(entry: &ApprovalResolved) -> Saying {

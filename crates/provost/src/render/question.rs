@@ -1,7 +1,7 @@
 //! A question for somebody's consent, in full: what is agreed to is what is seen.
 
 use console::measure_text_width;
-use provost_event::{ApprovalAnswer, ApprovalScope, Json, Timestamp};
+use provost_event::{ApprovalAnswer, ApprovalScope, Json, NamedScript, Timestamp};
 use serde_json::Value;
 
 use super::words::{duration, plural};
@@ -12,6 +12,8 @@ const LINE: &str = "│ ";
 const REST: &str = "┊ ";
 /// Columns that a call gets, however narrow the terminal is.
 const WIDTH_MIN: usize = 20;
+/// Digits of a script's hash that are shown; the log has all.
+const HASH_DIGITS: usize = 12;
 /// Beyond a day the time alone doesn't tell.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -141,14 +143,31 @@ const fn is_hidden(c: char) -> bool {
 
 /// What there is to know besides the call, a name and a text each: why, what a consent for longer would cover, until
 /// when, how to answer from elsewhere.
-pub(crate) fn facts(question: &Question, now: Timestamp) -> [(&'static str, String); 4] {
+pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, String)> {
     let name = question.name();
-    [
-        ("why", visible(&question.why)),
-        ("r, a", format!("allow {} from now on", visible(&question.pattern))),
+    let longer = match question.scripts.as_slice() {
+        [] => format!("allow {} from now on", visible(&question.pattern)),
+        _ => "not for scripts: they may hold something else next time".to_owned(),
+    };
+    let mut facts = vec![("why", visible(&question.why))];
+    facts.extend(question.scripts.iter().map(|script| ("script", script_in_words(script))));
+    facts.extend([
+        ("r, a", longer),
         ("left", time_left(question.due, now)),
         ("or", format!("provost approve {name}, from any terminal")),
-    ]
+    ]);
+    facts
+}
+
+/// A script that the answer is bound to: `build.sh, as it is now (BLAKE3 1f2e3d4c5b6a)`.
+pub(crate) fn script_in_words(script: &NamedScript) -> String {
+    let leads = script.leads_to.as_ref().map(|to| format!(", a link to {to}")).unwrap_or_default();
+    let hash = script.blake3.as_deref().and_then(|hash| hash.get(..HASH_DIGITS));
+    let held = match hash {
+        Some(hash) => format!("as it is now (BLAKE3 {hash})"),
+        None => "which can't be read: what it holds isn't checked".to_owned(),
+    };
+    visible(&format!("{}{leads}, {held}", script.path))
 }
 
 /// How long there is, and until when: `59m58s, until 14:30:05`.
@@ -204,6 +223,7 @@ mod tests {
             input: Json::parse(input.to_owned()).unwrap(),
             why: String::new(),
             pattern: String::new(),
+            scripts: Vec::new(),
             since: Timestamp(0),
             due: Timestamp(0),
         };

@@ -15,7 +15,7 @@ answers:
 const ASK: &str = "[permissions]\nask = [\"shell\"]\n";
 const PROMPT: &str = "d later ›";
 
-fn asks(script: &str) -> Scene {
+pub(crate) fn asks(script: &str) -> Scene {
     Scene::scripted(script).with_settings(ASK)
 }
 
@@ -26,7 +26,7 @@ fn names(scene: &Scene) -> Vec<String> {
 }
 
 /// A run that waits for an answer to a question with this name.
-fn waiting(scene: &Scene) -> (Running, String) {
+pub(crate) fn waiting(scene: &Scene) -> (Running, String) {
     let before = names(scene).len();
     let running = scene.start(&["run", "publish it"]);
     let mut all = until("somebody is asked", || Some(names(scene)).filter(|names| names.len() > before));
@@ -34,7 +34,7 @@ fn waiting(scene: &Scene) -> (Running, String) {
 }
 
 /// A run that was killed while it waited.
-fn killed(scene: &Scene) -> String {
+pub(crate) fn killed(scene: &Scene) -> String {
     let (running, name) = waiting(scene);
     running.kill();
     name

@@ -191,7 +191,7 @@ impl Log {
             note: None,
             duration_us: 1_500,
         };
-        self.agent(HooksDecided { asked, reports: reports.iter().map(report).collect() });
+        self.agent(HooksDecided { asked, reports: reports.iter().map(report).collect(), scripts: None });
     }
 
     fn permission(&mut self, call: &str, permission: Permission, rule: Option<&str>, why: &str) {
@@ -367,6 +367,7 @@ fn rich() -> Log {
         why: "why".to_owned(),
         pattern: "shell(git push)".to_owned(),
         due: Timestamp(9_000_000),
+        scripts: Vec::new(),
     });
     log.now += 11_000;
     let answer =
@@ -726,7 +727,7 @@ fn questions_that_an_interruption_dropped_are_no_fault_of_a_matcher() {
     assert_eq!(why(&log.json()["agents"][0]["hooks"], "guard"), "never: it is being asked");
     log.agent(StopRequested { agent: None, outcome: COMPLETED, for_child: false });
     log.resumed(&ResumeCause::Interrupted, Budget::default(), None);
-    log.agent(HooksDecided { asked, reports: Vec::new() });
+    log.agent(HooksDecided { asked, reports: Vec::new(), scripts: None });
     let whole = log.json();
     let guard = row(&whole["agents"][0]["hooks"], "guard");
     assert_eq!((&guard["dropped"], &guard["not_meant"]), (&1.into(), &0.into()));
@@ -833,6 +834,7 @@ fn answers_to_questions_are_told_by_who_gave_them() {
             why: String::new(),
             pattern: "shell".to_owned(),
             due: Timestamp(9_000_000),
+            scripts: Vec::new(),
         })
     };
     for (answer, by) in answers {

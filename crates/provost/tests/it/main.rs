@@ -97,6 +97,8 @@ mod restarts;
 mod resume_settings;
 mod resuming;
 #[cfg(test)]
+mod scripts_agreed;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod settings_agents;

@@ -8,6 +8,7 @@ mod runner;
 
 use super::super::glob::HOLE;
 use super::facts::Facts;
+use super::files::ScriptNames;
 use super::program::{Program, program_of, runners_of};
 use super::scan::{Part, Word, scan};
 use super::variable::{is_harmless, starts_something};
@@ -27,6 +28,7 @@ const FORM_BYTES_MAX: usize = 6 * super::COMMAND_BYTES_MAX;
 pub(super) struct Reach {
     pub(super) commands: Vec<Command>,
     pub(super) facts: Facts,
+    pub(super) scripts: ScriptNames,
     bytes: usize,
     runs: usize,
 }
@@ -111,6 +113,7 @@ impl Reach {
                 self.names(index, value);
             }
         }
+        self.scripts.note_input(part.words.get(first), &part.written);
         let behind = trails.into_iter().map(|trail| skipped(trail, first)).collect::<Vec<_>>();
         self.run(index, part.words.get(first..).unwrap_or_default(), &behind, depth);
     }
@@ -155,6 +158,7 @@ impl Reach {
         if depth >= DEPTH_MAX {
             return self.doubt("it runs commands through too many others");
         }
+        self.scripts.note(&program, first, arguments);
         let at = At { program: &program, arguments, trails, depth: depth + 1 };
         self.arguments(index, at);
     }

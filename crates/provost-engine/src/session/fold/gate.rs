@@ -121,6 +121,7 @@ impl SessionState {
         if !counts {
             return;
         }
+        call.scripts.clone_from(&decided.scripts);
         match heard {
             Heard::Allow => call.consent = Consent::Given,
             Heard::Deny { hook, reason } => call.consent = Consent::Refused(denied_by_hook(&hook, &reason)),

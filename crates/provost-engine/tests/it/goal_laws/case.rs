@@ -246,7 +246,7 @@ impl Driver {
                 let open = self.world.consults();
                 if let Some((seq, consult)) = open.get(usize::from(*which) % open.len().max(1)) {
                     let reports = said(consult.about.moments()[0], *kind);
-                    self.send(SessionEvent::HooksAnswered { seq: *seq, reports });
+                    self.send(SessionEvent::HooksAnswered { seq: *seq, reports, scripts: None });
                 }
             }
             Op::Tick => self.tick(),

@@ -1,0 +1,119 @@
+//! The scripts that a command names, and what they hold: somebody agrees to that too.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use provost_engine::{CallDetails, Consult, ConsultDetails, ScriptNames, ToolRun, scripts_named};
+use provost_event::{HookSubject, Json, NamedScript};
+
+use super::HarnessExecutor;
+use super::links::{cleaned, real};
+use crate::known::Opening;
+
+/// Bytes of a script; what is longer isn't bound, like what can't be read.
+const SCRIPT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Folders that a command's names are looked for in.
+const FOLDERS_MAX: usize = 16;
+
+impl HarnessExecutor {
+    /// The scripts of the call that somebody is to be asked about, as they are now; `None` where it names none.
+    pub(super) async fn scripts_of(&self, consult: &Consult) -> Option<Vec<NamedScript>> {
+        let (HookSubject::Approval { .. }, ConsultDetails::Call(details)) =
+            (&consult.about, &consult.details)
+        else {
+            return None;
+        };
+        let CallDetails { tool, input, memory, .. } = details;
+        let names = scripts_named(tool, input)?;
+        let opening = self.known.opening(self.home(), consult.session).await.ok()?;
+        Some(self.look_at(tool, memory.as_ref(), names, &opening).await)
+    }
+
+    /// Why a call that somebody has agreed to isn't made any more: a script that it names isn't what it was.
+    pub(super) async fn no_longer_agreed(&self, run: &ToolRun, opening: &Opening) -> Option<String> {
+        let agreed = run.scripts.as_ref()?;
+        let names = scripts_named(&run.tool, &run.input).unwrap_or_default();
+        let now = self.look_at(&run.tool, run.memory.as_ref(), names, opening).await;
+        let what = differences(agreed, &now);
+        (!what.is_empty()).then(|| {
+            format!(
+                "Not run: {} since somebody was asked about this call. Make the call again, and they are asked about it \
+                 as it is then.",
+                what.join(", and ")
+            )
+        })
+    }
+
+    async fn look_at(
+        &self,
+        tool: &str,
+        memory: Option<&Json>,
+        names: ScriptNames,
+        opening: &Opening,
+    ) -> Vec<NamedScript> {
+        let folder = self.deps.tools.get(tool).and_then(|tool| tool.folder(memory));
+        let workspace = opening.workspace.clone();
+        let looked = tokio::task::spawn_blocking(move || look(&workspace, folder, &names)).await;
+        looked.unwrap_or_default()
+    }
+}
+
+/// What has become of the scripts that were agreed to, in words.
+fn differences(agreed: &[NamedScript], now: &[NamedScript]) -> Vec<String> {
+    let paths: BTreeSet<&str> = agreed.iter().chain(now).map(|script| script.path.as_str()).collect();
+    let at = |all: &[NamedScript], path: &str| all.iter().find(|script| script.path == path).cloned();
+    let told = paths.into_iter().filter_map(|path| {
+        Some(match (at(agreed, path), at(now, path)) {
+            (Some(then), Some(now)) if then == now => return None,
+            (Some(then), Some(now)) if then.leads_to != now.leads_to => {
+                format!("`{path}` leads elsewhere")
+            }
+            (Some(_), Some(_)) => format!("`{path}` has changed"),
+            (Some(_), None) => format!("`{path}` is gone"),
+            (None, _) => format!("`{path}` was made"),
+        })
+    });
+    told.collect()
+}
+
+/// The files of the workspace that are named, in the order of their paths.
+fn look(workspace: &Path, folder: Option<PathBuf>, names: &ScriptNames) -> Vec<NamedScript> {
+    let mut folders = vec![workspace.to_owned()];
+    folders.extend(folder);
+    for named in &names.folders {
+        let below = folders.iter().map(|folder| cleaned(&folder.join(named))).collect::<Vec<_>>();
+        folders.extend(below);
+        folders.truncate(FOLDERS_MAX);
+    }
+    let paths =
+        names.files.iter().flat_map(|file| folders.iter().map(move |folder| cleaned(&folder.join(file))));
+    let paths: BTreeSet<PathBuf> = paths.filter(|path| path.starts_with(workspace)).collect();
+    paths.iter().filter_map(|path| script_at(workspace, path)).collect()
+}
+
+/// The script at `path`; `None` where no file is there.
+fn script_at(workspace: &Path, path: &Path) -> Option<NamedScript> {
+    let shown = |path: &Path| path.strip_prefix(workspace).unwrap_or(path).to_string_lossy().into_owned();
+    let target = real(path).ok()?;
+    if !target.metadata().ok()?.is_file() {
+        return None;
+    }
+    Some(NamedScript {
+        path: shown(path),
+        leads_to: (target != path).then(|| shown(&target)),
+        blake3: hash(&target).ok(),
+    })
+}
+
+fn hash(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    if file.metadata()?.len() > SCRIPT_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut hasher = blake3::Hasher::new();
+    io::copy(&mut file.take(SCRIPT_BYTES_MAX), &mut hasher)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}

@@ -1,0 +1,178 @@
+//! Consent to a command that names a script of the workspace is bound to what the script holds, from outside.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use crate::approvals::{asks, killed, waiting};
+use crate::support::{Done, Scene, json};
+
+const GOOD: &str = "#!/bin/sh\necho good >> effects\n";
+const BAD: &str = "#!/bin/sh\necho bad >> effects\n";
+const PYTHON: &str = "open('effects', 'a').write('good\\n')\n";
+
+/// An agent that makes this call, and then says that it is done.
+fn calls(command: &str) -> Scene {
+    let command = command.replace('\'', "''");
+    let scene =
+        asks(&format!("answers:\n  - tools: [{{ shell: {{ command: '{command}' }} }}]\n  - text: done\n"));
+    for (path, text) in [("build.sh", GOOD), ("tools/x.sh", GOOD), ("other.sh", BAD), ("tools/x.py", PYTHON)]
+    {
+        put(&scene, path, text);
+    }
+    scene
+}
+
+fn put(scene: &Scene, path: &str, text: &str) {
+    scene.write(&format!("work/{path}"), text);
+    fs::set_permissions(scene.path("work").join(path), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn effects(scene: &Scene) -> String {
+    let all = ["effects", "tools/effects"]
+        .map(|path| fs::read_to_string(scene.path("work").join(path)).unwrap_or_default());
+    all.concat()
+}
+
+/// What the one call came to, as the model is told.
+#[track_caller]
+fn result(scene: &Scene) -> String {
+    let log = scene.provost(&["export", "last"]).stdout;
+    let lines = log
+        .lines()
+        .map(json)
+        .find(|line| line["type"] == "tool_finished" || line["entry"]["type"] == "tool_finished");
+    lines.unwrap_or_else(|| panic!("no result: {log}")).to_string()
+}
+
+/// Has somebody agree to the call once `change` was made, and says what the run printed.
+fn agreed_after(scene: &Scene, change: impl FnOnce(&Scene)) -> Done {
+    let (running, name) = waiting(scene);
+    change(scene);
+    let approved = scene.provost(&["approve", &name]);
+    assert_eq!(approved.status, 0, "{approved:?}");
+    running.end()
+}
+
+#[test]
+fn a_script_that_changes_before_the_answer_is_not_run_however_it_is_named() {
+    for (command, script) in [
+        ("sh ./build.sh", "build.sh"),
+        ("./build.sh", "build.sh"),
+        ("bash build.sh some arguments", "build.sh"),
+        ("true && CI=1 sh -e build.sh", "build.sh"),
+        ("env A=b timeout 20 ./build.sh", "build.sh"),
+        ("sh -c 'sh build.sh'", "build.sh"),
+        ("sh < build.sh", "build.sh"),
+        (". ./build.sh", "build.sh"),
+        ("cd tools && sh x.sh", "tools/x.sh"),
+        ("cd tools && ../build.sh", "build.sh"),
+        ("python3 tools/x.py", "tools/x.py"),
+        ("find . -name none -o -name tools -exec ./build.sh ;", "build.sh"),
+    ] {
+        let scene = calls(command);
+        let done = agreed_after(&scene, |scene| put(scene, script, BAD));
+        assert_eq!((done.status, effects(&scene).as_str()), (0, ""), "{command}: {done:?}");
+        let told = result(&scene);
+        assert!(
+            told.contains("denied") && told.contains(&format!("`{script}` has changed")),
+            "{command}: {told}"
+        );
+
+        let scene = calls(command);
+        let done = agreed_after(&scene, |scene| put(scene, "unnamed.sh", BAD));
+        let told = result(&scene);
+        assert!(done.status == 0 && !told.contains("Not run"), "{command}: {done:?} {told}");
+    }
+}
+
+#[test]
+fn a_script_that_stays_as_it_was_is_run() {
+    for command in
+        ["sh ./build.sh", "./build.sh", "sh < build.sh", "cd tools && sh x.sh", "python3 tools/x.py"]
+    {
+        let scene = calls(command);
+        let done = agreed_after(&scene, |_| ());
+        assert_eq!((done.status, effects(&scene).as_str()), (0, "good\n"), "{command}: {done:?}");
+    }
+}
+
+#[test]
+fn a_script_that_is_gone_or_made_or_has_become_a_link_is_not_run() {
+    let script = |scene: &Scene| scene.path("work/build.sh");
+    let gone = |scene: &Scene| fs::remove_file(script(scene)).unwrap();
+    let linked = |scene: &Scene| {
+        fs::remove_file(script(scene)).unwrap();
+        symlink("other.sh", script(scene)).unwrap();
+    };
+    let same_bytes = |scene: &Scene| {
+        fs::rename(script(scene), scene.path("work/moved.sh")).unwrap();
+        symlink("moved.sh", script(scene)).unwrap();
+    };
+    let made = |scene: &Scene| put(scene, "new.sh", BAD);
+    type Change<'c> = &'c dyn Fn(&Scene);
+    let cases: [(&str, Change<'_>, &str); 4] = [
+        ("sh build.sh", &gone, "`build.sh` is gone"),
+        ("sh build.sh", &linked, "`build.sh` leads elsewhere"),
+        ("sh build.sh", &same_bytes, "`build.sh` leads elsewhere"),
+        ("sh new.sh", &made, "`new.sh` was made"),
+    ];
+    for (command, change, words) in cases {
+        let scene = calls(command);
+        let done = agreed_after(&scene, change);
+        assert_eq!((done.status, effects(&scene).as_str()), (0, ""), "{words}: {done:?}");
+        assert!(result(&scene).contains(words), "{words}: {}", result(&scene));
+    }
+}
+
+#[test]
+fn an_answer_from_elsewhere_is_bound_to_the_script_that_was_asked_about_before_the_restart() {
+    for (text, told) in [(BAD, "`build.sh` has changed"), (GOOD, "\"status\":\"ok\"")] {
+        let scene = calls("sh build.sh");
+        let name = killed(&scene);
+        put(&scene, "build.sh", text);
+        assert_eq!(scene.provost(&["approve", &name]).status, 0);
+        let resumed = scene.provost(&["resume", "last"]);
+        assert_eq!(resumed.status, 0, "{resumed:?}");
+        assert!(result(&scene).contains(told), "{}", result(&scene));
+        assert_eq!(effects(&scene), if text == GOOD { "good\n" } else { "" });
+    }
+}
+
+#[test]
+fn the_question_shows_the_script_and_is_answered_for_this_call_only() {
+    let scene = calls("sh build.sh");
+    let (running, name) = waiting(&scene);
+    let hash = blake3::hash(GOOD.as_bytes()).to_hex().to_string();
+    let listed = scene.provost(&["approvals"]).stdout;
+    assert!(listed.contains(&format!("script  build.sh, as it is now (BLAKE3 {})", &hash[..12])), "{listed}");
+    assert_eq!(json(&scene.provost(&["approvals", "--json"]).stdout)["scripts"][0]["blake3"], *hash);
+    for longer in ["--for-run", "--always"] {
+        let refused = scene.provost(&["approve", &name, longer]);
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.stderr.contains("only this call can be agreed to"), "{refused:?}");
+    }
+    assert_eq!(scene.provost(&["approve", &name]).status, 0);
+    assert_eq!(running.end().status, 0);
+    let log = scene.provost(&["export", "last"]).stdout;
+    let holds_hash = log.lines().filter(|line| line.contains(&hash)).count();
+    assert_eq!(holds_hash, 2, "what was looked at, and the question: {log}");
+}
+
+#[test]
+fn what_is_not_allowed_of_a_command_is_named() {
+    let scene = Scene::scripted(
+        "answers:\n  - tools: [{ shell: { command: \"find . -name x -exec sh -c 'rm x' \\\\;\" } }]\n  - text: done\n",
+    )
+    .with_settings("[permissions]\nallow = [\"shell(find *)\"]\ndefault = \"ask\"\n")
+    .trusted();
+    let (running, name) = waiting(&scene);
+    let listed = scene.provost(&["approvals"]).stdout;
+    assert!(
+        listed.contains("no pattern allows `sh -c 'rm x' \\;`")
+            || listed.contains("no pattern allows `sh -c 'rm x'`"),
+        "{listed}"
+    );
+    assert!(!listed.contains("allows `find"), "{listed}");
+    assert_eq!(scene.provost(&["deny", &name]).status, 0);
+    assert_eq!(running.end().status, 0);
+}
