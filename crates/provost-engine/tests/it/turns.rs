@@ -491,7 +491,7 @@ fn a_money_budget_binds_too() {
     }
     world.say("so far");
     let outcome = world.outcome().expect("a rest").to_string();
-    expect!["Money budget too small to go on: $0.0002 of $0.0015 used; the next call needs about $0.000436, $0.000948 is kept for the final summary; $0.0013 is left"].assert_eq(&outcome);
+    expect!["Money budget too small to go on: $0.0002 of $0.0015 used; the next call needs about $0.0005, $0.0010 is kept for the final summary; $0.0013 is left"].assert_eq(&outcome);
 }
 
 #[test]
