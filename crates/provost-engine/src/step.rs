@@ -182,6 +182,10 @@ pub struct StopCheck {
     /// Why they are asked. Amid the work, and at a limit, only an agent with a goal is looked at.
     #[serde(default = "StopCheck::claim")]
     pub trigger: GoalTrigger,
+    /// What is left of the time limit that binds it, in milliseconds; absent without one. What it takes to end the hooks is
+    /// part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
 }
 
 impl StopCheck {

@@ -249,6 +249,7 @@ impl<'a> Git<'a> {
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(time),
             grace: GRACE,
+            ends_within: None,
         }
     }
 

@@ -37,12 +37,14 @@ pub struct ShellStopHook {
     pub command: String,
     /// How long it may take.
     pub timeout: Duration,
+    /// All of its time, its end by force included: what ignores a request to end is ended in time. `None`: no bound.
+    pub ends_within: Option<Duration>,
 }
 
 impl ShellStopHook {
     /// A hook with the default timeout of 30 s.
     pub fn new(name: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { name: name.into(), command: command.into(), timeout: DEFAULT_TIMEOUT }
+        Self { name: name.into(), command: command.into(), timeout: DEFAULT_TIMEOUT, ends_within: None }
     }
 
     fn spec(&self, context: &StopHookContext) -> Result<ChildSpec, serde_json::Error> {
@@ -59,6 +61,7 @@ impl ShellStopHook {
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(self.timeout),
             grace: GRACE,
+            ends_within: self.ends_within,
         })
     }
 

@@ -23,6 +23,9 @@ pub struct ToolContext {
     pub memory: Option<Json>,
     /// How long the call may take. When that is over, `cancel` fires.
     pub timeout: Duration,
+    /// What is left of the time limit that binds the agent, at the call's beginning. Once `cancel` has fired, ending what the
+    /// call has started must fit into it: what ignores a request to end is ended by force in time. Absent without a limit.
+    pub limit: Option<Duration>,
     /// Fires when the call shall end: the tool ends what it started, and returns.
     pub cancel: CancellationToken,
     /// Outputs kept whole, for tools that can read them.

@@ -76,6 +76,7 @@ impl Command<'_> {
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(self.timeout),
             grace: GRACE,
+            ends_within: None,
         }
     }
 }

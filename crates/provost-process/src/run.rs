@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::Child;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -22,6 +22,8 @@ const START_MAX: Duration = Duration::from_secs(10);
 /// How long a guard may take to kill everything: one that was stopped takes longer, and is then done without.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
+/// The shortest grace where time is short: enough for a program that listens.
+const GRACE_MIN: Duration = Duration::from_millis(50);
 /// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
 const REAP_MAX: Duration = Duration::from_secs(1);
 
@@ -49,6 +51,7 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 ///     keep_bytes_max: 64 * 1024,
 ///     timeout: Some(Duration::from_secs(60)),
 ///     grace: Duration::from_secs(2),
+///     ends_within: None,
 /// };
 /// let finished = run(spec, &CancellationToken::new()).await?;
 /// assert_eq!(finished.ending, Ending::Exited(3));
@@ -69,7 +72,7 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
     if cancel.is_cancelled() {
         return Ok(Finished::cancelled_before_start());
     }
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let deadline = spec.timeout.map(sleep);
     let spec = Arc::new(spec);
     let Started { mut guard, control, stdin, stdout, stderr } =
@@ -79,7 +82,9 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
     let ((ending, is_all_ended), (), stdout, stderr) = tokio::join!(
         async {
             let _ended = ended.clone().drop_guard();
-            watch(control, &mut guard, stop_asked(cancel, deadline), Stop { grace: spec.grace, cancel }).await
+            let by = spec.ends_within.and_then(|all| began.checked_add(all));
+            watch(control, &mut guard, stop_asked(cancel, deadline), Stop { grace: spec.grace, by, cancel })
+                .await
         },
         feed(stdin, &spec.stdin, &ended),
         drain(Some(stdout), spec.keep_bytes_max, &ended),
@@ -121,7 +126,19 @@ async fn stop_asked(cancel: &CancellationToken, deadline: Option<Sleep>) -> Endi
 /// How to end what is to be stopped.
 struct Stop<'a> {
     grace: Duration,
+    /// When all must be over.
+    by: Option<Instant>,
     cancel: &'a CancellationToken,
+}
+
+impl Stop<'_> {
+    /// The grace, at most half of the time that is left: what is ended by force takes a moment, and what asked for it has
+    /// something left to say.
+    fn fitting_grace(&self) -> Duration {
+        let Some(by) = self.by else { return self.grace };
+        let left = by.saturating_duration_since(Instant::now());
+        self.grace.min((left / 2).max(GRACE_MIN))
+    }
 }
 
 /// Waits for the child or for the wish to stop it, then ends all that is left; whether nothing was seen to be left.
@@ -144,7 +161,7 @@ async fn watch(
                 Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut => how.cancel.cancelled().await,
             }
         };
-        end_all(&mut control, pid, how.grace, hurry).await;
+        end_all(&mut control, pid, how.fitting_grace(), hurry).await;
     }
     // The guard has closed its control channel, so this is immediate. If it is stuck, or this future is dropped,
     // tokio's orphan queue reaps it.

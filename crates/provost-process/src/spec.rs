@@ -28,6 +28,8 @@ pub struct ChildSpec {
     pub timeout: Option<Duration>,
     /// Time between the request to end (SIGTERM) and the end by force (SIGKILL). Zero: force at once.
     pub grace: Duration,
+    /// All of its time from the start on, its end by force included: the grace is shortened to what fits. `None`: no bound.
+    pub ends_within: Option<Duration>,
 }
 
 /// Leaves out the values of the environment and standard input: both may hold secrets.
@@ -44,6 +46,7 @@ impl fmt::Debug for ChildSpec {
             .field("keep_bytes_max", &self.keep_bytes_max)
             .field("timeout", &self.timeout)
             .field("grace", &self.grace)
+            .field("ends_within", &self.ends_within)
             .finish()
     }
 }

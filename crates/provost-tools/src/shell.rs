@@ -98,7 +98,7 @@ impl Shell {
         self
     }
 
-    fn child(&self, script: &Script, cwd: PathBuf, timeout: Duration) -> ChildSpec {
+    fn child(&self, script: &Script, cwd: PathBuf, time: CallTime) -> ChildSpec {
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
         let env = allowed_env(&extra);
         ChildSpec {
@@ -109,10 +109,18 @@ impl Shell {
             stdin: Vec::new(),
             streams: Streams::Merged,
             keep_bytes_max: SHELL_KEEP_BYTES_MAX,
-            timeout: Some(timeout),
+            timeout: Some(time.timeout),
             grace: GRACE,
+            ends_within: time.limit,
         }
     }
+}
+
+/// The time that a call has.
+struct CallTime {
+    timeout: Duration,
+    /// What is left of the time limit that binds its agent, the end of what it starts included.
+    limit: Option<Duration>,
 }
 
 impl Default for Shell {
@@ -143,7 +151,7 @@ impl Tool for Shell {
             Err(output) => return output,
         };
         let start = Cwd::remembered(context);
-        let child = self.child(&script, start.path.clone(), timeout);
+        let child = self.child(&script, start.path.clone(), CallTime { timeout, limit: context.limit });
         match provost_process::run(child, &context.cancel).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);

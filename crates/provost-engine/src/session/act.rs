@@ -175,13 +175,18 @@ impl Deciding<'_> {
             tool: call.tool.clone(),
             input: call.input.clone(),
             timeout_ms: spec.timeout_ms,
-            limit_ms: self.state.ends.map(|ends| ends.limit.since_ms(self.step.now().elapsed)),
+            limit_ms: self.limit_left_ms(),
             output_bytes_max,
             memory,
             scripts: call.scripts.clone(),
             looks_at_workspace,
         };
         self.open(Effect::RunTool(run));
+    }
+
+    /// What is left of the time limit that binds the agent, if one does.
+    pub(super) fn limit_left_ms(&self) -> Option<u64> {
+        Some(self.state.ends?.limit.since_ms(self.step.now().elapsed))
     }
 
     pub(super) fn is_idempotent(&self, seq: Seq) -> bool {

@@ -45,6 +45,7 @@ impl Deciding<'_> {
             final_text: self.state.turn_text.clone(),
             blocked_before: self.state.counters.stop_blocks > 0,
             trigger: self.state.live_check().map_or(GoalTrigger::Claim, |check| check.trigger),
+            limit_ms: self.limit_left_ms(),
         };
         self.open(Effect::CheckStop(check));
     }

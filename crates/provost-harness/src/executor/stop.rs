@@ -59,7 +59,8 @@ impl HarnessExecutor {
             return Vec::new();
         }
         let context = stop_context(check, opening, informed.path().await);
-        join_all(hooks.iter().map(|hook| self.ask(hook, &context, cancel))).await
+        let limit = check.limit_ms.map(Duration::from_millis);
+        join_all(hooks.iter().map(|hook| self.ask(hook, &context, limit, cancel))).await
     }
 
     /// Asks hooks of the moment [`HookMoment::Stop`], or a sub-agent's own, which are programs.
@@ -89,11 +90,12 @@ impl HarnessExecutor {
         &self,
         hook: &StopHookPolicy,
         context: &StopHookContext,
+        limit: Option<Duration>,
         cancel: &CancellationToken,
     ) -> StopReport {
         let started = self.deps.clock.monotonic();
         let timeout = Duration::from_millis(hook.timeout_ms);
-        let verdict = match self.handler(hook, timeout) {
+        let verdict = match self.handler(hook, timeout, limit) {
             Some(handler) => self.hear(&*handler, context, timeout, cancel).await,
             None => {
                 StopHookVerdict::Broken("the program that runs this agent doesn't have this hook".to_owned())
@@ -109,10 +111,16 @@ impl HarnessExecutor {
         report
     }
 
-    fn handler(&self, hook: &StopHookPolicy, timeout: Duration) -> Option<Arc<dyn StopHookHandler>> {
+    fn handler(
+        &self,
+        hook: &StopHookPolicy,
+        timeout: Duration,
+        ends_within: Option<Duration>,
+    ) -> Option<Arc<dyn StopHookHandler>> {
         match &hook.command {
             Some(command) => {
-                Some(Arc::new(ShellStopHook { name: hook.name.clone(), command: command.clone(), timeout }))
+                let (name, command) = (hook.name.clone(), command.clone());
+                Some(Arc::new(ShellStopHook { name, command, timeout, ends_within }))
             }
             None => self.deps.stop_hooks.iter().find(|handler| handler.name() == hook.name).cloned(),
         }

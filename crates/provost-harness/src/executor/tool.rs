@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, CallFacts, EffectId, Image, ToolStatus};
+use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, ToolStatus};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -17,6 +17,9 @@ use crate::{ImageData, SessionLog, Tool, ToolContext, ToolOutput};
 
 /// How long a tool may take to end what it does after it was told to.
 const ENDING_MAX: Duration = Duration::from_secs(15);
+
+/// The same where its agent's time is all but over. What it runs is killed when it is dropped.
+const ENDING_MIN: Duration = Duration::from_millis(500);
 
 impl HarnessExecutor {
     pub(super) async fn run_tool(
@@ -83,6 +86,7 @@ impl HarnessExecutor {
             workspace: opening.workspace.clone(),
             memory: run.memory.clone(),
             timeout: Duration::from_millis(run.timeout_ms),
+            limit: run.limit_ms.map(Duration::from_millis),
             cancel: cancel.child_token(),
             blobs: self.deps.blobs(),
             log: SessionLog::of(self.deps.home.clone(), id),
@@ -94,6 +98,7 @@ impl HarnessExecutor {
     /// Lets the tool run until it is done, its time is over, or the call is cancelled; in the latter cases it is
     /// told so and waited for a little longer.
     async fn within_time(&self, tool: &dyn Tool, run: &ToolRun, context: &ToolContext) -> ToolOutput {
+        let began = self.deps.clock.monotonic();
         let mut call = std::pin::pin!(AssertUnwindSafe(tool.call(&run.input, context)).catch_unwind());
         let late = tokio::select! {
             done = &mut call => return done.unwrap_or_else(|_| panicked(&run.tool)),
@@ -103,7 +108,7 @@ impl HarnessExecutor {
         context.cancel.cancel();
         let output = tokio::select! {
             done = &mut call => done.unwrap_or_else(|_| panicked(&run.tool)),
-            () = self.deps.clock.sleep(ENDING_MAX) => ToolOutput::error("It didn't end when it was told to."),
+            () = self.deps.clock.sleep(self.time_to_end(run, began)) => ToolOutput::error("It didn't end when it was told to."),
         };
         let note = match late {
             ToolStatus::TimedOut => {
@@ -113,6 +118,13 @@ impl HarnessExecutor {
         };
         let text = if output.text.is_empty() { note } else { format!("{}\n{note}", output.text) };
         ToolOutput { status: late, images: output.images, ..ToolOutput::ok(text) }
+    }
+
+    /// How long a tool that was told to end is waited for: no longer than the time limit lasts.
+    fn time_to_end(&self, run: &ToolRun, began: Elapsed) -> Duration {
+        let Some(limit_ms) = run.limit_ms else { return ENDING_MAX };
+        let left_ms = limit_ms.saturating_sub(self.deps.clock.monotonic().since_ms(began));
+        ENDING_MAX.min(Duration::from_millis(left_ms).max(ENDING_MIN))
     }
 
     /// The images, as far as they could be kept beside the log.

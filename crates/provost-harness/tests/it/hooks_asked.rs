@@ -561,6 +561,7 @@ async fn no_log_file_is_written_for_typed_hooks() {
 
 fn wish_to_stop() -> Effect {
     Effect::CheckStop(StopCheck {
+        limit_ms: None,
         session: SESSION,
         turn: 1,
         tool_calls: 0,

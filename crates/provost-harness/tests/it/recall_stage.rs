@@ -191,6 +191,7 @@ pub(crate) fn context(home: &Arc<LocalHome>, run: RunId, at: u64) -> ToolContext
         effect,
         workspace: std::env::temp_dir().into(),
         memory: None,
+        limit: None,
         timeout: std::time::Duration::from_secs(30),
         cancel: CancellationToken::new(),
         blobs: home.clone(),

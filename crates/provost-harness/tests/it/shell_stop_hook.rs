@@ -39,7 +39,7 @@ impl Scene {
     }
 
     async fn verdict_within(&self, command: &str, timeout: Duration) -> StopHookVerdict {
-        let hook = ShellStopHook { name: "hook".into(), command: command.into(), timeout };
+        let hook = ShellStopHook { name: "hook".into(), command: command.into(), timeout, ends_within: None };
         hook.evaluate(&self.context("done"), &CancellationToken::new()).await
     }
 

@@ -142,6 +142,7 @@ impl Stage {
     pub(crate) fn question(&self, moment: HookMoment, failed: bool) -> HookQuestion {
         let (subject, records) = if matches!(moment, HookMoment::Stop | HookMoment::SubagentStop) {
             let check = StopCheck {
+                limit_ms: None,
                 session: self.session(),
                 turn: 3,
                 tool_calls: 5,

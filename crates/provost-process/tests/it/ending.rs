@@ -165,3 +165,27 @@ async fn many_at_once_do_not_mix_and_leave_no_zombies() {
     shell.assert_nothing_left();
     until("all guards are reaped", || zombies() == 0).await;
 }
+
+#[tokio::test]
+async fn a_grace_is_shortened_to_the_time_that_is_left() {
+    let shell = Shell::new();
+    let mut spec = shell.spec("trap '' TERM; echo ready; while :; do sleep 0.1; done");
+    spec.timeout = Some(Duration::from_secs(1));
+    spec.ends_within = Some(Duration::from_secs(2));
+    spec.grace = Duration::from_secs(600);
+    let (running, _cancel) = shell.in_background(spec);
+    let finished = running.await.unwrap();
+    assert_eq!(finished.ending, Ending::TimedOut);
+    assert_eq!(finished.stdout.to_text_lossy(), "ready\n");
+    assert!(finished.duration < Duration::from_secs(60), "{:?}", finished.duration);
+    shell.assert_nothing_left();
+}
+
+#[tokio::test]
+async fn a_bound_that_never_comes_is_none() {
+    let shell = Shell::new();
+    let mut spec = shell.spec("exit 3");
+    spec.ends_within = Some(Duration::MAX);
+    let (running, _cancel) = shell.in_background(spec);
+    assert_eq!(running.await.unwrap().ending, Ending::Exited(3));
+}

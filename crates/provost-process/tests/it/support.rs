@@ -125,6 +125,7 @@ pub(crate) fn spec_in(
         streams: Streams::Apart,
         keep_bytes_max: 64 * 1024,
         timeout: Some(Duration::from_secs(60)),
+        ends_within: None,
         grace: Duration::from_secs(30),
     }
 }

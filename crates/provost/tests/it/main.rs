@@ -125,6 +125,8 @@ mod support;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]
+mod time_limit;
+#[cfg(test)]
 mod transfer;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
