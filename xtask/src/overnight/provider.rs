@@ -161,8 +161,10 @@ fn serve(night: Night, mut stream: TcpStream, sent: &Sent) -> io::Result<()> {
             let error = ("insufficient_quota", "You exceeded your current quota.");
             refuse(stream, "429 Too Many Requests", "", error)
         }
+        // Until the client gives up, or the phase is over.
         Phase::Silent => {
-            thread::sleep(night.left());
+            stream.set_read_timeout(Some(night.left().max(Duration::from_millis(1))))?;
+            let _ = stream.read(&mut [0]);
             Ok(())
         }
         Phase::Refused | Phase::Unresolved => Ok(()),
