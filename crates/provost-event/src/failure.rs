@@ -34,6 +34,8 @@ pub enum ErrorClass {
     QuotaUsedUp,
     /// Model or address unknown (404).
     NotFound,
+    /// The address sends requests elsewhere (3xx), where the key isn't sent.
+    Redirected,
     /// The request is longer than the model's window.
     ContextTooLong,
     /// The conversation doesn't fit the model's window any more, whatever is left out of it.
@@ -77,6 +79,7 @@ impl ErrorClass {
             | Self::QuotaUsedUp
             | Self::NoAnswer
             | Self::NotFound
+            | Self::Redirected
             | Self::ContextTooLong
             | Self::ContextExhausted
             | Self::Workspace
@@ -108,6 +111,7 @@ impl ErrorClass {
             | Self::Forbidden
             | Self::QuotaUsedUp
             | Self::NotFound
+            | Self::Redirected
             | Self::ContextTooLong
             | Self::ContextExhausted
             | Self::Workspace
@@ -137,6 +141,7 @@ impl ErrorClass {
             Self::Unauthorized => "the provider refused the key",
             Self::Forbidden => "the key may not do this",
             Self::NotFound => "model or address not found",
+            Self::Redirected => "the base URL redirects",
             Self::ContextTooLong => "the request is longer than the model's window",
             Self::ContextExhausted => "the conversation no longer fits the model's window",
             Self::Workspace => "the agent's workspace can't be made",

@@ -30,6 +30,8 @@ pub enum TroubleCause {
     Key,
     /// There must be quota or credit.
     Quota,
+    /// The address must be one that answers by itself.
+    Address,
     /// The model's name must be one that the provider knows.
     ModelUnknown,
     /// The request must be another: another model, or another version of Provost.
@@ -46,6 +48,7 @@ impl ErrorClass {
             Self::Unauthorized | Self::Forbidden => TroubleCause::Key,
             Self::QuotaUsedUp => TroubleCause::Quota,
             Self::NotFound => TroubleCause::ModelUnknown,
+            Self::Redirected => TroubleCause::Address,
             Self::InvalidRequest | Self::ContextTooLong | Self::ContextExhausted => TroubleCause::Request,
             Self::Refusal | Self::NoAnswer => TroubleCause::Answer,
             Self::Transport
@@ -72,7 +75,7 @@ impl TroubleCause {
     #[must_use]
     pub const fn is_outside(self) -> bool {
         match self {
-            Self::Provider | Self::Key | Self::Quota | Self::ModelUnknown => true,
+            Self::Provider | Self::Key | Self::Quota | Self::Address | Self::ModelUnknown => true,
             Self::Request | Self::Answer => false,
         }
     }
@@ -84,6 +87,7 @@ impl TroubleCause {
             Self::Provider => "the provider can't be reached",
             Self::Key => "the provider refuses the key",
             Self::Quota => "the quota is used up",
+            Self::Address => "the provider's base URL redirects",
             Self::ModelUnknown => "the provider doesn't know the model",
             Self::Request => "request refused",
             Self::Answer => "the model gives no usable answer",
@@ -99,6 +103,7 @@ impl TroubleCause {
             }
             Self::Key => "set a valid key, then resume",
             Self::Quota => "add credit or wait until it is renewed, then resume; or resume with --model",
+            Self::Address => "set base_url to the address that answers, then resume; or resume with --model",
             Self::ModelUnknown => "resume with --model and a model that it has",
             Self::Request => "resume with --model and another model",
             Self::Answer => "resume with a message that says what to do instead, or with --model",

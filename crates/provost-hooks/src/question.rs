@@ -420,6 +420,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::Cut
         | ErrorClass::Stalled
         | ErrorClass::Silent
+        | ErrorClass::Redirected
         | ErrorClass::Nonsense => "server_error",
         ErrorClass::Workspace
         | ErrorClass::StepFailed

@@ -245,6 +245,14 @@ async fn text_of(response: &mut Response, bytes_max: usize) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
+/// Where a redirect leads, without what may be secret about it.
+fn origin(place: &str) -> String {
+    match Url::parse(place) {
+        Ok(url) => url.origin().ascii_serialization(),
+        Err(_) => "another path of the same host".to_owned(),
+    }
+}
+
 /// An error that isn't in the provider's format: a proxy's, a gateway's, another program's.
 fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
     let place = headers.get("location").and_then(|value| value.to_str().ok());
@@ -252,7 +260,7 @@ fn foreign(status: u16, headers: &HeaderMap, body: &str) -> Said {
     let message = match (status, place) {
         (200..=299, _) => format!("HTTP {status}, but no stream of events: {excerpt}"),
         (300..=399, Some(place)) => {
-            format!("HTTP {status}: the address has moved to {place}; check the base URL")
+            format!("HTTP {status}: requests are sent on to {}; the key isn't sent there", origin(place))
         }
         _ if excerpt.is_empty() => format!("HTTP {status} without a message"),
         _ => format!("HTTP {status}: {excerpt}"),

@@ -72,7 +72,7 @@ pub(crate) fn class_of(status: u16, said: Option<ErrorClass>) -> ErrorClass {
         429 => said.filter(|class| *class == ErrorClass::QuotaUsedUp).unwrap_or(ErrorClass::RateLimited),
         529 => ErrorClass::Overloaded,
         200..=299 => said.unwrap_or(ErrorClass::Nonsense),
-        300..=399 => ErrorClass::NotFound,
+        300..=399 => ErrorClass::Redirected,
         500.. => said.filter(|class| class.may_retry()).unwrap_or(ErrorClass::Server),
         _ => said.unwrap_or(ErrorClass::InvalidRequest),
     }

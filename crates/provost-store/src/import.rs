@@ -154,6 +154,11 @@ impl Reading {
         };
         let cut = |session| Err(TransferError::Cut { session });
         let root = SessionId::root(run);
+        // What begins a run begins its first agent too, in one step.
+        if self.runs.first() == Some(&run) && state.flow().is_none() && !self.logs.contains_key(&root.into())
+        {
+            return cut(root);
+        }
         if let Some(Log { actor: Actor::Session(session), .. }) = self.logs.get(&root.into())
             && state.outcome().is_some_and(Outcome::is_final)
             && !session.has_ended()

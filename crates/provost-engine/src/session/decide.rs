@@ -1,9 +1,9 @@
 //! What a session does about each event.
 
 use provost_event::{
-    Block, Effort, Ended, Entry, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind, MicroDollars,
-    ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted, StopRequested,
-    TimeLeft, TurnEnded, Usage, UserMessage,
+    Block, Effort, Ended, Entry, ErrorClass, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind,
+    MicroDollars, ModelCalled, ModelPolicy, Outcome, Paused, Purpose, ResumeCause, Seq, SessionStarted,
+    StopRequested, TimeLeft, TurnEnded, Usage, UserMessage,
 };
 
 use super::announce::Heard;
@@ -15,7 +15,7 @@ impl Deciding<'_> {
         match event {
             SessionEvent::Start(started) if self.state.phase == Phase::New => self.start(*started),
             SessionEvent::Fork(fork) if self.state.phase == Phase::New => self.start_fork(*fork),
-            _ if self.state.phase == Phase::New => {}
+            event if self.state.phase == Phase::New => self.is_missing(event),
             SessionEvent::Resume { by, turns_max, text, reopens } if reopens || !self.state.has_ended() => {
                 self.resume(by, turns_max, text);
             }
@@ -82,6 +82,21 @@ impl Deciding<'_> {
             SessionEvent::Resume { .. } => {}
             SessionEvent::Recover { fresh } => self.recover(&fresh),
         }
+    }
+
+    /// Something is wanted of a session whose log isn't there: its run doesn't wait for it.
+    fn is_missing(&mut self, event: SessionEvent) {
+        let session = self.state.session;
+        let outcome = match event {
+            SessionEvent::Stop { outcome } => outcome,
+            SessionEvent::Recover { .. } | SessionEvent::Resume { .. } | SessionEvent::Restart { .. } => {
+                let message =
+                    format!("the log of agent {session} isn't there; import the run from a whole export");
+                Outcome::Failed { class: ErrorClass::Storage, message }
+            }
+            _ => return,
+        };
+        self.tell_run(RunEvent::SessionRests { session, outcome, text: String::new(), for_child: false });
     }
 
     pub(super) fn commit(&mut self, entry: impl Into<Entry>) {

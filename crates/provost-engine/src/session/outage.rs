@@ -233,9 +233,11 @@ impl SessionState {
         let helps = match failure.class.cause() {
             TroubleCause::Provider => true,
             TroubleCause::Quota => failure.retry_after_ms.is_some(),
-            TroubleCause::Key | TroubleCause::ModelUnknown | TroubleCause::Request | TroubleCause::Answer => {
-                false
-            }
+            TroubleCause::Key
+            | TroubleCause::Address
+            | TroubleCause::ModelUnknown
+            | TroubleCause::Request
+            | TroubleCause::Answer => false,
         };
         let waited_ms = self.asked.suspended_at().map_or(0, |since| now.since_ms(since));
         let left_ms = self.outage_max_ms().saturating_sub(waited_ms);

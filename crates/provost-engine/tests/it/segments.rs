@@ -1,11 +1,12 @@
 //! No end closes a log: somebody's ask begins another segment after each, and nothing else does.
 
-use provost_engine::{RunEvent, SessionEvent};
+use provost_engine::{Actor, Now, RunEvent, SessionEvent, Step};
 use provost_event::{
-    Block, Budget, Entry, ErrorClass, HookDecision, HookMoment, ItemKind, Outcome, ResumeCause, RunPolicy,
+    Block, Budget, Elapsed, Entry, ErrorClass, HookDecision, HookMoment, ItemKind, Outcome, ResumeCause,
+    RunPolicy, Timestamp,
 };
 
-use crate::world::{RUN, World, guard, report, without_hooks};
+use crate::world::{ROOT, RUN, World, guard, report, without_hooks};
 
 fn resume(world: &mut World, text: Option<&str>) {
     world.run_event(RunEvent::Resume {
@@ -45,6 +46,40 @@ fn said_since(world: &World, length: usize) -> Vec<String> {
         entry => entry.kind().to_owned(),
     });
     words.collect()
+}
+
+/// A run's log without that of its first agent, as a damaged store or a cut file leaves it.
+#[test]
+fn a_run_whose_agent_has_no_log_fails_or_ends_and_waits_for_nobody() {
+    let now = Now { at: Timestamp(1), elapsed: Elapsed::default(), entropy: 7 };
+    let begun = || {
+        let whole = World::start(without_hooks());
+        let mut run = Actor::new(RUN.into());
+        run.replay(&whole.run_log()[0]).expect("it begins a log");
+        run
+    };
+    let to_session = |step: Step| {
+        let mut session = Actor::new(ROOT.into());
+        let events = step.messages.into_iter().map(|message| message.event);
+        let answers = events.flat_map(|event| session.decide(event, now).messages).collect::<Vec<_>>();
+        assert!(session.head().is_start(), "nothing begins its log but a start");
+        answers
+    };
+    let ends = |event: RunEvent| {
+        let mut run = begun();
+        let step = run.decide(event.into(), now);
+        for message in to_session(step) {
+            let _ = run.decide(message.event, now);
+        }
+        run.status().and_then(|status| status.outcome)
+    };
+    let recovered = ends(RunEvent::Recover { fresh: Vec::new() });
+    assert!(
+        matches!(&recovered, Some(Outcome::Failed { message, .. }) if message.contains("import")),
+        "{recovered:?}"
+    );
+    let cancelled = ends(RunEvent::Cancel { agent: None, by: "ann".into() });
+    assert_eq!(cancelled, Some(Outcome::Cancelled { by: "ann".into() }));
 }
 
 #[test]

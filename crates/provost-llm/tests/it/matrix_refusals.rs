@@ -106,13 +106,11 @@ async fn an_error_message_and_its_body_have_a_largest_size(speaker: &dyn Speaker
 }
 
 async fn a_redirect_isnt_followed_and_names_where_it_leads(speaker: &dyn Speaker) {
-    let reply = plain(307, "location: http://elsewhere.test/v1\r\n", "");
-    let failure = failures(speaker, vec![reply]).await.remove(0);
-    assert_eq!(failure.class, ErrorClass::NotFound);
-    assert_eq!(
-        failure.message,
-        "HTTP 307: the address has moved to http://elsewhere.test/v1; check the base URL"
-    );
+    let location = "location: http://me:secret@elsewhere.test:8080/v1?key=secret\r\n";
+    let failure = failures(speaker, vec![plain(307, location, "")]).await.remove(0);
+    assert_eq!(failure.class, ErrorClass::Redirected);
+    let message = "HTTP 307: requests are sent on to http://elsewhere.test:8080; the key isn't sent there";
+    assert_eq!(failure.message, message);
 }
 
 async fn the_key_is_in_no_error_and_no_debug_text(speaker: &dyn Speaker) {

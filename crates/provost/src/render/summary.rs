@@ -63,9 +63,11 @@ fn command(run: RunId, outcome: &Outcome) -> String {
         }
         Outcome::Paused { why: PauseReason::Model(trouble) } => match trouble.cause() {
             TroubleCause::ModelUnknown | TroubleCause::Request => " --model NAME".to_owned(),
-            TroubleCause::Provider | TroubleCause::Key | TroubleCause::Quota | TroubleCause::Answer => {
-                String::new()
-            }
+            TroubleCause::Provider
+            | TroubleCause::Key
+            | TroubleCause::Quota
+            | TroubleCause::Address
+            | TroubleCause::Answer => String::new(),
         },
         Outcome::Completed { .. }
         | Outcome::Blocked { .. }

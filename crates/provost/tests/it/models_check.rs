@@ -115,6 +115,7 @@ fn what_is_wrong_is_told_in_words() {
               status     429
               request    req_7
               address    http://127.0.0.1:PORT/v1
+              try        add credit or wait until it is renewed, then resume; or resume with --model
         "#]],
     );
     check_refusal(
@@ -129,6 +130,25 @@ fn what_is_wrong_is_told_in_words() {
           try        try again later; a run tries by itself
     "#]],
     );
+}
+
+#[test]
+fn an_address_that_redirects_is_no_unknown_model() {
+    let answer = "HTTP/1.1 302 Found\r\nlocation: https://elsewhere.test/login?next=secret\r\ncontent-length: 0\r\n\
+                  connection: close\r\n\r\n";
+    let server = ModelServer::plain(vec![answer.to_owned()]);
+    let scene = scene(&format!("http://127.0.0.1:{}/v1", server.port));
+    let (status, said) = checked(&scene, &[("MINE_API_KEY", "k-12345678")]);
+    assert_eq!(status, 1, "{said}");
+    for words in ["the base URL redirects", "https://elsewhere.test;", "set [providers.mine] base_url"] {
+        assert!(said.contains(words), "{said}");
+    }
+    let mut run = scene.command(&["run", "look", "--model", "mine/big"]);
+    let run = crate::support::done(&run.env("MINE_API_KEY", "k-12345678").output().unwrap());
+    assert_eq!(run.status, 4, "{run:?}");
+    assert!(run.stderr.contains("the provider's base URL redirects (mine/big)"), "{run:?}");
+    assert!(run.stderr.contains("set base_url to the address that answers, then resume"), "{run:?}");
+    assert!(!format!("{said}{run:?}").contains("secret"), "{run:?}");
 }
 
 #[test]

@@ -166,6 +166,10 @@ fn advice(failure: &ModelFailure, provider: &Provider, key: KeyState) -> String 
         ErrorClass::Nonsense => {
             format!("look whether [providers.{}] wire is what that server speaks", provider.name)
         }
+        ErrorClass::Redirected => {
+            format!("set [providers.{}] base_url to the address that answers", provider.name)
+        }
+        ErrorClass::QuotaUsedUp => failure.class.cause().remedy().to_owned(),
         _ => String::new(),
     }
 }
