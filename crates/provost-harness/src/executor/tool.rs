@@ -40,7 +40,9 @@ impl HarnessExecutor {
             Err(error) => ToolOutput::error(error.to_string()),
         };
         let images = self.keep(&output.images).await;
-        let (mut text, whole) = self.cut(output.text, run.output_bytes_max).await;
+        // A key of Provost's own is nobody's to see, however a tool came by it.
+        let text = self.deps.redactor.redact_known(&output.text).into_owned();
+        let (mut text, whole) = self.cut(text, run.output_bytes_max).await;
         let lost = output.images.len().saturating_sub(images.len());
         if lost > 0 {
             text.push_str(&format!("\n[images that belong to this and couldn't be kept: {lost}]"));

@@ -276,6 +276,100 @@ async fn a_repository_within_the_repository() {
     .await;
 }
 
+/// A command of git that has the channel snap where git hears it, in a repository with `old.txt` in its one commit.
+struct Channel {
+    name: &'static str,
+    prepare: &'static str,
+    provoke: &'static str,
+}
+
+/// Each on its own; `CANARY` is the program that the setting names.
+const CHANNELS: [Channel; 12] = [
+    Channel {
+        name: "gpg.program",
+        prepare: "git config gpg.program \"$CANARY_FILE\" && git config commit.gpgSign true",
+        provoke: "git -c user.name=a -c user.email=a@b commit --allow-empty -m signed",
+    },
+    Channel {
+        name: "core.pager",
+        prepare: "git config core.pager \"$CANARY\"",
+        provoke: "script -qc 'git log' /dev/null",
+    },
+    Channel {
+        name: "pager.diff",
+        prepare: "git config pager.diff \"$CANARY\"",
+        provoke: "script -qc 'git diff HEAD' /dev/null",
+    },
+    Channel { name: "alias.own", prepare: "git config alias.own \"!$CANARY\"", provoke: "git own" },
+    Channel {
+        name: "credential.helper",
+        prepare: "git config credential.helper \"!$CANARY\"",
+        provoke: "printf 'protocol=https\\nhost=nowhere.invalid\\n\\n' | GIT_TERMINAL_PROMPT=0 git credential fill",
+    },
+    Channel {
+        name: "merge.x.driver",
+        prepare: "git config merge.x.driver \"$CANARY\" && echo '* merge=x' > .git/info/attributes",
+        provoke: "git config user.name a && git config user.email a@b && git checkout -q -b side && echo 2 > old.txt && \
+                  git commit -qam 2 && git checkout -q - && echo 3 > old.txt && git commit -qam 3 && git merge side",
+    },
+    Channel {
+        name: "core.editor",
+        prepare: "git config core.editor \"$CANARY\"",
+        provoke: "git -c user.name=a -c user.email=a@b commit --allow-empty",
+    },
+    Channel {
+        name: "core.sshCommand",
+        prepare: "git config core.sshCommand \"$CANARY\" && git remote add origin ssh://nowhere.invalid/x",
+        provoke: "git fetch origin",
+    },
+    Channel {
+        name: "core.askPass",
+        prepare: "git config core.askPass \"$CANARY_FILE\"",
+        provoke: "printf 'protocol=https\\nhost=nowhere.invalid\\n\\n' | git credential fill",
+    },
+    Channel {
+        name: "post-checkout",
+        prepare: "printf '#!/bin/sh\\n%s\\n' \"$CANARY </dev/null\" > .git/hooks/post-checkout && chmod 700 .git/hooks/post-checkout",
+        provoke: "git checkout -q -b other",
+    },
+    Channel {
+        name: "filter.x.smudge",
+        prepare: "git config filter.x.smudge \"$CANARY\" && echo '* filter=x' > .git/info/attributes",
+        provoke: "git checkout HEAD -- old.txt && rm old.txt && git checkout HEAD -- old.txt",
+    },
+    Channel {
+        name: "include.path",
+        prepare: "git config --file more.cfg diff.external \"$CANARY\" && git config include.path \"$PWD/more.cfg\"",
+        provoke: "git diff HEAD",
+    },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_else_settings_have_git_start() {
+    for Channel { name, prepare, provoke } in CHANNELS {
+        let stage = Stage::new().with_git();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let canary = Canary::new(elsewhere.path());
+        let file = elsewhere.path().join("canary-of-its-own");
+        fs::write(&file, format!("#!/bin/sh\n{} </dev/null\n", canary.command(name))).unwrap();
+        assert!(Command::new("chmod").arg("700").arg(&file).status().unwrap().success());
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).current_dir(stage.path()).env("CANARY", canary.command(name));
+            command.env("CANARY_FILE", &file).stdin(std::process::Stdio::null()).output().unwrap()
+        };
+        assert!(shell(prepare).status.success(), "{name}");
+        fs::write(stage.path().join("old.txt"), "one\nTWO\n").unwrap();
+        stage.plays(vec![sh("echo hello > greeting.txt")]).await;
+        canary.was_silent();
+        let provoked = shell(provoke);
+        assert!(
+            canary.song().lines().any(|line| line == name),
+            "{name}: git as it is doesn't start it: {provoked:?}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_at_once() {
     let files =

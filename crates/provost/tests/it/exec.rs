@@ -36,7 +36,7 @@ fn question(scene: &Scene) -> Value {
 }
 
 /// Every file below `folder` that holds `text`.
-fn holding(folder: &Path, text: &str) -> Vec<String> {
+pub(crate) fn holding(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -63,6 +63,8 @@ mod hostile;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+mod keys_masked;
+#[cfg(test)]
 mod long_runs;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -82,6 +84,8 @@ mod nothing_silent;
 mod on_terminal;
 #[cfg(test)]
 mod pictures;
+#[cfg(test)]
+mod posing;
 #[cfg(test)]
 mod profile_command;
 #[cfg(test)]

@@ -1,0 +1,128 @@
+//! A provider's key that a model, a tool or a provider repeats stands in nothing that Provost keeps or shows of it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::exec::holding;
+use crate::model_server::{ModelServer, refusal};
+use crate::support::{Done, Scene, done};
+
+const KEY: &str = "sk-canary-0123456789abcdef";
+/// What stands for it: Provost's, and in what a provider says its adapter's.
+const MASKS: [&str; 2] = ["[secret]", "[key]"];
+
+fn with_key(scene: &Scene, args: &[&str]) -> Done {
+    done(&scene.command(args).env("ANTHROPIC_API_KEY", KEY).output().unwrap())
+}
+
+/// A run of `answers`, with everything kept that can be.
+fn run(answers: &str) -> (Scene, Done) {
+    let scene = Scene::scripted(answers);
+    let trace = scene.path("state/trace.jsonl");
+    scene.write("home/.config/provost/config.toml", &format!("[trace]\nfile = {trace:?}\n"));
+    let ran = with_key(&scene, &["run", "x", "--json"]);
+    (scene, ran)
+}
+
+/// The key is in no file of the state folder, and in nothing that is printed of the run; the mask is in its log.
+#[track_caller]
+fn check_masked(what: &str, scene: &Scene) {
+    assert_eq!(holding(&scene.path("state"), KEY), Vec::<String>::new(), "{what}");
+    for args in [
+        &["logs", "last"][..],
+        &["logs", "last", "--json"],
+        &["logs", "last", "--view"],
+        &["show", "last"],
+        &["show", "last", "--json"],
+        &["explain", "last"],
+        &["export", "last"],
+    ] {
+        // Without the key in the environment: what is masked was masked when it was written.
+        let printed = scene.provost(args);
+        assert_eq!(printed.status, 0, "{what}, {args:?}: {printed:?}");
+        assert!(
+            !printed.stdout.contains(KEY) && !printed.stderr.contains(KEY),
+            "{what}, {args:?}: {printed:?}"
+        );
+    }
+    let log = scene.provost(&["export", "last"]).stdout;
+    assert!(MASKS.iter().any(|mask| log.contains(mask)), "{what}: {log}");
+}
+
+#[test]
+fn a_key_that_a_model_repeats_is_masked_in_what_it_says_and_calls() {
+    let halves = KEY.split_at(9);
+    let (first, second) = halves;
+    for (what, answers) in [
+        ("in a text", format!("answers: [{{ text: 'the key is {KEY}, I think' }}]")),
+        ("over two deltas", format!("answers: [{{ text: ['the key is {first}', '{second}, I think'] }}]")),
+        ("in a thought", format!("answers: [{{ thinking: 'it is {KEY}', text: done }}]")),
+        (
+            "in a call",
+            format!("answers: [{{ tools: [{{ shell: {{ command: 'echo {KEY}' }} }}] }}, {{ text: done }}]"),
+        ),
+        (
+            "in the name of a file that isn't there",
+            format!("answers: [{{ tools: [{{ read_file: {{ path: '{KEY}' }} }}] }}, {{ text: done }}]"),
+        ),
+        (
+            "in a plan",
+            format!(
+                "answers: [{{ tools: [{{ update_plan: {{ items: [{{ text: 'use {KEY}', status: open }}] }} }}] }}, {{ text: done }}]"
+            ),
+        ),
+    ] {
+        let (scene, ran) = run(&answers);
+        assert_eq!(ran.status, 0, "{what}: {ran:?}");
+        check_masked(what, &scene);
+    }
+}
+
+#[test]
+fn a_key_in_a_tools_output_is_masked_before_anybody_sees_it() {
+    let (first, second) = KEY.split_at(9);
+    let command = format!("printf '%s%s\\n' {first} {second}");
+    let command = command.replace('\'', "''");
+    let (scene, ran) =
+        run(&format!("answers: [{{ tools: [{{ shell: {{ command: '{command}' }} }}] }}, {{ text: done }}]"));
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(!ran.stdout.contains(KEY), "{ran:?}");
+    check_masked("in a tool's output", &scene);
+}
+
+#[test]
+fn a_key_that_a_provider_repeats_in_an_error_is_masked() {
+    let server = ModelServer::plain(vec![refusal(
+        400,
+        &format!("{{\"error\":{{\"message\":\"no such key: {KEY}\"}}}}"),
+    )]);
+    let scene = Scene::new();
+    let address = format!("http://127.0.0.1:{}/v1", server.port);
+    scene.write(
+        "home/.config/provost/config.toml",
+        &format!("[providers.mine]\nbase_url = \"{address}\"\napi_key_env = \"ANTHROPIC_API_KEY\"\n"),
+    );
+    scene.write("work/provost.toml", "[agent]\nmodel = \"mine/x\"\n");
+    let ran = with_key(&scene, &["run", "x", "--allow-unpriced"]);
+    assert!(ran.status != 0 && ran.stderr.contains("no such key"), "{ran:?}");
+    assert!(!ran.stderr.contains(KEY), "{ran:?}");
+    check_masked("in a provider's error", &scene);
+}
+
+#[test]
+fn a_key_that_a_program_shows_at_its_terminal_is_masked_in_log_and_recording() {
+    let (first, second) = KEY.split_at(9);
+    let scene = Scene::new();
+    let script = format!("printf '%s%s is the key\\n' {first} {second}");
+    let ran = with_key(&scene, &["exec", "--unattended", "--", "sh", "-c", &script]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert_eq!(holding(&scene.path("state"), KEY), Vec::<String>::new());
+    assert!(has_recording(&scene.path("state")), "else this shows nothing");
+}
+
+fn has_recording(folder: &Path) -> bool {
+    fs::read_dir(folder).unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        if path.is_dir() { has_recording(&path) } else { path.extension().is_some_and(|end| end == "cast") }
+    })
+}
