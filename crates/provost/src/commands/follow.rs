@@ -65,7 +65,7 @@ impl<'a> Following<'a> {
                 all.extend(records);
             }
         }
-        all.sort_by_key(|record| (record.at, record.actor, record.seq));
+        all.sort_by_key(|record| (record.elapsed, record.actor, record.seq));
         Ok(all)
     }
 }

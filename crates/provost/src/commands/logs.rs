@@ -151,7 +151,7 @@ async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printe
         _ => None,
     });
     heads.extend(begun.filter(|key| !printer.seen.contains_key(key)).map(|key| (key, Seq::START)));
-    all.sort_by_key(|record| (record.at, place(record), record.seq));
+    all.sort_by_key(|record| (record.elapsed, place(record), record.seq));
     all.iter().try_for_each(|record| printer.print(record))?;
     Ok(There { heads, rests })
 }

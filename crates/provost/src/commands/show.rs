@@ -97,18 +97,10 @@ pub(super) async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunS
 
 /// Whom the run has, and the steps that they do.
 fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
-    let agents = nodes(state, &Around { openings, open, since_ms: since_ms(summary, state) });
+    let agents = nodes(state, &Around { openings, open });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
     let steps = steps(state, &agents, now);
     Crew { agents, steps }
-}
-
-/// Milliseconds since the last entry of a run's own log, during which somebody worked on it.
-fn since_ms(summary: &RunSummary, state: &RunState) -> u64 {
-    match summary.status {
-        RunStatus::Running => SystemClock.now().since_ms(state.updated_at()),
-        RunStatus::Interrupted | RunStatus::Rests(_) => 0,
-    }
 }
 
 /// Turns that the run may take: its own limit, or its root agent's where that is less.

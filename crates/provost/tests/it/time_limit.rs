@@ -1,7 +1,7 @@
 //! The time limit from outside: what a run's programs do when it is over, real processes and all.
 
 use crate::control::{entries, log};
-use crate::support::Scene;
+use crate::support::{Scene, json};
 
 /// Ignores the request to end, and so does what it starts.
 const STUBBORN: &str = r#"
@@ -39,4 +39,43 @@ fn a_stop_hook_that_ignores_sigterm_is_ended_within_the_limit() {
     let log = log(&scene);
     let over = entries(&log, "paused").into_iter().map(elapsed_ms).max();
     assert!(over.expect("it is suspended") < LIMIT_MS, "{log:?}");
+}
+
+/// The log of a run with a tool call, as it is when the wall clock is set by so much before the tool's result.
+fn with_the_wall_clock_set(log: &str, by_ms: i64) -> String {
+    let mut is_set = false;
+    let lines = log.lines().map(|line| {
+        let mut entry = json(line);
+        is_set |= entry["type"] == "tool_finished";
+        if is_set {
+            let at = entry["at_ms"].as_u64().expect("every record has it");
+            entry["at_ms"] = at.saturating_add_signed(by_ms).into();
+        }
+        format!("{entry}\n")
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_wall_clock_that_was_set_changes_no_time_that_is_shown() {
+    let scene = Scene::scripted("answers: [{ tools: [{ shell: { command: sleep 0.2 } }] }, { text: done }]");
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    let unset = scene.provost(&["export", "last"]).stdout;
+    let worked =
+        |scene: &Scene| json(&scene.provost(&["show", "last", "--json"]).stdout)["active_ms"].clone();
+    let expected = worked(&scene);
+    assert!(expected.as_u64() >= Some(200), "{expected}");
+    for by_ms in [-3_600_000, 3_600_000] {
+        let there = Scene::new();
+        there.write("work/set.jsonl", &with_the_wall_clock_set(&unset, by_ms));
+        assert_eq!(there.provost(&["import", "set.jsonl"]).status, 0);
+        assert_eq!(worked(&there), expected, "set by {by_ms} ms");
+        for command in [&["show", "last"][..], &["cost", "last"], &["explain", "last"], &["ps", "--all"]] {
+            let shown = there.provost(command);
+            assert_eq!((shown.status, shown.stderr.as_str()), (0, ""), "{command:?} {shown:?}");
+        }
+        let seqs = |scene: &Scene| log(scene).iter().map(|entry| entry["seq"].clone()).collect::<Vec<_>>();
+        let kinds = |scene: &Scene| log(scene).iter().map(|entry| entry["type"].clone()).collect::<Vec<_>>();
+        assert_eq!((seqs(&there), kinds(&there)), (seqs(&scene), kinds(&scene)), "the order is the numbers'");
+    }
 }

@@ -192,8 +192,6 @@ impl Node {
 pub(super) struct Around<'a> {
     pub(super) openings: &'a Openings,
     pub(super) open: &'a [Question],
-    /// Milliseconds since the run's last entry during which it was worked on.
-    pub(super) since_ms: u64,
 }
 
 /// The agents of a run, by number.
@@ -208,7 +206,6 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
     let asks = around.open.iter().filter(|question| question.session == agent.session);
     let asks = asks.map(Question::name).collect::<Vec<_>>();
     let state = stands(&agent.standing, !asks.is_empty());
-    let goes_on = matches!(state, State::Working | State::Asks | State::Yields(_));
     let worked_ms = if is_root { run.active_ms() } else { agent.worked_ms };
     let is_priced = run.policy().is_none_or(|policy| policy.agent.model.price.is_some());
     let turns_max = if is_root { Some(run.turns_max()) } else { opening.map(|opening| opening.turns_max) };
@@ -228,7 +225,7 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
         tokens: agent.tokens,
         cost: (is_priced || agent.cost.0 > 0 || agent.tokens == 0).then_some(agent.cost),
         budget: agent.budget,
-        worked_ms: if goes_on { worked_ms.saturating_add(around.since_ms) } else { worked_ms },
+        worked_ms,
         restarts: agent.restarts,
         spawned_at: agent.spawned_at,
         asks,

@@ -265,7 +265,6 @@ pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
         (None, Some(most), false) => format!("{} of {most}", ledger.turns()),
         (None, None, false) => ledger.turns().to_string(),
     };
-    let active_ms = state.active_ms().saturating_add(super::since_ms(seen.summary, state));
     let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let cost = if priced { ledger.cost.to_string() } else { "unknown price".to_owned() };
@@ -273,7 +272,7 @@ pub(super) fn used(seen: &Seen<'_>) -> [(&'static str, String); 4] {
         ("turns", turns),
         ("tokens", format!("{}{}", amount(ledger.tokens), of(budget.tokens.map(amount)))),
         ("cost", format!("{cost}{}{}", of(budget.money.map(|money| money.to_string())), uncertain(ledger))),
-        ("time", format!("{}{}", duration(active_ms), of(budget.wall_time_ms.map(duration)))),
+        ("time", format!("{}{}", duration(state.active_ms()), of(budget.wall_time_ms.map(duration)))),
     ]
 }
 
