@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{
-    Dimension, Elapsed, FlowPolicy, OnStepFailure, Outcome, Priority, StepEnd, StepEnded, Timestamp, Verdict,
-    Verification,
+    Dimension, Elapsed, FlowPolicy, LimitOwner, OnStepFailure, Outcome, Priority, StepEnd, StepEnded,
+    Timestamp, Verdict, Verification,
 };
 use serde::{Deserialize, Serialize};
 
@@ -412,7 +412,9 @@ const fn may_be_tried_again(outcome: &Outcome) -> bool {
     }
     match outcome {
         Outcome::Cancelled { .. } | Outcome::Aborted { .. } => false,
-        Outcome::BudgetExhausted(exhausted) => matches!(exhausted.dimension, Dimension::Turns),
+        Outcome::BudgetExhausted(exhausted) => {
+            matches!((exhausted.dimension, exhausted.owner), (Dimension::Turns, LimitOwner::Agent))
+        }
         Outcome::Completed { .. }
         | Outcome::Blocked { .. }
         | Outcome::Paused { .. }

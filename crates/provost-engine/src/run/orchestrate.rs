@@ -2,8 +2,8 @@
 
 use provost_event::{
     Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
-    Dimension, Ended, Json, Outcome, PauseReason, Paused, Priority, Seq, SessionId, SessionStarted, SlotWish,
-    ToolStatus,
+    Dimension, Ended, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId,
+    SessionStarted, SlotWish, ToolStatus,
 };
 
 use super::agents::ROOT;
@@ -262,7 +262,7 @@ impl super::RunState {
             Outcome::BudgetExhausted(exhausted) => {
                 // The run as a whole is at its limit, and goes on with all its agents when it gets more.
                 let is_runs = match exhausted.dimension {
-                    Dimension::Turns => false,
+                    Dimension::Turns => exhausted.owner == LimitOwner::Run,
                     Dimension::Tokens | Dimension::Money => agent.run_is_exhausted,
                     Dimension::WallTime => self.clock.winds_down,
                 };

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseError, TestRunner};
 use provost_engine::{Attempt, FlowProblem, StepStanding, StepTracker, check_flow};
 use provost_event::{
-    Budget, Dimension, Elapsed, ErrorClass, Exhausted, FlowPolicy, OnStepFailure, Outcome, Priority, RunId,
-    SessionId, StepEnd, StepEnded, StepPolicy, Timestamp, Verdict,
+    Budget, Dimension, Elapsed, ErrorClass, Exhausted, FlowPolicy, LimitOwner, OnStepFailure, Outcome,
+    Priority, RunId, SessionId, StepEnd, StepEnded, StepPolicy, Timestamp, Verdict,
 };
 
 /// What the wall clock shows all the time: it counts for nothing.
@@ -66,7 +66,11 @@ fn outcome(kind: u8) -> Outcome {
         },
         6 | 7 => Outcome::Failed { class: ErrorClass::Server, message: "m".to_owned() },
         8 => Outcome::Blocked { reasons: Vec::new() },
-        9 => exhausted(Dimension::Turns),
+        // The agent's own limit.
+        9 => Outcome::BudgetExhausted(Exhausted {
+            owner: LimitOwner::Agent,
+            ..Exhausted::new(Dimension::Turns, 2, 1)
+        }),
         10 => exhausted(Dimension::Tokens),
         _ => Outcome::Cancelled { by: "somebody".to_owned() },
     }
@@ -128,7 +132,7 @@ impl Naive {
             Outcome::Cancelled { .. } => false,
             // Its agent has been restarted before.
             outcome if outcome.may_restart() => false,
-            Outcome::BudgetExhausted(exhausted) => exhausted.dimension == Dimension::Turns,
+            Outcome::BudgetExhausted(exhausted) => exhausted.owner == LimitOwner::Agent,
             _ => true,
         };
         *failures += 1;

@@ -5,7 +5,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use provost_event::{
     ActorKey, AgentPolicy, BudgetCharged, Certainty, Entry, MicroDollars, ModelPolicy, Record, RunId,
-    RunPolicy, RunStarted, Seq, SessionId, Timestamp, Usage,
+    RunPolicy, RunStarted, Seq, SessionId, SessionStarted, Timestamp, Usage,
 };
 
 use crate::support::{Scene, json, line_in, until};
@@ -18,22 +18,43 @@ const OWN: &str = "ours/qwen";
 struct Log {
     run: RunId,
     records: Vec<Record>,
+    /// How the root agent's log begins.
+    root: Record,
 }
 
 impl Log {
     fn new(run: &str, goal: &str, root_model: &str, at: &str) -> Self {
         let agent = AgentPolicy::new(ModelPolicy::new(root_model, 1_000), "/w".into());
         let policy = RunPolicy { spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) };
-        let log = Self { run: run.parse().unwrap(), records: Vec::new() };
+        let run = run.parse().unwrap();
+        let started = SessionStarted {
+            goal: goal.to_owned(),
+            images: Vec::new(),
+            policy: policy.agent.clone(),
+            parent: None,
+            depth: 0,
+            call: None,
+            agent: None,
+            worktree: None,
+            fork: None,
+            reminder_id: String::new(),
+        };
+        let root = Record {
+            actor: SessionId::root(run).into(),
+            seq: Seq(1),
+            at: instant(at),
+            elapsed: provost_event::Elapsed::default(),
+            entry: started.into(),
+        };
+        let log = Self { run, records: Vec::new(), root };
         log.with(at, RunStarted { goal: goal.to_owned(), policy })
     }
 
     fn with(mut self, at: &str, entry: impl Into<Entry>) -> Self {
-        let at = at.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         self.records.push(Record {
             actor: ActorKey::Run(self.run),
             seq: Seq(self.records.len() as u64 + 1),
-            at: Timestamp(at.try_into().unwrap()),
+            at: instant(at),
             elapsed: provost_event::Elapsed::default(),
             entry: entry.into(),
         });
@@ -62,13 +83,19 @@ impl Log {
     }
 
     fn text(&self) -> String {
-        self.records.iter().map(|record| record.to_line().unwrap() + "\n").collect()
+        let lines = self.records.iter().chain([&self.root]);
+        lines.map(|record| record.to_line().unwrap() + "\n").collect()
     }
 
     #[track_caller]
     fn import(&self, scene: &Scene) {
         import(scene, &self.text());
     }
+}
+
+fn instant(at: &str) -> Timestamp {
+    let at = at.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    Timestamp(at.try_into().unwrap())
 }
 
 #[track_caller]

@@ -313,3 +313,19 @@ fn what_each_segment_cost_is_told_alone_and_adds_up() {
     );
     assert_eq!(cost["total"]["calls"], 3);
 }
+
+#[test]
+fn sub_agents_rest_at_the_turn_limit_of_the_run_and_go_on_when_it_gets_more() {
+    let looks = "answers: [{ tools: [list_dir] }, { tools: [list_dir] }, { text: looked }]";
+    let agents = format!("agents:\n  - goal: do one\n    {looks}\n  - goal: do two\n    {looks}\n");
+    let spawns = "{ tools: [{ spawn_agent: { goal: do one } }, { spawn_agent: { goal: do two } }] }";
+    let scene = Scene::scripted(&format!("answers: [{spawns}, {{ text: all done }}]\n{agents}"));
+    let ran = scene.provost(&["run", "count", "--max-turns", "4"]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    assert!(!ran.stderr.contains("failed") && !ran.stderr.contains("It said nothing"), "{ran:?}");
+    let resumed = scene.provost(&["resume", "last", "--max-turns", "10"]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "all done\n"), "{resumed:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    let looked = log.lines().filter(|line| line.contains("\"type\":\"assistant_message\"")).count();
+    assert_eq!(looked, 2 + 2 * 3, "each answer once");
+}
