@@ -83,18 +83,21 @@ fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec
     if let (Some(old), Some(new)) = (old.and_then(named), new.and_then(named)) {
         let names =
             |all: &[(&str, &Value)]| all.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
-        let (names_old, names_new) = (names(&old), names(&new));
+        let names_old = names(&old);
+        let names_new = names(&new);
         let of = |all: &[(&str, &Value)], name: &str| {
             all.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).clone())
         };
         let before = found.len();
         for name in names_old.iter().chain(&names_new).collect::<BTreeSet<_>>() {
-            let (old, new) = (of(&old, name), of(&new, name));
+            let old = of(&old, name);
+            let new = of(&new, name);
             compare(&below(path, name), old.as_ref(), new.as_ref(), found);
         }
         if found.len() == before {
             let order = |names: &[String]| Some(names.join(", "));
-            let (from, to) = (order(&names_old), order(&names_new));
+            let from = order(&names_old);
+            let to = order(&names_new);
             found.push(PolicyDifference { what: format!("{} (order)", called(path)), from, to });
         }
         return;

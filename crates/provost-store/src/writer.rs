@@ -168,7 +168,8 @@ impl Writer {
     }
 
     fn decide(&mut self, key: ActorKey, event: Event) -> Result<Decided, HomeError> {
-        let (run, monotonic) = (key.run(), self.clock.monotonic());
+        let run = key.run();
+        let monotonic = self.clock.monotonic();
         let elapsed = self.owned.get(&run).map_or_else(Elapsed::default, |owned| owned.held.at(monotonic));
         let now = Now { at: self.clock.now(), elapsed, entropy: self.random.u64(..) };
         let decided = decide(&mut self.cache, &mut *self.store, (key, event), now)?;

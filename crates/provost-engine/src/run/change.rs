@@ -21,7 +21,8 @@ impl Deciding<'_> {
         if self.state.outcome.is_none() {
             return;
         }
-        let (goal, by) = (changed.goal.clone(), changed.by.clone());
+        let goal = changed.goal.clone();
+        let by = changed.by.clone();
         let before = self.state.policy.clone();
         self.commit(changed);
         if self.state.policy == before && goal.is_none() {

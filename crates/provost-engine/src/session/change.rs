@@ -45,7 +45,8 @@ impl SessionState {
                 self.turns_max = new.limits.turns_max;
             }
             self.context.policy_changed(&old, new);
-            let (before, after) = (old.goal.is_some(), new.goal.is_some());
+            let before = old.goal.is_some();
+            let after = new.goal.is_some();
             if changed.goal.is_some() {
                 self.goal_given(before);
             } else if !before && after {

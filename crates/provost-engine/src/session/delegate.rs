@@ -64,7 +64,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Makes way at the next check. For `grace_ms` a model call in flight may still come to its end.
+    /// Yields its slot at the next check. For `grace_ms` a model call in flight may still come to its end.
     pub(super) fn make_way(&mut self, to: Option<SessionId>, grace_ms: u64) {
         if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
             return;

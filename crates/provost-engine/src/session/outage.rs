@@ -105,7 +105,8 @@ impl Asked {
 impl Deciding<'_> {
     /// The call may be made again: as long as patience lasts.
     pub(super) fn try_again(&mut self, failure: ModelFailure) {
-        let (asked, now) = (&self.state.asked, self.step.now().elapsed);
+        let asked = &self.state.asked;
+        let now = self.step.now().elapsed;
         let attempts = self.state.counters.failed_attempts.saturating_add(1);
         let delay_ms = retry_delay_ms(attempts, failure.retry_after_ms, self.entropy);
         let since = asked.outage.map_or(asked.called_at, |outage| outage.since);

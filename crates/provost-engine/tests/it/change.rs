@@ -7,7 +7,8 @@ use crate::goals::{goal, status};
 use crate::world::{ROOT, RUN, World, without_hooks};
 
 fn change(world: &mut World, policy: &RunPolicy, goal: Option<&str>) {
-    let (policy, goal) = (policy.clone(), goal.map(str::to_owned));
+    let policy = policy.clone();
+    let goal = goal.map(str::to_owned);
     let differences = Vec::new();
     let changed = RunPolicyChanged { policy, goal, differences, by: "ann".to_owned() };
     world.run_event(RunEvent::ChangePolicy(Box::new(changed)));

@@ -138,7 +138,8 @@ fn a_pause_is_no_working_time_however_the_wall_clock_is_set_meanwhile() {
             world.fail(ErrorClass::Aborted, None);
             world.clocks.wall_set_ms += jump_ms;
             world.advance(1_000);
-            let (by, budget) = ("me".into(), Budget::default());
+            let by = "me".into();
+            let budget = Budget::default();
             world.run_event(RunEvent::Resume { agent: None, by, budget, turns_max: None, text: None });
             world.advance(2_000);
             world.say("done");
@@ -222,7 +223,8 @@ fn restart_wait_ms(tree: &Tree) -> u64 {
 fn an_agent_is_restarted_when_its_wait_is_over() {
     for jump_ms in JUMPS_MS {
         let mut tree = restarting();
-        let (began, wait_ms) = (tree.now, restart_wait_ms(&tree));
+        let began = tree.now;
+        let wait_ms = restart_wait_ms(&tree);
         tree.clocks.wall_set_ms += jump_ms;
         tree.tick();
         assert_eq!(tree.now.since_ms(began), wait_ms, "set by {jump_ms} ms");

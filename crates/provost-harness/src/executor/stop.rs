@@ -119,7 +119,8 @@ impl HarnessExecutor {
     ) -> Option<Arc<dyn StopHookHandler>> {
         match &hook.command {
             Some(command) => {
-                let (name, command) = (hook.name.clone(), command.clone());
+                let name = hook.name.clone();
+                let command = command.clone();
                 Some(Arc::new(ShellStopHook { name, command, timeout, ends_within }))
             }
             None => self.deps.stop_hooks.iter().find(|handler| handler.name() == hook.name).cloned(),

@@ -158,7 +158,8 @@ fn record(actor: ActorKey, row: &Row<'_>) -> rusqlite::Result<Read> {
     let v = u32::try_from(row.get::<_, i64>(1)?).unwrap_or(FORMAT_VERSION.saturating_add(1));
     let at = Timestamp(unsigned(row.get(2)?));
     let head = RecordHead { v, actor, seq, at, elapsed: Elapsed(unsigned(row.get(3)?)) };
-    let (kind, body) = (row.get_ref(4)?.as_str(), row.get_ref(5)?.as_str());
+    let kind = row.get_ref(4)?.as_str();
+    let body = row.get_ref(5)?.as_str();
     let read = match (kind, body) {
         (Ok(kind), Ok(body)) => Record::from_parts(head, kind, body).map_err(|error| chain(&error)),
         (Err(error), _) | (_, Err(error)) => Err(error.to_string()),

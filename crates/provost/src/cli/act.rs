@@ -58,7 +58,7 @@ pub(crate) struct ActArgs {
 pub(crate) enum GoalCommand {
     /// Shows the goals of a run's agents: the condition, how it stands, its judges and all their verdicts.
     Show(GoalShowArgs),
-    /// Lets an agent with a goal come to rest, also while that is being verified.
+    /// Suspends an agent with a goal, also while the goal is being verified.
     Pause(ActArgs),
     /// Goes on with an agent that has a goal, in this process; it has all its rounds and failures again.
     Resume(Box<ResumeArgs>),
@@ -81,6 +81,6 @@ pub(crate) struct ReprioritizeArgs {
     #[arg(value_name = "AGENT")]
     pub(crate) run: String,
     /// Background, low, normal, high or critical: with a high or critical one a waiting agent comes sooner, with one
-    /// below normal an agent makes way for those that wait.
+    /// below normal an agent gives its slot to those that wait.
     pub(crate) priority: Priority,
 }

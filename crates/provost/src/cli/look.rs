@@ -22,7 +22,7 @@ pub(crate) struct PsArgs {
 pub(crate) struct ShowArgs {
     #[arg(help = RUN_HELP)]
     pub(crate) run: String,
-    /// Show it as it goes, until it rests or ends, whoever works on it.
+    /// Show it as it goes until it is suspended or has ended, in whichever process it runs.
     #[arg(long, short)]
     pub(crate) follow: bool,
     /// Show every agent, also where many are done or have yet to begin.
@@ -55,7 +55,7 @@ a pattern, settled a call.";
 pub(crate) struct LogsArgs {
     #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
-    /// Go on as the log grows, until the run rests or ends, whoever works on it.
+    /// Follow the log as it grows until the run is suspended or has ended, in whichever process it runs.
     #[arg(long, short, conflicts_with_all = ["entry", "view"])]
     pub(crate) follow: bool,
     /// Print one entry in full, as it was when it was made, by its number.
@@ -123,7 +123,7 @@ pub(crate) enum CostGroup {
     Model,
     /// The agent that asked.
     Agent,
-    /// What the call was for: a turn, a summary, last words, or a judge's verdict.
+    /// What the call was for: a turn, a summary, a final summary, or a judge's verdict.
     Purpose,
     /// The run.
     Run,

@@ -166,7 +166,7 @@ const WORK: &[Setting<Settings>] = &[
         otherwise: Otherwise::Unset("no limit"),
         example: r#""2h""#,
         words: "Time worked on it, by a clock that can't be set; time between interruption and resume doesn't count, nor while the machine is suspended. The last tenth of it, at most a minute, \
-                is kept for the agent's last words: work ends before.",
+                is kept for the agent's final summary: work ends before.",
         flag: Some("--wall-time"),
         ..budget("wall_time")
     },
