@@ -43,7 +43,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let settled = loading.settled()?;
     let settings = &settled.settings;
     let observers = observers(&settled, &folder, &variables)?;
-    let given = Given::read(&Request { flags: &flags, ..request }, &args.text)?;
+    let given = Given::read(&Request { flags: &flags, ..request }, &args)?;
     let place = Place::new(settings, &folders);
     let home = place.open()?;
     let run = find(&home, &args.run).await?;

@@ -105,6 +105,43 @@ fn flags_of_the_start_still_count_and_a_limit_below_what_is_used_changes_nothing
     assert_eq!(resumed.stdout, "two\n", "the model is the one that --model named");
 }
 
+/// A run that came to the limit `before`, and what resuming it says once the limit is `after`.
+fn raised(before: &str, after: &str, flags: &[&str]) -> Done {
+    // One whose time is limited is stopped in it.
+    let command = if before.contains("wall_time") { "sleep 600" } else { "true" };
+    let call = format!("{{ usage: {{ input: 5000 }}, tools: [{{ shell: {{ command: {command} }} }}] }}");
+    let scene = Scene::scripted(&format!("answers: [{call}, {{ text: end }}]"));
+    settings(&scene, before);
+    let done = scene.provost(&["run", "look"]);
+    assert_eq!(done.status, 3, "{done:?}");
+    settings(&scene, after);
+    scene.provost(&[&["resume", "last", "--with-settings"], flags].concat())
+}
+
+#[test]
+fn a_limit_that_todays_settings_raise_lets_the_run_go_on() {
+    let turns = raised("[budget]\nturns = 1\n", "[budget]\nturns = 9\n", &[]);
+    says(&turns, 0, &["budget.turns: 1 → 9", "completed"]);
+    let own = raised("max_turns = 1\n", "max_turns = 9\n", &[]);
+    says(&own, 0, &["agent.max_turns: 1 → 9", "completed"]);
+    let tokens = raised("[budget]\ntokens = 9000\n", "[budget]\ntokens = 900_000\n", &[]);
+    says(&tokens, 0, &["budget.tokens: 9000 → 900000", "completed"]);
+    let time = raised("[budget]\nwall_time = \"1s\"\n", "[budget]\nwall_time = \"1h\"\n", &[]);
+    says(&time, 0, &["budget.wall_time: ", "completed"]);
+    let none = raised("[budget]\nturns = 1\n", "", &[]);
+    says(&none, 0, &["budget.turns: 1 → (not set)", "completed"]);
+}
+
+#[test]
+fn a_flag_is_added_to_the_limit_of_today_and_a_hint_repeats_what_was_given() {
+    let turns = raised("[budget]\nturns = 1\n", "[budget]\nturns = 2\n", &["--max-turns", "3"]);
+    says(&turns, 0, &["turns: limit now 5 turns, used 1 turn"]);
+    let less = raised("[budget]\ntokens = 9000\n", "[budget]\ntokens = 10\n", &["go on"]);
+    says(&less, 2, &["limit 10 tokens, used ", " --with-settings 'go on' --tokens "]);
+    let same = raised("[budget]\nturns = 1\n", "[budget]\nturns = 1\n", &[]);
+    says(&same, 2, &["has 0 turns left: limit 1 turn, used 1 turn", " --with-settings --max-turns 1"]);
+}
+
 #[test]
 fn rules_of_today_bind_tools_at_once_and_after_the_process_is_gone() {
     let call = "tools: [{ shell: { command: touch made } }]";

@@ -5,6 +5,7 @@ use provost_event::{
     Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Outcome, RunId, RunPolicy, Shortfall,
 };
 
+use crate::cli::ResumeArgs;
 use crate::commands::exec::in_shell_words;
 use crate::exit::Refusal;
 use crate::render::{amount, duration, enough_more};
@@ -15,6 +16,8 @@ pub(super) struct Given {
     pub(super) budget: Budget,
     pub(super) flags: Vec<&'static str>,
     pub(super) text: Option<String>,
+    /// What a hint repeats of how `resume` was called.
+    called_with: Vec<String>,
 }
 
 /// The limits that the next segment has, and what is said of them.
@@ -26,7 +29,7 @@ pub(super) struct More {
 
 impl Given {
     /// Has the reader of settings look at the flags, and takes what they alone have set.
-    pub(super) fn read(request: &Request<'_>, text: &[String]) -> anyhow::Result<Self> {
+    pub(super) fn read(request: &Request<'_>, args: &ResumeArgs) -> anyhow::Result<Self> {
         let settings = load(request)?.0.settled()?.settings;
         let flags = request.flags.iter().map(|(flag, _)| *flag).collect::<Vec<_>>();
         let has = |flag: &str| flags.contains(&flag);
@@ -36,8 +39,15 @@ impl Given {
             wall_time_ms: settings.budget.wall_time_ms.filter(|_| has("--wall-time")),
             turns: settings.budget.turns.filter(|_| has("--max-turns")),
         };
-        let text = Some(text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
-        Ok(Self { budget, flags, text })
+        let text = Some(args.text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
+        Ok(Self { budget, flags, text, called_with: called_with(args) })
+    }
+
+    /// The command that has `run` go on, with `more` besides what was given now.
+    fn command(&self, run: RunId, text: Option<&str>, more: &[&str]) -> String {
+        let words = ["provost".to_owned(), "resume".to_owned(), run.to_string()].into_iter();
+        let words = words.chain(self.called_with.iter().cloned()).chain(text.map(str::to_owned));
+        in_shell_words(&words.chain(more.iter().map(ToString::to_string)).collect::<Vec<_>>())
     }
 
     /// The limits of the next segment of `run`, which `policy` binds then: what it has, and what is given besides.
@@ -52,7 +62,7 @@ impl Given {
     ) -> Result<More, Refusal> {
         if self.text.is_some() && state.flow().is_some() {
             let what = format!("run {run} is a workflow, and no one agent stands for it");
-            return Err(Refusal::new(what, format!("provost resume {run}, without a text")));
+            return Err(Refusal::new(what, format!("{}, without a text", self.command(run, None, &[]))));
         }
         let Some(outcome) = state.outcome() else {
             return if self.flags.is_empty() {
@@ -79,7 +89,12 @@ impl Given {
         for meter in &meters {
             let refused = refused.filter(|exhausted| exhausted.dimension == meter.dimension);
             let next = refused.map(|exhausted| NextCall::of(exhausted, root)).unwrap_or_default();
-            meter.refuse(run, refused.is_some(), next, self.text.as_deref())?;
+            // The settings of today may have raised what was reached.
+            let is_refused = refused.is_some() && meter.before <= meter.in_force;
+            meter.refuse(run, is_refused, next).map_err(|(what, example)| {
+                let more = [meter.flag, example.as_str()];
+                Refusal::new(what, self.command(run, self.text.as_deref(), &more))
+            })?;
         }
         let limit_of = |dimension: Dimension, owner: LimitOwner| {
             let is_it =
@@ -107,38 +122,36 @@ impl Given {
     /// Each dimension that has a limit, or is given one. Turns are the root agent's where its own limit was reached,
     /// and those of all agents otherwise.
     fn meters(&self, (state, policy): (&RunState, &RunPolicy), refused: Option<Exhausted>) -> Vec<Meter> {
+        let in_force = state.policy().map(|policy| state.budget_under(policy)).unwrap_or_default();
         let (budget, ledger) = (state.budget_under(policy), state.ledger());
-        let meter = |dimension, flag, before: Option<u64>, used: u64, given: Option<u64>| Meter {
+        let meter = |dimension, flag, used: u64| Meter {
             dimension,
             owner: LimitOwner::Run,
             flag,
-            before,
+            in_force: limit_in(&in_force, dimension),
+            before: limit_in(&budget, dimension),
             used,
-            given: given.unwrap_or_default(),
+            given: limit_in(&self.budget, dimension).unwrap_or_default(),
         };
-        let money = |money: Option<MicroDollars>| money.map(|money| money.0);
-        let given_turns = self.budget.turns.map(u64::from);
         let is_own =
             refused.is_some_and(|one| one.dimension == Dimension::Turns && one.owner == LimitOwner::Agent);
+        let turns = meter(Dimension::Turns, "--max-turns", ledger.turns().into());
         let turns = if is_own {
-            let before = Some(u64::from(state.turns_max_under(policy)));
-            let own = meter(Dimension::Turns, "--max-turns", before, own_turns(state).into(), given_turns);
-            Meter { owner: LimitOwner::Agent, ..own }
+            Meter {
+                owner: LimitOwner::Agent,
+                in_force: state.policy().map(|policy| state.turns_max_under(policy).into()),
+                before: Some(state.turns_max_under(policy).into()),
+                used: own_turns(state).into(),
+                ..turns
+            }
         } else {
-            let before = budget.turns.map(u64::from);
-            meter(Dimension::Turns, "--max-turns", before, ledger.turns().into(), given_turns)
+            turns
         };
         let all = [
             turns,
-            meter(Dimension::Tokens, "--tokens", budget.tokens, ledger.tokens, self.budget.tokens),
-            meter(Dimension::Money, "--usd", money(budget.money), ledger.cost.0, money(self.budget.money)),
-            meter(
-                Dimension::WallTime,
-                "--wall-time",
-                budget.wall_time_ms,
-                state.active_ms(),
-                self.budget.wall_time_ms,
-            ),
+            meter(Dimension::Tokens, "--tokens", ledger.tokens),
+            meter(Dimension::Money, "--usd", ledger.cost.0),
+            meter(Dimension::WallTime, "--wall-time", state.active_ms()),
         ];
         all.into_iter().filter(|meter| meter.limit().is_some()).collect()
     }
@@ -181,6 +194,23 @@ impl NextCall {
     }
 }
 
+fn limit_in(budget: &Budget, dimension: Dimension) -> Option<u64> {
+    match dimension {
+        Dimension::Tokens => budget.tokens,
+        Dimension::Money => budget.money.map(|money| money.0),
+        Dimension::WallTime => budget.wall_time_ms,
+        Dimension::Turns => budget.turns.map(u64::from),
+    }
+}
+
+/// What of `args` decides what binds the run, as it was written.
+fn called_with(args: &ResumeArgs) -> Vec<String> {
+    let file = args.config.as_ref().map(|file| ["--config".to_owned(), file.display().to_string()]);
+    let goal = args.goal.as_ref().map(|goal| ["--goal".to_owned(), goal.clone()]);
+    let with_settings = args.with_settings.then(|| "--with-settings".to_owned());
+    file.into_iter().chain(goal).flatten().chain(with_settings).collect()
+}
+
 fn own_turns(state: &RunState) -> u32 {
     state.agents().find(|agent| agent.session.agent == 0).map_or(0, |root| root.turns)
 }
@@ -191,6 +221,8 @@ struct Meter {
     owner: LimitOwner,
     flag: &'static str,
     /// The limit up to now, if there was one.
+    in_force: Option<u64>,
+    /// The limit to which is added: that of today's settings where they are taken.
     before: Option<u64>,
     used: u64,
     /// What is added to it.
@@ -223,13 +255,10 @@ impl Meter {
 
     /// Says so where nothing is left, or not what the next call needs: the run would be suspended again at once.
     /// `is_refused` where it came to this limit; `call` is what the next one takes.
-    fn refuse(
-        &self,
-        run: RunId,
-        is_refused: bool,
-        call: NextCall,
-        text: Option<&str>,
-    ) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// What is wrong, and an amount for its flag that takes further.
+    fn refuse(&self, run: RunId, is_refused: bool, call: NextCall) -> Result<(), (String, String)> {
         let Some(limit) = self.limit() else { return Ok(()) };
         let has_more = self.given > 0 || !is_refused;
         if has_more && self.used.saturating_add(call.all().max(1)) <= limit {
@@ -243,9 +272,7 @@ impl Meter {
         } else {
             format!("run {run} has {left} left: limit {limit}, used {used}{next}")
         };
-        let example = self.example(call);
-        let text = text.map(|text| format!(" {}", in_shell_words(&[text.to_owned()]))).unwrap_or_default();
-        Err(Refusal::new(what, format!("provost resume {run}{text} {} {example}", self.flag)))
+        Err((what, self.example(call)))
     }
 
     /// An amount to add that takes further.
