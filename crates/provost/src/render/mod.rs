@@ -42,7 +42,7 @@ pub(crate) use entry::Sayer;
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
 pub(crate) use question::{Extent, Room, answer_in_words, call_in_full, script_in_words, time_left, visible};
 pub(crate) use safe::{safe, visible_json};
-pub(crate) use summary::{enough_more, summary};
+pub(crate) use summary::{after_checks, enough_more, summary};
 pub(crate) use table::{Cells, Table, terminal_width};
 pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, plural, size, tokens};
 

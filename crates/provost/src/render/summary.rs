@@ -35,9 +35,29 @@ pub(crate) fn summary(
         lines.push(format!("  answer with: provost approve {name}, or provost deny {name}"));
     }
     if !outcome.is_final() {
-        lines.push(format!("go on with: {}", command(run, outcome)));
+        let on = after_checks(run, state, outcome).unwrap_or_else(|| command(run, outcome));
+        lines.push(format!("go on with: {on}"));
     }
     lines.join("\n")
+}
+
+/// How a run goes on that its checks hold back: a check that was changed since counts only where it is told so.
+pub(crate) fn after_checks(run: RunId, state: &RunState, outcome: &Outcome) -> Option<String> {
+    let Outcome::Blocked { reasons } = outcome else { return None };
+    let policy = state.policy()?;
+    let agents = policy.agents.iter().map(|agent| &agent.agent);
+    let checks = std::iter::once(&policy.agent).chain(agents).flat_map(|agent| &agent.stop_hooks);
+    let names = checks.map(|check| check.name.as_str()).collect::<Vec<_>>();
+    let begins = |start: &str| reasons.iter().any(|reason| reason.starts_with(start));
+    let resume = format!("provost resume {run}");
+    // Of one that can't be run people are told so, and of any other what it says.
+    if let Some(name) = names.iter().find(|name| begins(&format!("the check `{name}` "))) {
+        return Some(format!(
+            "{resume} --with-settings  (after the check `{name}` is repaired in the settings)"
+        ));
+    }
+    let holds_back = names.iter().any(|name| begins(&format!("{name}: ")));
+    holds_back.then(|| format!("{resume}  (--with-settings takes checks that were changed in the settings)"))
 }
 
 /// An amount to add to a limit: as much again, and at least room for four calls like the next, with which `least` would

@@ -60,6 +60,24 @@ fn a_broken_check_is_replaced_by_that_of_todays_settings() {
 }
 
 #[test]
+fn a_run_that_its_checks_hold_back_says_how_a_changed_check_is_taken() {
+    let scene = Scene::scripted(DONE).with_settings(&check("tests", "no-such-checker")).trusted();
+    let done = scene.provost(&["run", "do it"]);
+    let on = " --with-settings  (after the check `tests` is repaired in the settings)";
+    let on = format!("provost resume {}{on}", scene.last_run());
+    says(&done, 4, &[&format!("\ngo on with: {on}\n")]);
+    shows(&scene, &["show", "last"], &[&format!("\ngo on with  {on}\n")]);
+
+    settings(&scene, &format!("{}[limits]\nstop_blocks = 1\n", check("tests", "echo no >&2; exit 2")));
+    let scene = scene.trusted();
+    let done = scene.provost(&["run", "do it"]);
+    let on = "(--with-settings takes checks that were changed in the settings)";
+    let on = format!("provost resume {}  {on}", scene.last_run());
+    says(&done, 4, &[&format!("\ngo on with: {on}\n")]);
+    shows(&scene, &["show", "last"], &[&format!("\ngo on with  {on}\n")]);
+}
+
+#[test]
 fn todays_settings_of_a_project_count_only_once_they_are_trusted() {
     let scene = blocked();
     settings(&scene, &check("tests", "touch was-run"));

@@ -20,7 +20,7 @@ use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
 use crate::questions::Question;
 use crate::render::{
-    Room, amount, call_in_full, compactions_in_words, duration, goal_at_end, hanging, one_line,
+    Room, after_checks, amount, call_in_full, compactions_in_words, duration, goal_at_end, hanging, one_line,
     outcome_in_words, pictures, plural, safe, terminal_width, visible,
 };
 use crate::segments::{Change, Segment};
@@ -94,6 +94,9 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     }
     if let Some(outcome) = state.outcome() {
         row("outcome", &outcome_in_words(outcome));
+        if let Some(on) = after_checks(seen.summary.run, state, outcome) {
+            row("go on with", &on);
+        }
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
             row("", &words);
         }
