@@ -321,7 +321,9 @@ pub fn narrowest_pattern(tool: &str, input: &Json, workspace: &Path) -> String {
 #[must_use]
 pub fn scripts_named(tool: &str, input: &Json) -> Option<ScriptNames> {
     match Call::read(tool, input, Path::new("/")).subject {
-        Subject::Shell(script) => Some(script.scripts).filter(|names| !names.files.is_empty()),
+        Subject::Shell(script) => {
+            Some(script.scripts).filter(|names| names.unnamed || !names.files.is_empty())
+        }
         Subject::Path { .. } | Subject::Json(_) | Subject::Unreadable => None,
     }
 }

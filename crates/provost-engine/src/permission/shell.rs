@@ -78,13 +78,14 @@ impl Script {
             () => None,
         };
         if unclear.is_some() {
-            return Self { whole, unclear, ..Self::default() };
+            return Self { whole, unclear, scripts: ScriptNames::unread(text), ..Self::default() };
         }
         let mut reach = Reach::default();
         reach.script(text, &[], 0);
         if reader == Reader::Terminal && text.contains(['!', '^']) {
             reach.doubt("a shell at a terminal may put in earlier commands");
         }
+        reach.scripts.end(text);
         let unclear = reach.facts.unclear(reader == Reader::NewShell);
         Self { whole, commands: reach.commands, unclear, scripts: reach.scripts }
     }

@@ -64,6 +64,8 @@ mod permissions_laws;
 mod restart;
 mod retry;
 #[cfg(test)]
+mod scripts_named;
+#[cfg(test)]
 mod segments;
 #[cfg(test)]
 mod spawn;

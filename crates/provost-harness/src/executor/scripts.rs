@@ -16,7 +16,7 @@ use crate::known::Opening;
 const SCRIPT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Folders that a command's names are looked for in.
-const FOLDERS_MAX: usize = 16;
+const FOLDERS_MAX: usize = 64;
 
 impl HarnessExecutor {
     /// The scripts of the call that somebody is to be asked about, as they are now; `None` where it names none.
@@ -84,9 +84,12 @@ fn look(workspace: &Path, folder: Option<PathBuf>, names: &ScriptNames) -> Vec<N
     let mut folders = vec![workspace.to_owned()];
     folders.extend(folder);
     for named in &names.folders {
-        let below = folders.iter().map(|folder| cleaned(&folder.join(named))).collect::<Vec<_>>();
-        folders.extend(below);
-        folders.truncate(FOLDERS_MAX);
+        for folder in folders.clone() {
+            let below = cleaned(&folder.join(named));
+            if folders.len() < FOLDERS_MAX && below.is_dir() && !folders.contains(&below) {
+                folders.push(below);
+            }
+        }
     }
     let paths =
         names.files.iter().flat_map(|file| folders.iter().map(move |folder| cleaned(&folder.join(file))));

@@ -15,8 +15,15 @@ fn calls(command: &str) -> Scene {
     let command = command.replace('\'', "''");
     let scene =
         asks(&format!("answers:\n  - tools: [{{ shell: {{ command: '{command}' }} }}]\n  - text: done\n"));
-    for (path, text) in [("build.sh", GOOD), ("tools/x.sh", GOOD), ("other.sh", BAD), ("tools/x.py", PYTHON)]
-    {
+    for (path, text) in [
+        ("build.sh", GOOD),
+        ("new\nline.sh", GOOD),
+        ("-dash.sh", GOOD),
+        ("tools/x.sh", GOOD),
+        ("other.sh", BAD),
+        ("tools/x.py", PYTHON),
+        ("tools/__main__.py", PYTHON),
+    ] {
         put(&scene, path, text);
     }
     scene
@@ -69,19 +76,40 @@ fn a_script_that_changes_before_the_answer_is_not_run_however_it_is_named() {
         ("python3 tools/x.py", "tools/x.py"),
         ("find . -name none -o -name tools -exec ./build.sh ;", "build.sh"),
     ] {
-        let scene = calls(command);
-        let done = agreed_after(&scene, |scene| put(scene, script, BAD));
-        assert_eq!((done.status, effects(&scene).as_str()), (0, ""), "{command}: {done:?}");
-        let told = result(&scene);
-        assert!(
-            told.contains("denied") && told.contains(&format!("`{script}` has changed")),
-            "{command}: {told}"
-        );
+        check_refused(command, script);
 
         let scene = calls(command);
         let done = agreed_after(&scene, |scene| put(scene, "unnamed.sh", BAD));
         let told = result(&scene);
         assert!(done.status == 0 && !told.contains("Not run"), "{command}: {done:?} {told}");
+    }
+}
+
+/// Has `script` changed between the question about `command` and its answer, and looks that it isn't run.
+#[track_caller]
+fn check_refused(command: &str, script: &str) {
+    let scene = calls(command);
+    let done = agreed_after(&scene, |scene| put(scene, script, BAD));
+    assert_eq!((done.status, effects(&scene).as_str()), (0, ""), "{command}: {done:?}");
+    let told = result(&scene);
+    assert!(
+        told.contains("denied") && told.contains(&format!("`{}` has changed", script.replace('\n', "\\n"))),
+        "{command}: {told}"
+    );
+}
+
+#[test]
+fn a_script_that_changes_before_the_answer_is_not_run_where_it_is_named_in_passing() {
+    for (command, script) in [
+        ("sh $'new\\nline.sh'", "new\nline.sh"),
+        ("sh -- -dash.sh", "-dash.sh"),
+        ("env -C tools ./x.sh", "tools/x.sh"),
+        ("cat build.sh | sh", "build.sh"),
+        ("BASH_ENV=build.sh bash -c true", "build.sh"),
+        ("PATH=.:$PATH build.sh", "build.sh"),
+        ("python3 tools", "tools/__main__.py"),
+    ] {
+        check_refused(command, script);
     }
 }
 

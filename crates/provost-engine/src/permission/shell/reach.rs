@@ -74,10 +74,13 @@ impl Reach {
     /// The commands of a script that stands in the arguments of others at these places.
     pub(super) fn script(&mut self, text: &str, within: &[Within], depth: usize) {
         if depth > 0 && text.contains(HOLE) {
+            self.scripts.note_unread();
             self.doubt("a script in it shows only when it runs");
         }
         let mut parts = Vec::new();
         if let Err(unclear) = scan(text, &mut parts, &mut self.facts) {
+            self.scripts.note_unread();
+            self.scripts.note_text(text);
             self.doubt(unclear.0);
         }
         for part in &parts {
@@ -102,6 +105,7 @@ impl Reach {
         let first = part.words.iter().position(|word| !word.assigns).unwrap_or(part.words.len());
         for (at, word) in part.words.iter().take(first).enumerate() {
             let Some((name, value)) = word.value.split_once('=') else { continue };
+            self.scripts.note_variable(word);
             if !is_harmless(name, value) && first < part.words.len() {
                 let within = places(&trails, at);
                 self.push_unread("a variable that it is given changes what it does", within);
@@ -113,7 +117,7 @@ impl Reach {
                 self.names(index, value);
             }
         }
-        self.scripts.note_input(part.words.get(first), &part.written);
+        self.scripts.note_input(&part.written);
         let behind = trails.into_iter().map(|trail| skipped(trail, first)).collect::<Vec<_>>();
         self.run(index, part.words.get(first..).unwrap_or_default(), &behind, depth);
     }
@@ -123,6 +127,7 @@ impl Reach {
         // Where options may take a value or not there are several places to begin at, at each step.
         self.runs += 1;
         if self.runs > RUNS_MAX {
+            self.scripts.note_unread();
             return self.doubt("it runs too many commands through others");
         }
         let index = self.commands.len();
@@ -156,6 +161,7 @@ impl Reach {
             self.doubt("which program it runs shows only when it runs");
         }
         if depth >= DEPTH_MAX {
+            self.scripts.note_unread();
             return self.doubt("it runs commands through too many others");
         }
         self.scripts.note(&program, first, arguments);
@@ -251,9 +257,11 @@ impl Reach {
     fn text(&mut self, at: At<'_>, index: usize, text: &str) {
         self.runs += 1;
         if self.runs > RUNS_MAX {
+            self.scripts.note_unread();
             return self.doubt("it runs too many commands through others");
         }
         if at.depth >= DEPTH_MAX {
+            self.scripts.note_unread();
             return self.doubt("it runs commands through too many others");
         }
         self.script(text, &at.within(index), at.depth);

@@ -123,6 +123,7 @@ impl Reach {
                 _ if FRONT.contains(&value) => place += 1,
                 _ if value.starts_with('-') => {
                     self.names(index, value);
+                    self.scripts.note_text(value);
                     self.unread("an option of git may run a command", at, place);
                     place += 1;
                 }
@@ -173,6 +174,7 @@ impl Reach {
                     value.trim_start_matches('-').trim_start_matches(|c: char| c.is_ascii_uppercase()),
                 );
                 self.names(index, script.unwrap_or_default());
+                self.scripts.note_text(script.unwrap_or(value));
                 self.unread("an option of git runs a command", at, place);
             }
         }

@@ -101,6 +101,7 @@ impl Reach {
         if at.value(place).is_some_and(|program| program.starts_with(HOLE)) {
             self.doubt("a program in it shows only when it runs");
         }
+        self.scripts.note_text(at.value(place).unwrap_or_default());
         self.unread(CODE, at, place);
     }
 }

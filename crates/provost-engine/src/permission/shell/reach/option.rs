@@ -51,6 +51,8 @@ impl Reach {
             } else if options.begins.iter().any(|begin| value.starts_with(begin)) && !is_a_look(value) {
                 self.names(index, value);
                 self.names(index, at.value(place + 1).unwrap_or_default());
+                self.scripts.note_text(value);
+                self.scripts.note_text(at.value(place + 1).unwrap_or_default());
                 self.unread(RUNS, at, place);
             } else if let Some(long) = value.strip_prefix("--") {
                 self.long_option(index, options, at, (place, long));
@@ -110,6 +112,7 @@ impl Reach {
             return self.text(at, next, value);
         }
         self.names(index, value);
+        self.scripts.note_text(value);
         self.unread(RUNS, at, place);
     }
 
