@@ -1,6 +1,6 @@
 //! `provost ps`: the runs.
 
-use provost_event::{MicroDollars, Outcome, RunId, Timestamp, Verification};
+use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verdict, Verification};
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
 use serde::Serialize;
 
@@ -45,9 +45,16 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the table says: the word for how a run stands, and of a completed one whether it was verified.
+/// What the table says: the word for how a run stands; of a completed one the agent's own verdict, unless it is a pass,
+/// and whether it was verified; of one that its model has suspended the cause.
 fn shown(run: &RunSummary, status: &str) -> String {
     match &run.status {
+        RunStatus::Rests(
+            outcome @ Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. },
+        ) => outcome.to_string(),
+        RunStatus::Rests(Outcome::Paused { why: PauseReason::Model(trouble) }) => {
+            format!("{status}: {}", trouble.cause().words())
+        }
         RunStatus::Rests(Outcome::Completed { verification: Verification::Passed, .. }) => {
             format!("{status}, verified")
         }

@@ -247,3 +247,15 @@ fn completions_and_the_manual_name_every_command() {
         assert!(manual.contains(command), "{command}");
     }
 }
+
+#[test]
+fn the_list_says_that_an_agent_calls_its_work_failed_and_why_a_run_is_suspended() {
+    let scene = Scene::scripted("answers: [{ text: 'VERDICT: FAIL' }]");
+    assert_eq!(scene.provost(&["run", "x"]).status, 1);
+    let listed = scene.provost(&["ps"]).stdout;
+    assert!(listed.contains("  completed (verdict FAIL), not verified  "), "{listed}");
+    let scene = Scene::scripted("answers: [{ fault: unauthorized }, { text: done }]");
+    assert_eq!(scene.provost(&["run", "x"]).status, 4);
+    let listed = scene.provost(&["ps"]).stdout;
+    assert!(listed.contains("  suspended: the provider refuses the key  "), "{listed}");
+}
