@@ -13,7 +13,8 @@ use provost_harness::{ForkError, ForkPoint, ForkRequest, Home as _, Models, RunQ
 use provost_store::LocalHome;
 
 use super::mark;
-use super::resume::change::{differences, of_differences};
+use super::resume::change::differences;
+use super::resume::note::not_taken;
 use super::run::{folder, others_at_work, tell};
 use super::target::{Target, agent_of};
 use crate::asking::{Asking, who_asks};
@@ -190,19 +191,12 @@ impl CameFrom {
         }
         let file = args.config.as_deref();
         if !args.with_settings {
-            // What is wrong with it is told where it is needed.
-            let today = today(&before, file, None, variables).ok();
-            let differences = today.map(|today| differences(&policy, &today.policy, &today.redactor));
             // Limits are a fork's own.
             let is_rule =
                 |one: &PolicyDifference| !one.what.starts_with("budget.") && one.what != "allow_unpriced";
-            let rules = differences.into_iter().flatten().filter(is_rule).collect::<Vec<_>>();
-            if let (Some(what), Some(file)) = (of_differences(&rules), file) {
-                let file = safe(&file.display().to_string());
-                output::tell(&format!(
-                    "note: {file} differs from what run {run} was started with ({what}); --with-settings takes it"
-                ));
-            }
+            let whose = format!("run {run}");
+            let note = file.and_then(|file| not_taken(&before, (file, &whose), is_rule, variables));
+            note.iter().for_each(|note| output::tell(note));
             return Ok(as_before);
         }
         let Today { policy: taken, settled, redactor } = today(&before, file, None, variables)?;

@@ -2,6 +2,7 @@
 
 pub(super) mod change;
 mod limits;
+pub(super) mod note;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -328,6 +328,13 @@ impl Settled {
     pub(crate) fn source(&self, key: &str) -> Source {
         self.given.get(key).map_or(Source::Default, |given| given.source.clone())
     }
+
+    /// Whether `what`, or something of it, stands in a file other than the user's own.
+    pub(crate) fn is_in_file_of_folder(&self, what: &str) -> bool {
+        let is_of = |key: &str| key.starts_with(what) || what.starts_with(key);
+        let stands = |source: &Source| matches!(source, Source::File(_)) && !self.counts_everywhere(source);
+        self.given.iter().any(|(key, given)| is_of(key) && stands(&given.source))
+    }
 }
 
 /// An address without what stands before its host.

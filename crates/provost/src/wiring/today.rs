@@ -79,6 +79,59 @@ pub(crate) fn today(
     goal: Option<&str>,
     variables: &Variables,
 ) -> anyhow::Result<Today> {
+    let ByFlags { settled, given, place } = by_flags(before, file, goal, variables)?;
+    let policy = match &before.policy.agent.external {
+        Some(external) => of_program(before, &settled, &external.program, variables)?,
+        None => of_agent(before, &settled, &place, variables)?,
+    };
+    Ok(finished(policy, before, (settled, given), variables))
+}
+
+/// The same of `file` without whom it asks: models, agents and goals stay as they were, so that a model which can't be
+/// asked today keeps nobody from comparing the rest.
+///
+/// # Errors
+/// What is wrong with the settings.
+pub(crate) fn today_in_part(
+    before: &Before<'_>,
+    file: &Path,
+    variables: &Variables,
+) -> anyhow::Result<Today> {
+    let ByFlags { settled, given, .. } = by_flags(before, Some(file), None, variables)?;
+    let settings = &settled.settings;
+    let mut policy = before.policy.clone();
+    let bare = bare_policy(settings, &policy.agent.workspace);
+    let agent = &mut policy.agent;
+    agent.limits = bare.limits;
+    agent.hooks = bare.hooks;
+    agent.permissions = match &agent.external {
+        Some(_) => {
+            permissions_of_program(bare.permissions, settled.source("permissions.default") != Source::Default)
+        }
+        None => bare.permissions,
+    };
+    if policy.flow.is_none() {
+        agent.stop_hooks = settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect();
+    }
+    policy.budget = settings.budget;
+    policy.spawn = settings.spawn;
+    policy.allow_unpriced = settings.allow_unpriced;
+    Ok(finished(policy, before, (settled, given), variables))
+}
+
+/// The settings of today with the flags of the start.
+struct ByFlags {
+    settled: Settled,
+    given: Vec<GivenFlag>,
+    place: Place,
+}
+
+fn by_flags(
+    before: &Before<'_>,
+    file: Option<&Path>,
+    goal: Option<&str>,
+    variables: &Variables,
+) -> anyhow::Result<ByFlags> {
     let mut given = before.policy.flags.clone();
     if before.model.name != before.policy.agent.model.name {
         given = with_flag(given, "--model", &before.model.name);
@@ -95,15 +148,20 @@ pub(crate) fn today(
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = Place::new(&settled.settings, &folders);
-    let policy = match &before.policy.agent.external {
-        Some(external) => of_program(before, &settled, &external.program, variables)?,
-        None => of_agent(before, &settled, &place, variables)?,
-    };
+    Ok(ByFlags { settled, given, place })
+}
+
+fn finished(
+    policy: RunPolicy,
+    before: &Before<'_>,
+    (settled, given): (Settled, Vec<GivenFlag>),
+    variables: &Variables,
+) -> Today {
     let (mut policy, _) = default_limit(policy, &settled);
     policy.flags = given;
     kept(&mut policy, before.policy);
     let redactor = Redactor::new(all_secrets(&settled.settings, variables));
-    Ok(Today { policy, settled, redactor })
+    Today { policy, settled, redactor }
 }
 
 fn of_agent(

@@ -107,6 +107,43 @@ fn a_named_file_that_is_not_taken_is_said_in_one_line() {
 }
 
 #[test]
+fn a_named_file_is_compared_also_where_its_model_cannot_be_asked() {
+    let scene = Scene::scripted(DONE);
+    assert_eq!(scene.provost(&["run", "do it"]).status, 0);
+    let rules = format!("[permissions]\ndeny = [\"shell(rm *)\"]\n{}", check("tests", "true"));
+    scene.write("work/none.toml", &rules);
+    scene.write("work/other.toml", &format!("[agent]\nmodel = \"nobody:has-it\"\n{rules}"));
+    for file in ["none.toml", "other.toml"] {
+        let note = format!(
+            "note: {file} differs from what the run was started with (permissions, stop_hooks.tests), and \
+             --with-settings can't take it as it is: "
+        );
+        says(&scene.provost(&["resume", "last", "more", "--config", file]), 0, &[&note, "agent.model: "]);
+        let note = note.replace("the run", &format!("run {}", scene.last_run()));
+        says(&scene.provost(&["fork", "last", "more", "--config", file]), 0, &[&note]);
+    }
+    scene.write("work/none.toml", "");
+    let same = scene.provost(&["resume", "last", "more", "--config", "none.toml"]);
+    says(&same, 0, &["note: none.toml can't be compared whole with what the run was started with"]);
+}
+
+#[test]
+fn what_a_file_sets_is_named_before_what_follows_from_it() {
+    let scene = Scene::scripted(DONE);
+    assert_eq!(scene.provost(&["run", "do it"]).status, 0);
+    let more = "[budget]\nusd = 3\n[permissions]\ndeny = [\"shell(rm *)\"]\n[goal]\njudge = \"script:agent.yaml\"\n\
+                [limits]\nstop_blocks = 3\n";
+    let file = format!("agent.model = \"script:agent.yaml\"\n{}{more}", check("tests", "true"));
+    scene.write("work/other.toml", &file);
+    let resumed = scene.provost(&["resume", "last", "more", "--config", "other.toml"]);
+    says(
+        &resumed,
+        0,
+        &["(permissions, stop_hooks.tests, limits.stop_blocks_max, budget.usd); --with-settings"],
+    );
+}
+
+#[test]
 fn flags_of_the_start_still_count_and_a_limit_below_what_is_used_changes_nothing() {
     let scene = Scene::scripted("answers: [{ text: no }]");
     scene.write("work/other.yaml", "answers: [{ text: one, tools: [list_dir] }, { text: two }]");
@@ -269,6 +306,12 @@ fn an_empty_goal_and_a_run_that_was_interrupted_are_refused() {
     says(&settings, 2, &["--with-settings can't change what is in flight"]);
 
     let scene = blocked();
-    says(&scene.provost(&["resume", "last", "--goal", "  "]), 2, &["--goal is empty"]);
+    let clear = format!("`provost goal clear {}` takes a goal away", scene.last_run());
+    says(&scene.provost(&["resume", "last", "--goal", "  "]), 2, &["--goal is empty", &clear]);
+    let ended = judged(DONE, &[YES]);
+    assert_eq!(ended.provost(&["run", "make a"]).status, 0);
+    let empty = ended.provost(&["resume", "last", "--goal", ""]);
+    says(&empty, 2, &["--goal is empty", "a run that has ended keeps its goal, or gets another"]);
+    assert!(!empty.stderr.contains("goal clear"), "{empty:?}");
     says(&scene.provost(&["resume", "last.1", "--goal", "b"]), 2, &["--goal is for the whole run"]);
 }

@@ -2,18 +2,15 @@
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
+use provost_event::{GoalPolicy, ModelPolicy, Outcome, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
 use provost_harness::Redactor;
 
+use super::note::not_taken;
 use crate::cli::ResumeArgs;
 use crate::drive::BY;
 use crate::exit::Refusal;
-use crate::render::safe;
 use crate::trust::{TrustStore, require};
 use crate::wiring::{Before, Today, Variables, today, with_flag};
-
-/// Differences that a note names.
-const NAMED_MAX: usize = 3;
 
 /// What binds a run from its next segment on.
 pub(super) struct Change {
@@ -44,7 +41,9 @@ impl Change {
         let before = Before { policy: in_force, model, folder: folder(root, in_force) };
         let unchanged = |said| Self { policy: in_force.clone(), model: model.clone(), entry: None, said };
         if !args.with_settings && goal.is_none() {
-            return Ok(unchanged(not_taken(&before, args, variables).into_iter().collect()));
+            let file = args.config.as_deref();
+            let note = file.and_then(|file| not_taken(&before, (file, "the run"), |_| true, variables));
+            return Ok(unchanged(note.into_iter().collect()));
         }
         let file = args.config.as_deref();
         let (policy, redactor) = if args.with_settings {
@@ -95,8 +94,14 @@ fn goal(args: &ResumeArgs, run: RunId, state: &RunState) -> Result<Option<String
     }
     match goal.trim() {
         "" => {
-            let hint = "say what must be true, e.g. --goal \"cargo test passes\"; `provost goal clear` takes a goal away";
-            Err(Refusal::new("--goal is empty", hint))
+            let hint = "say what must be true, e.g. --goal \"cargo test passes\"";
+            let has_ended = state.outcome().is_some_and(Outcome::is_final);
+            let away = if has_ended {
+                "; a run that has ended keeps its goal, or gets another".to_owned()
+            } else {
+                format!("; `provost goal clear {run}` takes a goal away")
+            };
+            Err(Refusal::new("--goal is empty", format!("{hint}{away}")))
         }
         goal => Ok(Some(goal.to_owned())),
     }
@@ -141,30 +146,4 @@ pub(in crate::commands) fn differences(
     let clean = |text: Option<String>| text.map(|text| redactor.redact(&text).into_owned());
     let of = |one: PolicyDifference| PolicyDifference { from: clean(one.from), to: clean(one.to), ..one };
     old.differences(&new).into_iter().map(of).collect()
-}
-
-/// What to say of a settings file that was named and isn't taken.
-fn not_taken(before: &Before<'_>, args: &ResumeArgs, variables: &Variables) -> Option<String> {
-    let file = args.config.as_ref()?;
-    let differences = match today(before, Some(file), None, variables) {
-        Ok(today) => differences(before.policy, &today.policy, &today.redactor),
-        // What is wrong with it is told where it is needed.
-        Err(_) => return None,
-    };
-    of_differences(&differences).map(|what| {
-        let file = safe(&file.display().to_string());
-        format!("note: {file} differs from what the run was started with ({what}); --with-settings takes it")
-    })
-}
-
-/// The first of them by name, and how many more there are.
-pub(in crate::commands) fn of_differences(differences: &[PolicyDifference]) -> Option<String> {
-    let names =
-        differences.iter().take(NAMED_MAX).map(|one| one.what.as_str()).collect::<Vec<_>>().join(", ");
-    let more = differences.len().saturating_sub(NAMED_MAX);
-    match (names.as_str(), more) {
-        ("", _) => None,
-        (names, 0) => Some(names.to_owned()),
-        (names, more) => Some(format!("{names} and {more} more")),
-    }
 }
