@@ -121,6 +121,9 @@ pub struct ApprovalRequested {
     /// The scripts that it names; the answer counts for exactly what they hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<NamedScript>,
+    /// Whether it may run files that its text doesn't name: the answer counts for this call only, whatever they hold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unnamed: bool,
 }
 
 /// A file of the workspace that a command names as what is to be run, as it was when somebody was to be asked.

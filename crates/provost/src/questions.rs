@@ -39,6 +39,8 @@ pub(crate) struct Question {
     pub(crate) pattern: String,
     /// The scripts that the answer is bound to; with any, it counts for this call only.
     pub(crate) scripts: Vec<NamedScript>,
+    /// Whether it may run files that its text doesn't name: it counts for this call only then, too.
+    pub(crate) unnamed: bool,
     /// Since when it waits.
     pub(crate) since: Timestamp,
     /// Until when.
@@ -52,10 +54,24 @@ impl Question {
         else {
             return None;
         };
-        let ApprovalRequested { call: _, tool, input, why, pattern, due, scripts } = entry.clone();
+        let ApprovalRequested { call: _, tool, input, why, pattern, due, scripts, unnamed } = entry.clone();
         let who = Names::default().prefix(record.actor);
         let (program, options, asked, since) = (None, String::new(), record.seq, record.at);
-        Some(Self { session, who, program, options, asked, tool, input, why, pattern, scripts, since, due })
+        Some(Self {
+            session,
+            who,
+            program,
+            options,
+            asked,
+            tool,
+            input,
+            why,
+            pattern,
+            scripts,
+            unnamed,
+            since,
+            due,
+        })
     }
 
     /// The same, with what its agent is called.
@@ -72,12 +88,14 @@ impl Question {
     pub(crate) fn why_once(&self) -> Option<String> {
         let scripts: Vec<&str> = self.scripts.iter().map(|script| script.path.as_str()).collect();
         let are = if scripts.len() == 1 { "a script, which" } else { "scripts, which" };
-        (!scripts.is_empty()).then(|| {
-            format!(
-                "it runs {}, {are} may hold something else next time: only this call can be agreed to",
-                scripts.join(", ")
-            )
-        })
+        if scripts.is_empty() {
+            let why = "it may run files that it doesn't name, and others next time: only this call can be agreed to";
+            return self.unnamed.then(|| why.to_owned());
+        }
+        Some(format!(
+            "it runs {}, {are} may hold something else next time: only this call can be agreed to",
+            scripts.join(", ")
+        ))
     }
 
     /// Its name among all.
@@ -155,6 +173,7 @@ pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
         why: open.why.clone(),
         pattern: open.pattern.clone(),
         scripts: open.scripts.clone(),
+        unnamed: open.unnamed,
         since: open.since,
         due: open.due,
     };

@@ -8,7 +8,7 @@ use provost_event::{
 };
 
 use super::{Deciding, SessionState, Stage, Word};
-use crate::permission::narrowest_pattern;
+use crate::permission::{narrowest_pattern, scripts_named};
 
 impl Deciding<'_> {
     pub(super) fn request_approval(&mut self, id: &CallId) {
@@ -23,6 +23,7 @@ impl Deciding<'_> {
             pattern: narrowest_pattern(&call.tool, &call.input, &policy.workspace),
             due: now.at.plus_ms(timeout_ms),
             scripts: call.scripts.clone().unwrap_or_default(),
+            unnamed: scripts_named(&call.tool, &call.input).is_some_and(|names| names.unnamed),
         };
         self.commit(request);
         self.open(now.timer(timeout_ms));
@@ -31,7 +32,7 @@ impl Deciding<'_> {
     /// An answer to the question that entry `asked` asks; only the first counts.
     pub(super) fn resolve(&mut self, asked: Seq, answer: ApprovalAnswer, by: String) {
         let Some(open) = self.state.approvals.get(&asked) else { return };
-        let answer = if open.scripts.is_empty() { answer } else { bound_to_one_call(answer) };
+        let answer = if open.is_for_one_call() { bound_to_one_call(answer) } else { answer };
         let lasts = matches!(&answer, ApprovalAnswer::Allow { scope, .. } if *scope != ApprovalScope::Once);
         let others = format!("{by} (with #{asked})");
         self.settle_approval(asked, answer, by);

@@ -81,6 +81,9 @@ pub struct PendingApproval {
     /// The scripts that the answer is bound to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<NamedScript>,
+    /// Whether it may run files that its text doesn't name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unnamed: bool,
     /// When it was asked.
     pub since: Timestamp,
     /// When it counts as not answered. While the session rests nobody is late.
@@ -97,9 +100,15 @@ impl PendingApproval {
             why: request.why.clone(),
             pattern: request.pattern.clone(),
             scripts: request.scripts.clone(),
+            unnamed: request.unnamed,
             since,
             due: request.due,
         }
+    }
+
+    /// Whether no answer may count for more than this call, since the next one may run something else.
+    pub(super) const fn is_for_one_call(&self) -> bool {
+        self.unnamed || !self.scripts.is_empty()
     }
 }
 

@@ -235,6 +235,7 @@ fn asked(call: &str) -> ApprovalRequested {
         pattern: "shell(nail *)".to_owned(),
         due: Timestamp(9_000),
         scripts: Vec::new(),
+        unnamed: false,
     }
 }
 

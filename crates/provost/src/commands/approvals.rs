@@ -12,7 +12,9 @@ use crate::cli::ApprovalsArgs;
 use crate::exit::Exit;
 use crate::output::tell;
 use crate::questions::{Everywhere, Question, everywhere};
-use crate::render::{Room, age, call_in_full, one_line, script_in_words, terminal_width, time_left, visible};
+use crate::render::{
+    Room, UNNAMED, age, call_in_full, one_line, script_in_words, terminal_width, time_left, visible,
+};
 
 /// Columns where there is no terminal to measure.
 const WIDTH: usize = 100;
@@ -74,9 +76,12 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
     for script in &question.scripts {
         row("script", &script_in_words(script));
     }
+    if question.unnamed {
+        row("script", UNNAMED);
+    }
     row("asked", &format!("{} ago", age(now, question.since)));
     row("left", &left(run, question, now));
-    if question.scripts.is_empty() {
+    if question.why_once().is_none() {
         row("pattern", &visible(&question.pattern));
     }
     row("goal", &one_line(&run.goal, GOAL_WIDTH));
@@ -117,6 +122,9 @@ pub(super) struct Line<'a> {
     /// The scripts that the answer is bound to.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     scripts: &'a [NamedScript],
+    /// Whether it may run files that its text doesn't name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unnamed: bool,
     asked_at_ms: Timestamp,
     due_ms: Timestamp,
 }
@@ -138,6 +146,7 @@ impl<'a> Line<'a> {
             why: &question.why,
             pattern: &question.pattern,
             scripts: &question.scripts,
+            unnamed: question.unnamed,
             asked_at_ms: question.since,
             due_ms: question.due,
         }

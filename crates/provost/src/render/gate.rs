@@ -6,7 +6,7 @@ use provost_event::{
 };
 
 use super::arguments;
-use super::question::script_in_words;
+use super::question::{UNNAMED, script_in_words};
 use super::saying::{Saying, Tag};
 use super::words::{duration, one_line};
 
@@ -86,7 +86,9 @@ pub(super) fn permission_decided(entry: &PermissionDecided) -> Saying {
 pub(super) fn approval_requested(entry: &ApprovalRequested) -> Saying {
     let call = arguments::call(&entry.tool, &entry.input);
     let scripts = entry.scripts.iter().map(|script| format!("script: {}", script_in_words(script)));
-    Saying::kept(Tag::Asks, format!("may it? {call}")).with([entry.why.clone()].into_iter().chain(scripts))
+    let unnamed = entry.unnamed.then(|| format!("script: {UNNAMED}"));
+    Saying::kept(Tag::Asks, format!("may it? {call}"))
+        .with([entry.why.clone()].into_iter().chain(scripts).chain(unnamed))
 }
 
 pub(super) fn approval_resolved(entry: &ApprovalResolved) -> Saying {

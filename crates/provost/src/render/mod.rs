@@ -40,7 +40,9 @@ pub(crate) use arguments::call as call_in_words;
 pub(crate) use context::{compaction_in_words, compactions_in_words, freed, outcome_in_words};
 pub(crate) use entry::Sayer;
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
-pub(crate) use question::{Extent, Room, answer_in_words, call_in_full, script_in_words, time_left, visible};
+pub(crate) use question::{
+    Extent, Room, UNNAMED, answer_in_words, call_in_full, script_in_words, time_left, visible,
+};
 pub(crate) use safe::{safe, visible_json};
 pub(crate) use summary::{after_checks, enough_more, summary};
 pub(crate) use table::{Cells, Table, terminal_width};

@@ -145,12 +145,13 @@ const fn is_hidden(c: char) -> bool {
 /// when, how to answer from elsewhere.
 pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, String)> {
     let name = question.name();
-    let longer = match question.scripts.as_slice() {
-        [] => format!("allow {} from now on", visible(&question.pattern)),
-        _ => "not for scripts: they may hold something else next time".to_owned(),
+    let longer = match question.why_once() {
+        None => format!("allow {} from now on", visible(&question.pattern)),
+        Some(_) => "not for scripts: they may hold something else next time".to_owned(),
     };
     let mut facts = vec![("why", visible(&question.why))];
     facts.extend(question.scripts.iter().map(|script| ("script", script_in_words(script))));
+    facts.extend(question.unnamed.then(|| ("script", UNNAMED.to_owned())));
     facts.extend([
         ("r, a", longer),
         ("left", time_left(question.due, now)),
@@ -158,6 +159,9 @@ pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, S
     ]);
     facts
 }
+
+/// What is said where a call may run files that its text doesn't name.
+pub(crate) const UNNAMED: &str = "it may run files that its text doesn't name: what they hold isn't checked";
 
 /// A script that the answer is bound to: `build.sh, as it is now (BLAKE3 1f2e3d4c5b6a)`.
 pub(crate) fn script_in_words(script: &NamedScript) -> String {
@@ -224,6 +228,7 @@ mod tests {
             why: String::new(),
             pattern: String::new(),
             scripts: Vec::new(),
+            unnamed: false,
             since: Timestamp(0),
             due: Timestamp(0),
         };

@@ -368,6 +368,7 @@ fn rich() -> Log {
         pattern: "shell(git push)".to_owned(),
         due: Timestamp(9_000_000),
         scripts: Vec::new(),
+        unnamed: false,
     });
     log.now += 11_000;
     let answer =
@@ -835,6 +836,7 @@ fn answers_to_questions_are_told_by_who_gave_them() {
             pattern: "shell".to_owned(),
             due: Timestamp(9_000_000),
             scripts: Vec::new(),
+            unnamed: false,
         })
     };
     for (answer, by) in answers {

@@ -187,6 +187,34 @@ fn the_question_shows_the_script_and_is_answered_for_this_call_only() {
 }
 
 #[test]
+fn a_call_that_may_run_a_file_it_does_not_name_says_so_and_is_answered_for_this_call_only() {
+    let scene = calls("for f in bu*.sh; do sh $f; done");
+    let (running, name) = waiting(&scene);
+    let listed = scene.provost(&["approvals"]).stdout;
+    assert!(listed.contains("it may run files that its text doesn't name"), "{listed}");
+    assert_eq!(json(&scene.provost(&["approvals", "--json"]).stdout)["unnamed"], true);
+    for longer in ["--for-run", "--always"] {
+        let refused = scene.provost(&["approve", &name, longer]);
+        assert_eq!(refused.status, 2, "{refused:?}");
+        assert!(refused.stderr.contains("only this call can be agreed to"), "{refused:?}");
+    }
+    assert_eq!(scene.provost(&["approve", &name]).status, 0);
+    assert_eq!((running.end().status, effects(&scene).as_str()), (0, "good\n"));
+}
+
+#[test]
+fn a_call_that_runs_nothing_but_what_it_names_can_be_agreed_to_for_longer() {
+    for command in ["ls *.sh", "grep x $HOME/none || true", "make -j$(nproc) --version"] {
+        let scene = calls(command);
+        let (running, name) = waiting(&scene);
+        let listed = scene.provost(&["approvals"]).stdout;
+        assert!(!listed.contains("  script"), "{listed}");
+        let approved = scene.provost(&["approve", &name, "--for-run"]);
+        assert_eq!((approved.status, running.end().status), (0, 0), "{approved:?}");
+    }
+}
+
+#[test]
 fn what_is_not_allowed_of_a_command_is_named() {
     let scene = Scene::scripted(
         "answers:\n  - tools: [{ shell: { command: \"find . -name x -exec sh -c 'rm x' \\\\;\" } }]\n  - text: done\n",
