@@ -621,6 +621,8 @@ fn a_hook_s_yes_doesn_t_lift_the_question_about_a_command_that_can_t_be_read() {
     let mut world = World::start(policy);
     world.call(&[("shell", r#"{"command":"$(cat what) -rf x"}"#)]);
     world.hear(Say::Allow);
+    // The files that it may run are looked at first; no hook is asked there.
+    world.hear(Say::Continue);
     assert_eq!(world.approvals().len(), 1, "{}", world.news());
 }
 
