@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use provost_engine::{
     Actor, Answer, Effect, EffectRequest, Event, Now, RunEvent, SessionEvent, Step, ToolResult,
 };
-use provost_event::{Elapsed, 
-    ActorKey, Block, Json, Purpose, Record, RunId, SessionId, StopReason, Timestamp, ToolCall, ToolStatus,
-    Usage,
+use provost_event::{
+    ActorKey, Block, Elapsed, Json, Purpose, Record, RunId, SessionId, StopReason, Timestamp, ToolCall,
+    ToolStatus, Usage,
 };
 
 use crate::agent;
@@ -53,19 +53,22 @@ pub(crate) fn each_decision(
     policy.agent.model.window_tokens = window_tokens;
     let start = RunEvent::Start { goal: agent::GOAL.to_owned(), images: Vec::new(), policy };
     let mut waiting = VecDeque::from([(ActorKey::Run(RUN), Event::Run(start))]);
-    let (mut at, mut effects_done) = (Timestamp(1_700_000_000_000), 0);
+    let mut at = Timestamp(1_700_000_000_000);
+    let mut elapsed = Elapsed::default();
+    let mut effects_done = 0;
     loop {
         let (to, event) = waiting.pop_front().context("the session came to an end")?;
         let [run, agent] = &mut actors;
         let actor = if to == session { agent } else { run };
         at = at.plus_ms(1);
+        elapsed = elapsed.plus_ms(1);
         let (mut seq, before) = (actor.head(), thread_cpu());
-        let Step { entries, effects, messages, .. } = actor.decide(event, Now { at, entropy: 0 });
+        let Step { entries, effects, messages, .. } = actor.decide(event, Now { at, elapsed, entropy: 0 });
         let took = thread_cpu().saturating_sub(before);
         if to == session && !entries.is_empty() {
             let records = entries.into_iter().map(|entry| {
                 seq = seq.next();
-                Record { actor: session, seq, at, elapsed: Elapsed::default(), entry }
+                Record { actor: session, seq, at, elapsed, entry }
             });
             if !see(Decided { records: records.collect(), took })? {
                 return Ok(());

@@ -102,7 +102,13 @@ pub(crate) async fn case(pace: Pace, observers: usize, events: usize) -> anyhow:
 fn record(number: usize) -> anyhow::Result<Arc<Record>> {
     let entry = TurnEnded { turn: u32::try_from(number)?, tool_calls: 0 }.into();
     let seq = Seq(u64::try_from(number)?);
-    Ok(Arc::new(Record { actor: SessionId::root(RUN).into(), seq, at: Timestamp(seq.0), elapsed: Elapsed::default(), entry }))
+    Ok(Arc::new(Record {
+        actor: SessionId::root(RUN).into(),
+        seq,
+        at: Timestamp(seq.0),
+        elapsed: Elapsed::default(),
+        entry,
+    }))
 }
 
 /// What telling took.
