@@ -170,7 +170,8 @@ fn of_agent(
     place: &Place,
     variables: &Variables,
 ) -> anyhow::Result<RunPolicy> {
-    let (settings, folder) = (&settled.settings, &before.folder);
+    let settings = &settled.settings;
+    let folder = &before.folder;
     let is_flow = before.policy.flow.is_some();
     let agents = if is_flow { settings.agents.as_slice() } else { settings.offered_agents() };
     let team = Team::choose(settled, agents, folder, variables)?;

@@ -123,7 +123,8 @@ impl Given {
     /// and those of all agents otherwise.
     fn meters(&self, (state, policy): (&RunState, &RunPolicy), refused: Option<Exhausted>) -> Vec<Meter> {
         let in_force = state.policy().map(|policy| state.budget_under(policy)).unwrap_or_default();
-        let (budget, ledger) = (state.budget_under(policy), state.ledger());
+        let budget = state.budget_under(policy);
+        let ledger = state.ledger();
         let meter = |dimension, flag, used: u64| Meter {
             dimension,
             owner: LimitOwner::Run,
@@ -266,7 +267,8 @@ impl Meter {
         }
         let left = shown(self.dimension, limit.saturating_sub(self.used));
         let next = call.said(self.dimension);
-        let (used, limit) = (shown(self.dimension, self.used), shown(self.dimension, limit));
+        let used = shown(self.dimension, self.used);
+        let limit = shown(self.dimension, limit);
         let what = if self.given > 0 {
             format!("{} isn't enough for run {run}: limit {limit}, used {used}, {left} left{next}", self.flag)
         } else {
