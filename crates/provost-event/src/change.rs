@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{AgentPolicy, MicroDollars, RunPolicy};
+use crate::{AgentPolicy, Limits, MicroDollars, RunPolicy, counted, grouped};
 
 /// Characters of a value that a difference shows.
 const VALUE_CHARS_MAX: usize = 160;
@@ -74,13 +74,27 @@ fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec
     if old == new {
         return;
     }
-    if let (Some(Value::Object(old)), Some(Value::Object(new))) = (old, new) {
+    let old_fields = fields(old, new);
+    let new_fields = fields(new, old);
+    if let (Some(old), Some(new)) = (&old_fields, &new_fields) {
         let keys = old.keys().chain(new.keys()).collect::<BTreeSet<_>>();
         return keys
             .into_iter()
-            .for_each(|key| compare(&below(path, key), old.get(key), new.get(key), found));
+            .for_each(|key| compare(&below(path, key), old.get(key.as_str()), new.get(key.as_str()), found));
     }
-    if let (Some(old), Some(new)) = (old.and_then(named), new.and_then(named)) {
+    if is_tools(path) {
+        let shown = |all: Option<&Value>, other| all.and_then(named).map(|all| tools(&all, other));
+        let known = old.and_then(named).unwrap_or_default();
+        found.push(PolicyDifference {
+            what: called(path),
+            from: shown(old, None),
+            to: shown(new, Some(&known)),
+        });
+        return;
+    }
+    let old_names = elements(old, new);
+    let new_names = elements(new, old);
+    if let (Some(old), Some(new)) = (old_names, new_names) {
         let names =
             |all: &[(&str, &Value)]| all.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
         let names_old = names(&old);
@@ -102,12 +116,78 @@ fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec
         }
         return;
     }
-    let shown = |value: Option<&Value>| value.map(|value| in_short(path, value));
+    let shown = |value: Option<&Value>| match value {
+        None | Some(Value::Null) if is_limit(path) => Some("no limit".to_owned()),
+        value => value.map(|value| in_short(path, value)),
+    };
     found.push(PolicyDifference { what: called(path), from: shown(old), to: shown(new) });
+}
+
+/// Whether the value is the list of the tools that an agent is offered.
+fn is_tools(path: &str) -> bool {
+    path == "tools" || path.ends_with(".tools")
+}
+
+/// How many tools there are, and which of them `before` hasn't, or has and isn't here, or has in another form.
+fn tools(all: &[(&str, &Value)], before: Option<&[(&str, &Value)]>) -> String {
+    let count = counted(all.len() as u64, "tool");
+    let Some(before) = before else { return count };
+    let of = |tools: &[(&str, &Value)], name: &str| {
+        tools.iter().find(|(own, _)| *own == name).map(|(_, tool)| (*tool).clone())
+    };
+    let names = |tools: &[(&str, &Value)], fits: &dyn Fn(&str) -> bool| {
+        let names = tools.iter().map(|(name, _)| *name).filter(|name| fits(name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let parts = [
+        ("with", names(all, &|name| of(before, name).is_none())),
+        ("without", names(before, &|name| of(all, name).is_none())),
+        (
+            "otherwise described",
+            names(all, &|name| of(before, name).is_some_and(|old| Some(old) != of(all, name))),
+        ),
+    ];
+    let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+    let parts = parts.map(|(what, names)| format!("{what} {names}")).collect::<Vec<_>>();
+    if parts.is_empty() {
+        format!("{count}, in another order")
+    } else {
+        format!("{count}: {}", parts.join("; "))
+    }
 }
 
 fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// The fields of a value; none where there is none and `other` has fields. A check, a hook and a goal are described by one of
+/// theirs, where there is no other to compare with.
+fn fields(value: Option<&Value>, other: Option<&Value>) -> Option<Map<String, Value>> {
+    match (value, other) {
+        (Some(Value::Object(fields)), Some(Value::Object(_))) => Some(fields.clone()),
+        (Some(one @ Value::Object(fields)), None | Some(Value::Null)) if described(one).is_none() => {
+            Some(fields.clone())
+        }
+        (None | Some(Value::Null), Some(one @ Value::Object(_))) if described(one).is_none() => {
+            Some(Map::new())
+        }
+        _ => None,
+    }
+}
+
+/// The elements of a list, by name; none where there is none and `other` has such.
+fn elements<'a>(value: Option<&'a Value>, other: Option<&Value>) -> Option<Vec<(&'a str, &'a Value)>> {
+    match value {
+        None | Some(Value::Null) => other.and_then(named).map(|_| Vec::new()),
+        Some(value) => named(value),
+    }
+}
+
+/// What a check or a hook runs, and what a goal's condition is.
+fn described(one: &Value) -> Option<&str> {
+    let program =
+        ["/command", "/condition", "/program/shell/command", "/program/exec/command", "/program/http/url"];
+    program.iter().find_map(|field| one.pointer(field)).and_then(Value::as_str)
 }
 
 /// The elements of a list with their names, where each has one.
@@ -132,26 +212,44 @@ fn called(path: &str) -> String {
     match path.as_str() {
         "system_prompt" => "agent.instructions".to_owned(),
         "budget.money" => "budget.usd".to_owned(),
+        "permissions.otherwise" => "permissions.default".to_owned(),
+        "limits.stop_blocks_max" => "limits.stop_blocks".to_owned(),
         other => other.strip_suffix("_ms").unwrap_or(other).to_owned(),
     }
 }
 
+/// Whether no value means that there is no limit.
+fn is_limit(path: &str) -> bool {
+    path.split('.').rev().nth(1) == Some("budget")
+}
+
+/// Milliseconds as a setting has them: `2h`, `1m30s`, `500ms`.
+fn as_setting(ms: u64) -> String {
+    let parts = [(ms / 3_600_000, "h"), (ms / 60_000 % 60, "m"), (ms / 1_000 % 60, "s"), (ms % 1_000, "ms")];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let text = parts.map(|(count, unit)| format!("{count}{unit}")).collect::<String>();
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
 fn in_short(path: &str, value: &Value) -> String {
     let is_money = path.ends_with("budget.money") || path.contains("price.");
+    let is_unlimited =
+        path.ends_with("limits.turns_max") && value.as_u64() == Some(u64::from(Limits::TURNS_UNLIMITED));
     let text = match value {
         Value::Number(number) if is_money => {
             number.as_u64().map_or_else(|| number.to_string(), |money| MicroDollars(money).to_string())
         }
-        Value::Number(number) if path.ends_with("_ms") => format!("{number} ms"),
+        Value::Number(_) if is_unlimited => "no limit".to_owned(),
+        Value::Number(number) if path.ends_with("_ms") => {
+            number.as_u64().map_or_else(|| format!("{number} ms"), as_setting)
+        }
+        Value::Number(number) => number.as_u64().map_or_else(|| number.to_string(), grouped),
+        Value::Null => "(not set)".to_owned(),
         Value::String(text) if path.ends_with("system_prompt") => {
-            format!("{} characters", text.chars().count())
+            counted(text.chars().count() as u64, "character")
         }
         Value::String(text) => text.clone(),
-        // A check is described by what it runs, a goal by its condition.
-        Value::Object(one) => match one.get("command").or(one.get("condition")).and_then(Value::as_str) {
-            Some(words) => words.to_owned(),
-            None => value.to_string(),
-        },
+        Value::Object(_) => described(value).map_or_else(|| value.to_string(), str::to_owned),
         Value::Array(all) if all.iter().all(Value::is_string) => {
             all.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
         }

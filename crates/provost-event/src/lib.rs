@@ -17,6 +17,7 @@ mod hook;
 mod id;
 mod json;
 mod money;
+mod number;
 mod outcome;
 mod permission;
 mod plan;
@@ -55,6 +56,7 @@ pub use hook::{
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
 pub use money::{Certainty, LongPrice, MicroDollars, Price, Usage};
+pub use number::{counted, grouped};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall};
 pub use permission::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, Permission,

@@ -5,6 +5,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::grouped;
+
 /// Money in millionths of a US dollar; never a float.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -40,7 +42,7 @@ impl fmt::Display for MicroDollars {
         } else if self.0 > 0 && self.0 < 100_000 {
             write!(f, "${whole}.{:04}", millionths.div_ceil(100))
         } else {
-            write!(f, "${whole}.{:02}", millionths / 10_000)
+            write!(f, "${}.{:02}", grouped(whole), millionths / 10_000)
         }
     }
 }

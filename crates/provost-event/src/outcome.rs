@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorClass, MicroDollars, ModelTrouble, SessionId, Verdict, Verification};
+use crate::{ErrorClass, MicroDollars, ModelTrouble, SessionId, Verdict, Verification, counted, grouped};
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -103,24 +103,22 @@ impl Exhausted {
     fn show(&self, amount: u64) -> String {
         match self.dimension {
             Dimension::Money => MicroDollars(amount).to_string(),
-            Dimension::WallTime => format!("{}.{:01} s", amount / 1000, amount % 1000 / 100),
-            Dimension::Tokens | Dimension::Turns => amount.to_string(),
-        }
-    }
-
-    /// With thousands apart, where a limit is explained.
-    fn show_long(&self, amount: u64) -> String {
-        match self.dimension {
+            Dimension::WallTime => format!("{}.{:01} s", grouped(amount / 1000), amount % 1000 / 100),
             Dimension::Tokens | Dimension::Turns => grouped(amount),
-            Dimension::Money | Dimension::WallTime => self.show(amount),
         }
     }
 
     fn show_shortfall(&self, f: &mut fmt::Formatter<'_>, shortfall: Shortfall) -> fmt::Result {
         let Shortfall { needs, reserved, summary, judges } = shortfall;
         let left = self.left();
-        let (unit, are) = if self.dimension == Dimension::Tokens { (" tokens", "are") } else { ("", "is") };
-        write!(f, "; the next call needs about {}{unit}", self.show_long(needs))?;
+        let is_counted = matches!(self.dimension, Dimension::Tokens | Dimension::Turns);
+        let are = |amount: u64| if is_counted && amount != 1 { "are" } else { "is" };
+        let needed = match self.dimension {
+            Dimension::Tokens => counted(needs, "token"),
+            Dimension::Turns => counted(needs, "turn"),
+            Dimension::Money | Dimension::WallTime => self.show(needs),
+        };
+        write!(f, "; the next call needs about {needed}")?;
         // What is kept matters only where the call would have fit without it.
         if needs <= left {
             let parts = [
@@ -129,22 +127,11 @@ impl Exhausted {
                 (reserved, "reserved for calls of other agents"),
             ];
             for (amount, what) in parts.into_iter().filter(|(amount, _)| *amount > 0) {
-                write!(f, ", {} {are} {what}", self.show_long(amount))?;
+                write!(f, ", {} {} {what}", self.show(amount), are(amount))?;
             }
         }
-        write!(f, "; {} {are} left", self.show_long(left))
+        write!(f, "; {} {} left", self.show(left), are(left))
     }
-}
-
-/// A number with thousands apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let places = digits.chars().rev().enumerate();
-    let grouped = places.flat_map(|(place, digit)| {
-        let comma = (place > 0 && place.is_multiple_of(3)).then_some(',');
-        comma.into_iter().chain([digit])
-    });
-    grouped.collect::<Vec<_>>().into_iter().rev().collect()
 }
 
 impl fmt::Display for Exhausted {
@@ -165,8 +152,6 @@ impl fmt::Display for Exhausted {
         match self.shortfall {
             _ if self.used > self.limit => write!(f, "{name} budget{owner} exceeded: {used} > {limit}")?,
             Some(shortfall) if self.used < self.limit => {
-                let used = self.show_long(self.used);
-                let limit = self.show_long(self.limit);
                 write!(f, "{name} budget{owner} too small to go on: {used} of {limit} used")?;
                 self.show_shortfall(f, shortfall)?;
             }
@@ -261,15 +246,22 @@ impl fmt::Display for PauseReason {
         match self {
             Self::Asked { by } => write!(f, "paused by {by}"),
             Self::RepeatedCall { tool, times } => {
-                write!(f, "repeated call: the same `{tool}` call gave the same result {times} times in a row")
+                write!(
+                    f,
+                    "repeated call: the same `{tool}` call gave the same result {} in a row",
+                    counted((*times).into(), "time")
+                )
             }
             Self::ToolFailures { turns } => {
                 write!(
                     f,
-                    "no tool call succeeded in {turns} turns in a row: each was rejected, denied or failed"
+                    "no tool call succeeded in {} in a row: each was rejected, denied or failed",
+                    counted((*turns).into(), "turn")
                 )
             }
-            Self::CrashLoop { times } => write!(f, "the same turn was interrupted {times} times"),
+            Self::CrashLoop { times } => {
+                write!(f, "the same turn was interrupted {}", counted((*times).into(), "time"))
+            }
             Self::Hook { hook, reason } if reason.is_empty() => write!(f, "paused by hook {hook}"),
             Self::Hook { hook, reason } => write!(f, "paused by hook {hook}: {reason}"),
             Self::Approval { tool } => write!(f, "a `{tool}` call waits for approval"),
@@ -277,8 +269,7 @@ impl fmt::Display for PauseReason {
             Self::Preempted { by: Some(by) } => write!(f, "makes way for agent {by}"),
             Self::Preempted { by: None } => f.write_str("makes way for others"),
             Self::Stuck { turns } => {
-                let turns = if *turns == 1 { "one turn".to_owned() } else { format!("{turns} turns") };
-                write!(f, "stuck: {turns} without measurable progress")
+                write!(f, "stuck: {} without measurable progress", counted((*turns).into(), "turn"))
             }
             Self::JudgeUnreachable { times, error } => {
                 if *times == 0 {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::StopHookVerdict;
-use provost_process::{ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env, run};
+use provost_event::{StopHookVerdict, counted, grouped};
+use provost_process::{Captured, ChildSpec, Ending, Finished, MAYBE_LEFT, Streams, allowed_env, run};
 use tokio_util::sync::CancellationToken;
 
 use crate::stop_hook::{StopHookContext, StopHookHandler};
@@ -110,13 +110,15 @@ pub(crate) fn timed_out(timeout: Duration) -> StopHookVerdict {
 
 /// The end of what was printed on both streams, where a program says what failed.
 fn last_words(finished: &Finished) -> String {
-    let ends = [&finished.stdout, &finished.stderr].map(|stream| tail(&stream.to_text_lossy()));
+    let ends = [&finished.stdout, &finished.stderr].map(tail);
     let printed = ends.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     if printed.is_empty() { "it printed nothing".to_owned() } else { printed.join("\n") }
 }
 
-/// The last [`TAIL_BYTES_MAX`] bytes of a text, from the beginning of a line if there is one in them.
-fn tail(text: &str) -> String {
+/// The last [`TAIL_BYTES_MAX`] bytes of what was printed, from the beginning of a line if there is one in them; and how much
+/// that is of all.
+fn tail(printed: &Captured) -> String {
+    let text = printed.to_text_lossy();
     let text = text.trim();
     let cut = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX));
     let (before, end) = text.split_at(cut);
@@ -124,7 +126,8 @@ fn tail(text: &str) -> String {
         return end.to_owned();
     }
     let end = end.split_once('\n').map_or(end, |(_, lines)| lines);
-    format!("[{} bytes before this]\n{end}", text.len() - end.len())
+    let all = counted(printed.total_bytes(), "byte");
+    format!("[{all} printed, of which the last {} are kept]\n{end}", grouped(end.len() as u64))
 }
 
 fn words(finished: &Finished, otherwise: &str) -> String {

@@ -3,7 +3,7 @@
 //! `Claude` follows the published reference of existing scripts; `Provost` is stricter: what isn't understood is no
 //! answer, and the hook's policy says what that means.
 
-use provost_event::{HookContract, HookMoment, HookPolicy};
+use provost_event::{HookContract, HookMoment, HookPolicy, counted, grouped};
 use provost_process::{Captured, Ending, Finished};
 
 use crate::command::KEEP_BYTES_MAX;
@@ -62,6 +62,24 @@ struct Printed {
     stderr: String,
     /// Whether a JSON object was too long to be kept.
     is_cut: bool,
+    how_much: HowMuch,
+}
+
+/// What is said before words of which not all was kept; empty where all was.
+struct HowMuch {
+    stdout: String,
+    stderr: String,
+}
+
+fn how_much(printed: &Captured) -> String {
+    match printed.bytes_left_out() {
+        0 => String::new(),
+        left_out => format!(
+            "[{} printed, of which {} in the middle aren't kept]\n",
+            counted(printed.total_bytes(), "byte"),
+            grouped(left_out)
+        ),
+    }
 }
 
 impl Printed {
@@ -69,13 +87,16 @@ impl Printed {
         let stdout = finished.stdout.to_text_lossy();
         let is_cut = finished.stdout.bytes_left_out() > 0 && stdout.trim_start().starts_with('{');
         let said = if is_cut { Said::Misfit(too_long(finished)) } else { reply::read(&stdout, event) };
-        Self { said, stdout, stderr: finished.stderr.to_text_lossy(), is_cut }
+        let how_much = HowMuch { stdout: how_much(&finished.stdout), stderr: how_much(&finished.stderr) };
+        Self { said, stdout, stderr: finished.stderr.to_text_lossy(), is_cut, how_much }
     }
 
     /// What it printed as words: to standard output, or else to standard error.
     fn words(&self) -> Option<String> {
-        let both = [self.stdout.trim(), self.stderr.trim()];
-        both.into_iter().find(|text| !text.is_empty()).map(str::to_owned)
+        let both = [(&self.how_much.stdout, self.stdout.trim()), (&self.how_much.stderr, self.stderr.trim())];
+        both.into_iter()
+            .find(|(_, text)| !text.is_empty())
+            .map(|(how_much, text)| format!("{how_much}{text}"))
     }
 
     fn first_line(&self) -> &str {
@@ -89,7 +110,11 @@ impl Printed {
 
 fn too_long(finished: &Finished) -> String {
     let bytes = Captured::total_bytes(&finished.stdout);
-    format!("its JSON answer has {bytes} bytes; at most {KEEP_BYTES_MAX} are read")
+    format!(
+        "its JSON answer has {}; at most {} are read",
+        counted(bytes, "byte"),
+        grouped(KEEP_BYTES_MAX as u64)
+    )
 }
 
 /// How answers to one question are read.
@@ -114,10 +139,11 @@ impl Reading<'_> {
     /// Why it refuses, where no reply says so.
     fn reason(self, printed: &Printed) -> String {
         let stderr = Some(printed.stderr.trim()).filter(|text| !text.is_empty());
+        let with_size = |stderr: &str| format!("{}{stderr}", printed.how_much.stderr);
         let is_text = matches!(printed.said, Said::Text { .. });
         let words = match (self.contract, stderr) {
-            (HookContract::Claude, Some(stderr)) => Some(stderr.to_owned()),
-            (HookContract::Provost, stderr) if !is_text => stderr.map(str::to_owned),
+            (HookContract::Claude, Some(stderr)) => Some(with_size(stderr)),
+            (HookContract::Provost, stderr) if !is_text => stderr.map(with_size),
             _ if is_text => printed.words(),
             _ => None,
         };

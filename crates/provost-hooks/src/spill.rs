@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use provost_event::HookDecision;
+use provost_event::{HookDecision, counted};
 use provost_harness::HookAnswer;
 
 /// Characters of one text that the model or a person is shown.
@@ -35,7 +35,7 @@ fn texts(answer: &mut HookAnswer) -> Vec<&mut String> {
 
 async fn preview(text: String, folder: Option<PathBuf>) -> String {
     let shown: String = text.chars().take(PREVIEW_CHARS).collect();
-    let left_out = text.chars().count().saturating_sub(PREVIEW_CHARS);
+    let left_out = counted(text.chars().count().saturating_sub(PREVIEW_CHARS) as u64, "character");
     let kept = match folder {
         Some(folder) => {
             tokio::task::spawn_blocking(move || keep(&text, &folder)).await.ok().and_then(Result::ok)
@@ -43,8 +43,8 @@ async fn preview(text: String, folder: Option<PathBuf>) -> String {
         None => None,
     };
     match kept {
-        Some(path) => format!("{shown}\n[… {left_out} characters more; the whole is in {}]", path.display()),
-        None => format!("{shown}\n[… {left_out} characters left out]"),
+        Some(path) => format!("{shown}\n[… {left_out} more; all that was kept is in {}]", path.display()),
+        None => format!("{shown}\n[… {left_out} more, left out]"),
     }
 }
 

@@ -20,11 +20,13 @@ use crate::names::Names;
 use crate::observers::{complaints, keep};
 use crate::output::{self, tell};
 use crate::questions::open_in;
-use crate::render::{Progress, hanging, safe, summary};
+use crate::render::{Progress, Stopped, hanging, safe, summary};
 use crate::signals::Signals;
 use crate::watcher::Watcher;
 
 const READ_MAX: usize = 1_000;
+/// Entries at the end of an agent's log among which its final summary is.
+const LAST_ENTRIES: u64 = 100;
 
 /// Who asks for a rest to end.
 pub(crate) const BY: &str = "provost resume";
@@ -181,7 +183,16 @@ impl Work {
         }
         if let Some(state) = run_state(&self.home, run).await? {
             let goal = AgentGoal::read(&self.home, SessionId::root(run)).await?;
-            let summary = safe(&summary(run, &state, outcome, &open, goal.as_ref()));
+            let why = why_no_final_summary(&self.home, run).await?;
+            let summary = summary(&Stopped {
+                run,
+                state: &state,
+                outcome,
+                open: &open,
+                goal: goal.as_ref(),
+                no_final_summary: why.as_deref(),
+            });
+            let summary = safe(&summary);
             match self.progress {
                 Progress::Live => tell(&format!("\n  {}", hanging(&summary, "  "))),
                 Progress::Plain | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
@@ -204,6 +215,29 @@ impl Work {
             output::tell_of_loss(&format!(
                 "the run isn't touched by that; its text is in: provost show {run}"
             ));
+        }
+    }
+}
+
+/// Why a run's first agent has given no final summary at the limit that it was suspended at; `None` where it has, or wasn't
+/// asked for one.
+pub(crate) async fn why_no_final_summary(home: &LocalHome, run: RunId) -> anyhow::Result<Option<String>> {
+    let root = ActorKey::Session(SessionId::root(run));
+    let head = read_actor(home, root).await?.head();
+    let mut after = Seq(head.0.saturating_sub(LAST_ENTRIES));
+    let mut why = None;
+    loop {
+        let records = home.read(root, after, READ_MAX).await?;
+        let Some(newest) = records.last() else { return Ok(why) };
+        after = newest.seq;
+        for record in &records {
+            match &record.entry {
+                Entry::WrappedUp(wrapped) => {
+                    why = wrapped.problem.clone().filter(|_| wrapped.call.is_some());
+                }
+                Entry::Resumed(_) => why = None,
+                _ => {}
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use provost_harness::{Home as _, RunQuery, RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
 
 use crate::names::Names;
+use crate::render::Wait;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -45,6 +46,8 @@ pub(crate) struct Question {
     pub(crate) since: Timestamp,
     /// Until when.
     pub(crate) due: Timestamp,
+    /// What of that time has passed for sure, by the logs.
+    pub(crate) passed_ms: u64,
 }
 
 impl Question {
@@ -71,6 +74,7 @@ impl Question {
             unnamed,
             since,
             due,
+            passed_ms: 0,
         })
     }
 
@@ -81,7 +85,12 @@ impl Question {
 
     /// The same, asked on from `at`: whoever is asked has as long as at first.
     pub(crate) fn anew(self, at: Timestamp) -> Self {
-        Self { since: at, due: at.plus_ms(self.due.since_ms(self.since)), ..self }
+        Self { since: at, due: at.plus_ms(self.due.since_ms(self.since)), passed_ms: 0, ..self }
+    }
+
+    /// How long it is waited for an answer.
+    pub(crate) const fn wait(&self) -> Wait {
+        Wait { since: self.since, due: self.due, passed_ms: self.passed_ms }
     }
 
     /// Why it can't be agreed to for longer than this call, where it can't.
@@ -120,9 +129,15 @@ pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<
     let Actor::Run(state) = read_actor(home, run.into()).await? else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     for session in may_ask(&state) {
-        for mut question in open_of(session, &read_actor(home, session.into()).await?) {
+        let actor = read_actor(home, session.into()).await?;
+        for mut question in open_of(session, &actor) {
             if question.program.is_some() {
                 question.options = options(home, &question).await?;
+            }
+            // One that is asked on after a suspension has all its time again.
+            let asked = record(home, session, question.asked).await?;
+            if let Some(asked) = asked.filter(|asked| asked.at == question.since) {
+                question.passed_ms = actor.elapsed().max(state.elapsed()).since_ms(asked.elapsed);
             }
             all.push(question);
         }
@@ -176,6 +191,7 @@ pub(crate) fn open_of(session: SessionId, actor: &Actor) -> Vec<Question> {
         unnamed: open.unnamed,
         since: open.since,
         due: open.due,
+        passed_ms: 0,
     };
     state.approvals().map(question).collect()
 }

@@ -2,7 +2,7 @@
 //! window in which little more than that fits would be shortened again and again for nothing. A judge has one request.
 
 use provost_engine::{JUDGE_TOKENS, tokens_of};
-use provost_event::{ModelPolicy, ToolSpec};
+use provost_event::{ModelPolicy, ToolSpec, counted, grouped};
 
 use crate::settings::{EVIDENCE_TOKENS_MIN, Problem, Settled, Source};
 
@@ -84,9 +84,10 @@ impl Window<'_> {
         if room >= need {
             return None;
         }
-        let taken = format!("system prompt and tools take about {fixed} tokens of each request");
+        let taken = format!("system prompt and tools take about {} of each request", counted(fixed, "token"));
+        let window = counted(*tokens, "token");
         let what =
-            format!("{name} has a window of {tokens} tokens, {room} of them beside an answer; {taken}");
+            format!("{name} has a window of {window}, {} of them beside an answer; {taken}", grouped(room));
         let cap_that_fits = tokens.saturating_sub(need);
         if cap_that_fits >= OUTPUT_TOKENS_MIN {
             let ((source, key), remedy) =
@@ -103,8 +104,11 @@ impl Window<'_> {
             return None;
         }
         let what = format!(
-            "{name} has a window of {tokens} tokens, {room} of them beside a verdict; {evidence} of evidence and about \
-             {besides} around it don't fit"
+            "{name} has a window of {}, {} of them beside a verdict; {} of evidence and about {} around it don't fit",
+            counted(*tokens, "token"),
+            grouped(room),
+            grouped(evidence),
+            grouped(besides),
         );
         let least = u64::from(EVIDENCE_TOKENS_MIN);
         let fits = room.saturating_sub(besides) / ROUND_TOKENS * ROUND_TOKENS;
@@ -121,7 +125,12 @@ impl Window<'_> {
         let set = format!("models.\"{}\".window_tokens", self.name);
         let is_set = self.settled.is_set(&set);
         let (source, key) = if is_set { (self.settled.source(&set), set) } else { self.keys.model.clone() };
-        Problem { source, key, what, remedy: format!("it takes a window of at least {least}") }
+        Problem {
+            source,
+            key,
+            what,
+            remedy: format!("it takes a window of at least {}", counted(least, "token")),
+        }
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) use team::{
     tool_names, unaffordable, wanted,
 };
 
-pub(crate) use today::{Before, Today, given_flags, today, today_in_part, with_flag};
+pub(crate) use today::{Before, Today, given_flags, today, today_in_part, with_file, with_flag};
 
 /// The environment, as text.
 pub(crate) type Variables = BTreeMap<String, String>;

@@ -39,7 +39,13 @@ impl Deciding<'_> {
             _ => None,
         });
         let text = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
-        let problem = text.is_empty().then(|| "the answer was empty".to_owned());
+        let calls = answer.content.iter().any(|block| matches!(block, Block::ToolCall(_)));
+        let problem = text.is_empty().then(|| match calls {
+            true => {
+                "the model answered with a tool call instead of text, and none is made at a limit".to_owned()
+            }
+            false => "the model's answer was empty".to_owned(),
+        });
         let call = Some(self.state.aside_call(answer.usage, answer.model));
         self.commit(WrappedUp { text, call, problem });
         self.rest_as_asked();

@@ -163,7 +163,7 @@ fn a_parent_hears_that_a_sub_agent_is_stuck() {
     expect![[r#"
         Error: I am done.
 
-        [agent 000000000001.1 (low): stuck: one turn without measurable progress; turns: 1, tokens: 320, cost: $0.0004]"#]].assert_eq(&heard(|goal| goal.stuck_turns = 1));
+        [agent 000000000001.1 (low): stuck: 1 turn without measurable progress; turns: 1, tokens: 320, cost: $0.0004]"#]].assert_eq(&heard(|goal| goal.stuck_turns = 1));
 }
 
 #[test]

@@ -260,15 +260,19 @@ fn last_words_that_can_t_be_paid_for_are_done_without() {
     assert_eq!(rests_at(&world), Some(Dimension::Tokens));
     let wrapped = last_words(&world).expect("an entry");
     assert_eq!((wrapped.text.as_str(), wrapped.call), ("", None));
-    expect!["Token budget used up: 1700 of 1700"].assert_eq(&wrapped.problem.expect("a problem"));
+    expect!["Token budget used up: 1,700 of 1,700"].assert_eq(&wrapped.problem.expect("a problem"));
 }
 
 #[test]
 fn last_words_that_fail_or_say_nothing_are_not_asked_for_again() {
     let rows: [(&str, Does, &str); 4] = [
         ("a failure", |w| w.fail(ErrorClass::Overloaded, None), "the provider is overloaded: its message"),
-        ("nothing", |w| w.say(" \n"), "the answer was empty"),
-        ("a call", |w| w.call(&[("read", "{}")]), "the answer was empty"),
+        ("nothing", |w| w.say(" \n"), "the model's answer was empty"),
+        (
+            "a call",
+            |w| w.call(&[("read", "{}")]),
+            "the model answered with a tool call instead of text, and none is made at a limit",
+        ),
         (
             "too long",
             |w| w.fail(ErrorClass::ContextTooLong, None),

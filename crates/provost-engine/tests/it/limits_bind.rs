@@ -234,7 +234,7 @@ fn what_the_next_call_needs_is_said_and_what_is_kept_for_what() {
     ];
     let said = said.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     expect![[r#"
-        Token budget exceeded: 1200 > 1000
+        Token budget exceeded: 1,200 > 1,000
         Token budget too small to go on: 900 of 1,000 used; the next call needs about 2,200 tokens; 100 are left
         Token budget too small to go on: 310 of 1,000 used; the next call needs about 300 tokens, 400 are kept for the final summary, 50 are kept for judges, 100 are reserved for calls of other agents; 690 are left
         Token budget too small to go on: 900 of 1,000 used; the next call needs about 2,200 tokens; 100 are left; no final summary: it can't be paid either

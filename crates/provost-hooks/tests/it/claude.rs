@@ -293,10 +293,13 @@ async fn texts_over_ten_thousand_characters_are_kept_in_a_file() {
 
     let longer = "head -c 10001 /dev/zero | tr '\\0' x >&2; exit 2";
     let answer = shown(&stage.ask(&claude("PreToolUse", longer)).await);
-    assert!(answer.len() < 2_500 && answer.contains("8001 characters more; the whole is in "), "{answer}");
+    assert!(
+        answer.len() < 2_500 && answer.contains("8,001 characters more; all that was kept is in "),
+        "{answer}"
+    );
     let path = answer.split(" is in ").nth(1).expect("a path").trim_end_matches(']');
     assert_eq!(std::fs::read_to_string(path).expect("the file"), "x".repeat(10_001));
 
     let answer = shown(&stage.ask(&claude("SessionStart", "head -c 20000 /dev/zero | tr '\\0' y")).await);
-    assert!(answer.contains("remind: yyy") && answer.contains("18000 characters more"), "{answer}");
+    assert!(answer.contains("remind: yyy") && answer.contains("18,000 characters more"), "{answer}");
 }

@@ -54,11 +54,11 @@ async fn ten_megabytes_are_drained_and_a_cut_answer_is_none() {
         r#"printf '{"decision":"block","reason":"'; head -c 100000 /dev/zero | tr '\0' x; printf '"}'"#;
     for hook in [claude("PreToolUse", json), own("pre_tool_call", json)] {
         let answer = shown(&stage.ask(&hook).await);
-        assert_eq!(answer, "failed: its JSON answer has 100032 bytes; at most 65536 are read");
+        assert_eq!(answer, "failed: its JSON answer has 100,032 bytes; at most 65,536 are read");
     }
     let refused = format!("{json}; echo why >&2; exit 2");
     let answer = shown(&stage.ask(&claude("PreToolUse", &refused)).await);
-    assert!(answer.starts_with("deny: why | note: its JSON answer has 100032 bytes"), "{answer}");
+    assert!(answer.starts_with("deny: why | note: its JSON answer has 100,032 bytes"), "{answer}");
 }
 
 #[tokio::test]

@@ -27,6 +27,9 @@ pub(crate) struct ResumeArgs {
     /// Replace the goal: the condition that judges verify before the run counts as done.
     #[arg(long, value_name = "CONDITION")]
     pub(crate) goal: Option<String>,
+    /// Take the goal away: no judge is asked from here on.
+    #[arg(long, conflicts_with = "goal")]
+    pub(crate) no_goal: bool,
     /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -37,6 +40,18 @@ pub(crate) struct ResumeArgs {
     pub(crate) shown: ShownArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
+}
+
+impl ResumeArgs {
+    /// The flags given that change what binds the run.
+    pub(crate) fn changes(&self) -> Vec<&'static str> {
+        let all = [
+            (self.with_settings, "--with-settings"),
+            (self.goal.is_some(), "--goal"),
+            (self.no_goal, "--no-goal"),
+        ];
+        all.into_iter().filter_map(|(is_given, flag)| is_given.then_some(flag)).collect()
+    }
 }
 
 const FORK_HELP: &str = "The new run has limits of its own, as `run` takes them, and works where the other did unless --dir says \

@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use self::agent::{Desk, Wish};
 pub(super) use self::clear::clear_goal;
 use self::say::{Passed, Said};
-use super::target::{Target, those_there};
+use super::target::{Target, agent_of, those_there};
 use super::{home, print, resume};
 use crate::cli::{ActArgs, ReprioritizeArgs, ResumeArgs, SayArgs};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::questions::somebody;
-use crate::render::{one_line, safe};
+use crate::render::{one_line, outcome_in_words, safe};
 
 /// How long a run is watched for coming to rest before its being asked to is all that is said.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -61,16 +61,16 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     if !args.run.contains('.') {
         return resume::resume(args).await;
     }
-    let Found { home, run, status, agent } = found(&args.run).await?;
+    let MeantAgent { home, run, agent } = meant(&args.run).await?;
     let Some(agent) = agent else {
         return resume::resume(ResumeArgs { run: run.to_string(), ..args }).await;
     };
+    let status = not_ended(&home, run).await?;
     if let Some((flag, _)) = args.budget.given().first() {
         let what = format!("{flag} is a limit of the whole run, and `{}` names one of its agents", args.run);
         return Err(Refusal::new(what, format!("provost resume {run} {flag} …, once the run rests")).into());
     }
-    if args.with_settings || args.goal.is_some() {
-        let flag = if args.with_settings { "--with-settings" } else { "--goal" };
+    if let Some(flag) = args.changes().first() {
         let what = format!("{flag} is for the whole run, and `{}` names one of its agents", args.run);
         return Err(
             Refusal::new(what, format!("provost resume {run} {flag} …, once the run is suspended")).into()
@@ -89,14 +89,15 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
 
 pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit> {
     let home = home()?;
-    let target = Target::find(&home, &args.run).await?;
-    let Some(agent) = target.agent else {
+    let Target { run, agent } = Target::find(&home, &args.run).await?;
+    let Some(agent) = agent else {
         let what = format!("`{}` names a run, and a priority is an agent's", args.run);
-        let hint = format!("e.g. provost reprioritize {}.1 {}", target.run, args.priority);
+        let hint = format!("e.g. provost reprioritize {run}.1 {}", args.priority);
         return Err(Refusal::new(what, hint).into());
     };
-    let status = not_ended(&home, target.run).await?;
-    let desk = Desk { home, run: target.run, status, agent };
+    is_there(&home, SessionId { run, agent }).await?;
+    let status = not_ended(&home, run).await?;
+    let desk = Desk { home, run, status, agent };
     desk.act(Wish::Reprioritize(args.priority), somebody("provost reprioritize")).await
 }
 
@@ -190,18 +191,35 @@ struct Found {
 }
 
 async fn found(word: &str) -> anyhow::Result<Found> {
+    let MeantAgent { home, run, agent } = meant(word).await?;
+    let status = not_ended(&home, run).await?;
+    Ok(Found { home, run, status, agent })
+}
+
+/// A run, and the agent that is meant, unless that is the first one.
+struct MeantAgent {
+    home: Arc<LocalHome>,
+    run: RunId,
+    agent: Option<u32>,
+}
+
+/// # Errors
+/// [`Refusal`] when there is no such run, or it has no such agent.
+async fn meant(word: &str) -> anyhow::Result<MeantAgent> {
     let home = home()?;
     let Target { run, agent } = Target::find(&home, word).await?;
-    let status = not_ended(&home, run).await?;
-    let has_root = async || {
-        let state = run_state(&home, run).await?;
-        anyhow::Ok(state.is_some_and(|state| state.agents().any(|agent| agent.session.agent == 0)))
-    };
-    let agent = match agent {
-        Some(0) if has_root().await? => None,
-        agent => agent,
-    };
-    Ok(Found { home, run, status, agent })
+    if let Some(agent) = agent {
+        is_there(&home, SessionId { run, agent }).await?;
+    }
+    Ok(MeantAgent { home, run, agent: agent.filter(|agent| *agent != 0) })
+}
+
+/// Refuses an agent that its run hasn't got, also where the run has ended.
+async fn is_there(home: &LocalHome, session: SessionId) -> anyhow::Result<()> {
+    let run = session.run;
+    let state = run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
+    agent_of(&state, session)?;
+    Ok(())
 }
 
 /// How a run stands; one that has ended is refused.
@@ -222,13 +240,17 @@ async fn ended(home: &LocalHome, run: RunId) -> anyhow::Result<Refusal> {
 
 fn refusal(run: RunId, outcome: &Outcome) -> Refusal {
     let hint = format!("`provost resume {run} \"…\"` goes on with it");
-    Refusal::new(format!("run {run} has ended: {outcome}"), hint)
+    Refusal::new(format!("run {run} has ended: {}", outcome_in_words(outcome)), hint)
 }
 
 fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
     let words = match outcome {
-        Some(outcome) if outcome.is_final() => format!("run {run} has ended: {outcome}\n"),
-        Some(outcome) => format!("run {run} rests: {outcome}\ngo on with: provost resume {run}\n"),
+        Some(outcome) if outcome.is_final() => {
+            format!("run {run} has ended: {}\n", outcome_in_words(&outcome))
+        }
+        Some(outcome) => {
+            format!("run {run} rests: {}\ngo on with: provost resume {run}\n", outcome_in_words(&outcome))
+        }
         None => format!(
             "run {run} has been asked to stop, and what it does at this moment has not ended yet\n\
              follow it with: provost logs {run} -f\n"

@@ -12,9 +12,7 @@ use crate::cli::ApprovalsArgs;
 use crate::exit::Exit;
 use crate::output::tell;
 use crate::questions::{Everywhere, Question, everywhere};
-use crate::render::{
-    Room, UNNAMED, age, call_in_full, one_line, script_in_words, terminal_width, time_left, visible,
-};
+use crate::render::{Room, UNNAMED, call_in_full, one_line, script_in_words, terminal_width, visible};
 
 /// Columns where there is no terminal to measure.
 const WIDTH: usize = 100;
@@ -79,7 +77,9 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
     if question.unnamed {
         row("script", UNNAMED);
     }
-    row("asked", &format!("{} ago", age(now, question.since)));
+    let is_held = run.status == RunStatus::Running;
+    let waited = question.wait().waited(now, is_held).map(|time| format!("{time} ago"));
+    row("asked", waited.as_deref().unwrap_or("not known when: the clock was set since"));
     row("left", &left(run, question, now));
     if question.why_once().is_none() {
         row("pattern", &visible(&question.pattern));
@@ -91,9 +91,11 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
 /// How long somebody has. Where nobody works on the run nothing is late either.
 pub(super) fn left(run: &RunSummary, question: &Question, now: Timestamp) -> String {
     match &run.status {
-        RunStatus::Running => time_left(question.due, now),
+        RunStatus::Running => question.wait().left_in_words(now, true),
         RunStatus::Rests(_) => "any time: the run rests".to_owned(),
-        RunStatus::Interrupted => format!("{}; the run is interrupted", time_left(question.due, now)),
+        RunStatus::Interrupted => {
+            format!("{}; the run is interrupted", question.wait().left_in_words(now, false))
+        }
     }
 }
 

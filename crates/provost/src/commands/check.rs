@@ -11,7 +11,7 @@ use super::{current_dir, print, shown};
 use crate::cli::CheckArgs;
 use crate::exit::Exit;
 use crate::observers::observers;
-use crate::render::{amount, duration, one_line, safe};
+use crate::render::{duration, one_line, plural, safe};
 use crate::settings::{
     Agent, External, Folders, Given, Loading, Placed, Problem, Problems, Project, Request, Scope, Settled,
     keys, load, named_keys, runs, schema,
@@ -73,9 +73,9 @@ fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
     if agent.isolation == Isolation::Worktree {
         parts.push("in a worktree".to_owned());
     }
-    parts.extend(agent.max_turns.map(|turns| format!("{turns} turns")));
+    parts.extend(agent.max_turns.map(|turns| plural(turns.into(), "turn")));
     let Budget { tokens, money, wall_time_ms, turns: _ } = agent.budget;
-    parts.extend(tokens.map(|tokens| format!("{} tokens", amount(tokens))));
+    parts.extend(tokens.map(|tokens| plural(tokens, "token")));
     parts.extend(money.map(|money| money.to_string()));
     parts.extend(wall_time_ms.map(duration));
     let condition = agent.condition.as_ref();

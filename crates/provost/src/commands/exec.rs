@@ -151,7 +151,7 @@ fn notes(ready: &Ready) -> Vec<String> {
 }
 
 /// The command as it could be typed.
-pub(super) fn in_shell_words(command: &[String]) -> String {
+pub(crate) fn in_shell_words(command: &[String]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     let word = |word: &String| match word.is_empty() || !word.chars().all(is_plain) {
         true => format!("'{}'", word.replace('\'', "'\\''")),

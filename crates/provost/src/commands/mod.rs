@@ -30,6 +30,7 @@ mod target;
 mod transfer;
 mod trust;
 
+pub(crate) use self::exec::in_shell_words;
 pub(crate) use self::show::moment;
 
 use std::path::Path;

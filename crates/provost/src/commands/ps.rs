@@ -2,19 +2,59 @@
 
 use provost_event::{MicroDollars, Outcome, PauseReason, RunId, Timestamp, Verdict, Verification};
 use provost_harness::{Clock as _, Home as _, RunQuery, RunStatus, RunSummary, SystemClock};
+use provost_store::LocalHome;
 use serde::Serialize;
 
-use super::status::{at_terminal, awaits_provider, status, suspended_until};
+use super::status::{at_terminal, provider_wait, status, suspended_until};
 use super::{home_to_read, print};
 use crate::cli::PsArgs;
+use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::questions::{Question, of_summary};
-use crate::render::{Cells, Table, age, one_line, terminal_width, tokens};
+use crate::render::{Cells, Table, Uncertain, one_line, span, terminal_width, tokens};
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
-/// A run's open questions, how it stands with them, and until when it waits for its provider.
-type Waiting = (Vec<Question>, String, Option<String>);
+
+/// What is told of a run besides what the list of runs has.
+#[derive(Default)]
+struct Told {
+    open: Vec<Question>,
+    /// How it stands with these questions.
+    status: String,
+    /// Until when it waits for its provider.
+    awaited: Option<String>,
+    /// What of its tokens and of its money no provider has reported.
+    uncertain: Uncertain,
+    /// How long processes have held it.
+    elapsed_ms: u64,
+}
+
+impl Told {
+    /// A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
+    async fn read(home: &LocalHome, run: &RunSummary, now: Timestamp) -> Self {
+        let open = of_summary(home, run).await.unwrap_or_default();
+        let status = status(run, &open, at_terminal(home, run).await);
+        let Some(state) = run_state(home, run.run).await.unwrap_or_default() else {
+            return Self { open, status, ..Self::default() };
+        };
+        let awaited = match state.awaits_provider().filter(|_| open.is_empty()) {
+            Some(awaited) if !matches!(run.status, RunStatus::Rests(_)) => {
+                let wait = provider_wait(home, &state).await.unwrap_or_default();
+                let is_held = run.status == RunStatus::Running;
+                Some(suspended_until(awaited, wait, (now, is_held)))
+            }
+            Some(_) | None => None,
+        };
+        let uncertain = Uncertain::of(state.ledger());
+        Self { open, status, awaited, uncertain, elapsed_ms: state.elapsed().0 }
+    }
+
+    /// How long ago it was started. Set back, the wall clock tells less than is known otherwise.
+    fn age(&self, run: &RunSummary, now: Timestamp) -> String {
+        span(now.max(run.updated_at).since_ms(run.started_at).max(self.elapsed_ms))
+    }
+}
 
 /// What is said of a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
@@ -23,24 +63,19 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let max = if args.all { usize::MAX } else { args.max };
     let home = home_to_read()?;
     let runs = home.list(RunQuery { max }).await?;
-    let mut waiting = Vec::with_capacity(runs.len());
+    let now = SystemClock.now();
+    let mut told = Vec::with_capacity(runs.len());
     for run in &runs {
-        // A log that can't be read keeps no run out of the list; `show` says what is wrong with it.
-        let open = of_summary(&home, run).await.unwrap_or_default();
-        let status = status(run, &open, at_terminal(&home, run).await);
-        let awaited = awaits_provider(&home, run).await.unwrap_or_default();
-        let awaited = awaited.filter(|_| open.is_empty());
-        let awaited = awaited.map(|awaited| suspended_until(&awaited, SystemClock.now()));
-        waiting.push((open, status, awaited));
+        told.push(Told::read(&home, run, now).await);
     }
     if args.json {
-        for (run, (open, status, _)) in runs.iter().zip(&waiting) {
-            print(&format!("{}\n", serde_json::to_string(&Line::of(run, open, status))?))?;
+        for (run, told) in runs.iter().zip(&told) {
+            print(&format!("{}\n", serde_json::to_string(&Line::of(run, &told.open, &told.status))?))?;
         }
     } else if runs.is_empty() {
         print(NO_RUNS)?;
     } else {
-        print(&table(&runs, &waiting, SystemClock.now()).lines(terminal_width()))?;
+        print(&table(&runs, &told, now).lines(terminal_width()))?;
     }
     Ok(Exit::Done)
 }
@@ -63,7 +98,7 @@ fn shown(run: &RunSummary, status: &str) -> String {
     }
 }
 
-fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
+fn table(runs: &[RunSummary], told: &[Told], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
         ("STATUS", Cells::Text),
@@ -73,14 +108,14 @@ fn table(runs: &[RunSummary], waiting: &[Waiting], now: Timestamp) -> Table {
         ("AGE", Cells::Numbers),
         ("GOAL", Cells::CutAtEnd),
     ]);
-    for (run, (_, status, awaited)) in runs.iter().zip(waiting) {
+    for (run, told) in runs.iter().zip(told) {
         table.row(vec![
             run.run.to_string(),
-            awaited.clone().unwrap_or_else(|| shown(run, status)),
+            told.awaited.clone().unwrap_or_else(|| shown(run, &told.status)),
             run.turns.to_string(),
-            tokens(run.tokens),
-            run.cost.to_string(),
-            age(now, run.started_at),
+            told.uncertain.marked_tokens(tokens(run.tokens)),
+            told.uncertain.marked_money(run.cost.to_string()),
+            told.age(run, now),
             one_line(&run.goal, GOAL_WIDTH),
         ]);
     }

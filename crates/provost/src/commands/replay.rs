@@ -18,6 +18,7 @@ use crate::cli::ReplayArgs;
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
+use crate::render::plural;
 use crate::signals::Signals;
 
 const READ_MAX: usize = 1_000;
@@ -62,8 +63,11 @@ async fn play(file: &Path, options: PlayOptions) -> anyhow::Result<Option<String
     let window = reader.header().size;
     if let Some(here) = size().filter(|here| here.rows < window.rows || here.cols < window.cols) {
         tell(&format!(
-            "note: it was recorded in a window of {} rows and {} columns, and this one has {} and {}",
-            window.rows, window.cols, here.rows, here.cols
+            "note: it was recorded in a window of {} and {}, and this one has {} and {}",
+            plural(window.rows.into(), "row"),
+            plural(window.cols.into(), "column"),
+            here.rows,
+            here.cols
         ));
         sleep(Duration::from_secs(1)).await;
     }

@@ -28,7 +28,8 @@ use crate::signals::Signals;
 use crate::trust::require;
 use crate::watcher::Watcher;
 use crate::wiring::{
-    Around, Place, Programs, Team, Variables, default_limit, doubts, given_flags, policy, retiring, variables,
+    Around, Place, Programs, Team, Variables, default_limit, doubts, given_flags, policy, retiring,
+    variables, with_file,
 };
 
 /// A flag and what stands behind it.
@@ -79,6 +80,8 @@ pub(super) struct Ready {
     folders: Folders,
     shown: ShownArgs,
     flags: Vec<Flag>,
+    /// The settings file that was named in place of the project's.
+    file: Option<PathBuf>,
 }
 
 impl Ready {
@@ -95,7 +98,8 @@ impl Ready {
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
         let place = Place::new(&settled.settings, &folders);
-        Ok(Self { settled, folder, variables, place, folders, shown: args.shown, flags })
+        let file = args.config.clone();
+        Ok(Self { settled, folder, variables, place, folders, shown: args.shown, flags, file })
     }
 
     /// Starts a run and works on it until it rests or ends.
@@ -118,8 +122,9 @@ impl Ready {
         models: Models,
         Shape { progress, asides }: Shape,
     ) -> anyhow::Result<Work> {
-        let Self { settled, folder, variables, place, folders, shown, flags } = self;
+        let Self { settled, folder, variables, place, folders, shown, flags, file } = self;
         let flags = given_flags(&flags, &policy.agent.model, &current_dir()?);
+        let flags = with_file(flags, file.as_deref());
         let policy = RunPolicy { flags, ..policy };
         let (policy, unlimited) = default_limit(policy, &settled);
         unlimited.into_iter().for_each(|note| output::tell(&note));

@@ -27,7 +27,7 @@ use self::page::{page, waiting};
 use self::steps::steps;
 use self::tree::{Branches, Crew, Drawing, Extent};
 use super::ps::Line;
-use super::status::{at_terminal, status};
+use super::status::{at_terminal, provider_wait, status};
 use super::target::Target;
 use super::{approvals, goal, home_to_read, print};
 use crate::cli::ShowArgs;
@@ -81,6 +81,7 @@ pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
             crew: &crew,
             drawing,
             goal: goal.as_ref(),
+            provider_wait: provider_wait(&home, &state).await?,
             segments: &segments,
         };
         print(&page(&seen, &facts))?;
@@ -264,11 +265,10 @@ impl Facts {
     }
 }
 
-/// Why an agent couldn't be asked for last words. That it has none to say, or that none fit the very limit it is about,
-/// is no news.
+/// Why an agent that was asked for a final summary has given none. That none fits the very limit it is about, the outcome
+/// tells.
 fn why_none(wrapped: &WrappedUp) -> Option<String> {
-    let has_failed = wrapped.call.as_ref().is_some_and(|call| call.model.is_empty());
-    wrapped.problem.clone().filter(|_| has_failed)
+    wrapped.problem.clone().filter(|_| wrapped.call.is_some())
 }
 
 /// A run with all that is known of it, for programs.

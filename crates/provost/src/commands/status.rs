@@ -1,14 +1,20 @@
 //! How a run stands, in the words that every command has for it.
 
-use provost_engine::Actor;
-use provost_event::{Blocker, Outcome, PauseReason, ProviderAwaited, SessionId, TerminalState, Timestamp};
-use provost_harness::{RunStatus, RunSummary, read_actor};
+use provost_engine::{Actor, RunState};
+use provost_event::{
+    Blocker, Entry, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, TerminalState, Timestamp,
+};
+use provost_harness::{Home as _, RunStatus, RunSummary, read_actor};
 use provost_store::LocalHome;
 
-use crate::drive::run_state;
 use crate::questions::{Question, of_summary};
-use crate::render::duration;
+use crate::render::{Left, Wait, whole_seconds};
 use crate::wiring::is_program;
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+/// Entries at a log's end among which a run mostly says what it waits for.
+const AWAITED_WITHIN: u64 = 200;
 
 const NEEDS_APPROVAL: &str = "needs approval";
 
@@ -59,21 +65,45 @@ pub(super) async fn at_terminal(home: &LocalHome, run: &RunSummary) -> Option<&'
     }
 }
 
-/// The provider that a run waits for that nobody has seen rest.
-pub(super) async fn awaits_provider(
-    home: &LocalHome,
-    run: &RunSummary,
-) -> anyhow::Result<Option<ProviderAwaited>> {
-    if matches!(run.status, RunStatus::Rests(_)) {
-        return Ok(None);
+/// Since when and until when a run waits for its provider: by the entry of its log that says so.
+///
+/// # Errors
+/// When the log can't be read.
+pub(super) async fn provider_wait(home: &LocalHome, state: &RunState) -> anyhow::Result<Option<Wait>> {
+    let Some(awaited) = state.awaits_provider() else { return Ok(None) };
+    let run = awaited.session.run;
+    for after in [Seq(state.head().0.saturating_sub(AWAITED_WITHIN)), Seq::START] {
+        let mut after = after;
+        let mut found = None;
+        loop {
+            let records = home.read(run.into(), after, READ_MAX).await?;
+            let Some(last) = records.last() else { break };
+            after = last.seq;
+            let said = records
+                .iter()
+                .rfind(|record| matches!(&record.entry, Entry::ProviderAwaited(entry) if entry == awaited));
+            found = said.cloned().or(found);
+        }
+        if let Some(said) = found {
+            let passed_ms = state.elapsed().since_ms(said.elapsed);
+            return Ok(Some(Wait { since: said.at, due: awaited.until, passed_ms }));
+        }
     }
-    let state = run_state(home, run.run).await?;
-    Ok(state.and_then(|state| state.awaits_provider().cloned()))
+    Ok(None)
 }
 
-/// How a run stands that waits for its provider.
-pub(super) fn suspended_until(awaited: &ProviderAwaited, now: Timestamp) -> String {
+/// How a run stands that waits for its provider; `is_held` where a process waits with it.
+pub(super) fn suspended_until(
+    awaited: &ProviderAwaited,
+    wait: Option<Wait>,
+    (now, is_held): (Timestamp, bool),
+) -> String {
     let word = if awaited.suspended { "suspended" } else { "waits" };
-    let left = duration(awaited.until.since_ms(now) / 1_000 * 1_000);
-    format!("{word}: {}, next try in {left}", awaited.trouble.cause().words())
+    let next = match wait.map(|wait| wait.left(now, is_held)) {
+        Some(Left::Of(ms)) => format!(", next try in {}", whole_seconds(ms)),
+        Some(Left::AtMost(ms)) => format!(", next try in at most {}", whole_seconds(ms)),
+        Some(Left::Over) if is_held => ", next try now".to_owned(),
+        Some(Left::Over) | None => String::new(),
+    };
+    format!("{word}: {}{next}", awaited.trouble.cause().words())
 }

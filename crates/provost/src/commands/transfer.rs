@@ -13,6 +13,7 @@ use super::{home, home_to_read, print};
 use crate::cli::{ExportArgs, ImportArgs};
 use crate::exit::Exit;
 use crate::output::{Stdout, tell};
+use crate::render::plural;
 
 pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let home = home_to_read()?;
@@ -34,7 +35,7 @@ fn in_words(imported: &Imported) -> Option<String> {
     match imported.change {
         ImportChange::New => None,
         ImportChange::Extended(entries) => {
-            let entries = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+            let entries = plural(entries as u64, "entry");
             Some(format!("run {run} was there already: {entries} added"))
         }
         ImportChange::Known => {
@@ -52,7 +53,7 @@ async fn to_file(home: &LocalHome, run: RunId, file: &Path) -> anyhow::Result<()
     });
     let lines = written.inspect_err(|_| drop(std::fs::remove_file(&draft)));
     let lines = lines.with_context(|| format!("can't export run {run} to {}", file.display()))?;
-    tell(&format!("run {run}: {lines} lines in {}", file.display()));
+    tell(&format!("run {run}: {} in {}", plural(lines as u64, "line"), file.display()));
     Ok(())
 }
 

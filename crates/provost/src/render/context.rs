@@ -3,7 +3,7 @@
 use provost_event::{Compacted, CompactionKind, Dimension, Exhausted, Outcome, Snapshot, WrappedUp};
 
 use super::saying::{Saying, Tag};
-use super::words::{one_line, plural, size, tokens};
+use super::words::{excerpt, one_line, plural, size, tokens, tokens_in_short};
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
@@ -46,18 +46,13 @@ pub(crate) fn compaction_in_words(entry: &Compacted) -> String {
 
 /// What that did to the conversation's size, by estimate.
 pub(crate) fn freed(entry: &Compacted) -> String {
-    format!("{} → {} tokens", tokens(entry.tokens_before), tokens(entry.tokens_after))
+    format!("{} → {}", tokens(entry.tokens_before), tokens_in_short(entry.tokens_after))
 }
 
-/// An agent that has nothing to say is no news; that it couldn't be asked is, unless that was for the very limit that
-/// is told of anyway.
+/// What the agent has said at a limit, or why it has said nothing, which is told again when the run is suspended.
 pub(super) fn wrapped_up(entry: &WrappedUp) -> Saying {
     let Some(problem) = &entry.problem else { return Saying::kept(Tag::Agent, entry.text.trim()) };
-    let words = format!("no last words: {}", one_line(problem, WIDTH_MAX));
-    match &entry.call {
-        Some(call) if call.model.is_empty() => Saying::kept(Tag::Provost, words),
-        Some(_) | None => Saying::detail(words),
-    }
+    Saying::detail(format!("no final summary: {}", one_line(problem, WIDTH_MAX)))
 }
 
 pub(super) fn snapshot(entry: &Snapshot) -> Saying {
@@ -74,11 +69,11 @@ pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
     format!("{exhausted}{why}")
 }
 
-/// An outcome, with what its numbers alone don't tell.
+/// An outcome, with what its numbers alone don't tell, and without what is too long to be read.
 pub(crate) fn outcome_in_words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::BudgetExhausted(exhausted) => exhausted_in_words(exhausted),
-        _ => outcome.to_string(),
+        _ => excerpt(&outcome.to_string(), "`provost show RUN --json` has all of it"),
     }
 }
 
@@ -94,7 +89,7 @@ pub(crate) fn compactions_in_words(trims: u32, summaries: u32, emergencies: u32)
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use provost_event::{AsideCall, Seq, Usage};
+    use provost_event::Seq;
 
     use super::*;
 
@@ -134,22 +129,6 @@ mod tests {
             Compacted { cut_through: Seq(8), ..rule },
             expect!["shortened by rule: long results are cut to beginning and end, 27.3k → 9.1k tokens"],
         );
-    }
-
-    #[test]
-    fn last_words_that_failed_are_told_and_others_that_are_missing_are_not() {
-        let shown = |model: Option<&str>| {
-            let aside = |model: &str| AsideCall {
-                call: 3,
-                usage: Usage::default(),
-                cost: None,
-                model: model.to_owned(),
-            };
-            let problem = Some("why".to_owned());
-            wrapped_up(&WrappedUp { text: String::new(), call: model.map(aside), problem }).weight
-        };
-        use crate::render::saying::Weight::{Detail, Kept};
-        assert_eq!([shown(Some("")), shown(Some("a-model")), shown(None)], [Kept, Detail, Detail]);
     }
 
     #[test]

@@ -22,6 +22,8 @@ use crate::names::Names;
 const WIDTH_MAX: usize = 100;
 /// Lines shown of a hook's reason.
 const REASON_LINES_MAX: usize = 12;
+/// Columns of each.
+const REASON_WIDTH_MAX: usize = 400;
 
 /// Says entries in words; remembers the calls that are running, so that their ends can name them, and the agents.
 #[derive(Default)]
@@ -417,9 +419,10 @@ fn reason(report: &StopReport) -> Vec<String> {
         }
         StopHookVerdict::Broken(_) => (format!("{name} couldn't be run: "), &error),
     };
+    let cut = |line: &str| console::truncate_str(line, REASON_WIDTH_MAX, "…").into_owned();
     let all = text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
     let count = all.len();
-    let mut lines = all.into_iter().take(REASON_LINES_MAX).map(str::to_owned).collect::<Vec<_>>();
+    let mut lines = all.into_iter().take(REASON_LINES_MAX).map(cut).collect::<Vec<_>>();
     if let Some(first) = lines.first_mut() {
         first.insert_str(0, &why);
     }
@@ -430,14 +433,16 @@ fn reason(report: &StopReport) -> Vec<String> {
 }
 
 fn budget_reserved(entry: &BudgetReserved) -> Saying {
-    let (tokens, cost, purpose) = (amount(entry.tokens), entry.cost, purpose_in_words(entry.purpose));
-    Saying::detail(format!("{tokens} tokens, at most {cost}, for call {}{purpose}", entry.call))
+    let tokens = plural(entry.tokens, "token");
+    let (cost, purpose) = (entry.cost, purpose_in_words(entry.purpose));
+    Saying::detail(format!("{tokens}, at most {cost}, for call {}{purpose}", entry.call))
 }
 
 fn budget_charged(entry: &BudgetCharged) -> Saying {
     let usage = entry.usage;
     let cost = entry.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
-    let (sent, written) = (amount(usage.prompt_tokens()), amount(usage.output_tokens));
+    let sent = plural(usage.prompt_tokens(), "token");
+    let written = amount(usage.output_tokens);
     let cached = if usage.cache_read_tokens > 0 {
         format!(" ({} from the cache)", amount(usage.cache_read_tokens))
     } else {
@@ -448,7 +453,7 @@ fn budget_charged(entry: &BudgetCharged) -> Saying {
         Certainty::Estimated => ", estimated: the call ended without a report",
         Certainty::Unconfirmed => ", unconfirmed: the call was lost to a crash",
     };
-    Saying::detail(format!("call {}: {sent} tokens in{cached}, {written} out{cost}{certainty}", entry.call))
+    Saying::detail(format!("call {}: {sent} in{cached}, {written} out{cost}{certainty}", entry.call))
 }
 
 fn paused(entry: &Paused) -> Saying {

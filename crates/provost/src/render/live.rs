@@ -13,7 +13,8 @@ use provost_harness::{Clock as _, SystemClock};
 
 use super::entry::Sayer;
 use super::narrow::Narrow;
-use super::question::{Extent, Room, call_in_full, facts, time_left, visible};
+use super::question::{Extent, Room, call_in_full, facts};
+use super::safe::visible;
 use super::saying::{Saying, Tag, Weight};
 use super::tracker::Tracker;
 use super::{View, safe};
@@ -130,7 +131,7 @@ impl View for Live {
 
     fn waits(&self, question: &Question) {
         let name = question.name();
-        let left = time_left(question.due, SystemClock.now());
+        let left = question.wait().left_in_words(SystemClock.now(), true);
         let facts = [
             ("why", visible(&question.why)),
             ("left", left),

@@ -10,6 +10,7 @@ mod context;
 mod entry;
 mod flow;
 mod gate;
+mod go_on;
 mod goal;
 mod json;
 mod live;
@@ -23,6 +24,8 @@ mod summary;
 mod table;
 mod terminal;
 mod tracker;
+mod uncertain;
+mod wait;
 mod words;
 mod worktree;
 
@@ -39,14 +42,17 @@ pub(crate) use agents::checked;
 pub(crate) use arguments::call as call_in_words;
 pub(crate) use context::{compaction_in_words, compactions_in_words, freed, outcome_in_words};
 pub(crate) use entry::Sayer;
+pub(crate) use go_on::{enough_more, go_on_with};
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
-pub(crate) use question::{
-    Extent, Room, UNNAMED, answer_in_words, call_in_full, script_in_words, time_left, visible,
-};
-pub(crate) use safe::{safe, visible_json};
-pub(crate) use summary::{after_checks, enough_more, summary};
+pub(crate) use question::{Extent, Room, UNNAMED, answer_in_words, call_in_full, script_in_words};
+pub(crate) use safe::{safe, visible, visible_json};
+pub(crate) use summary::{Stopped, summary};
 pub(crate) use table::{Cells, Table, terminal_width};
-pub(crate) use words::{age, amount, duration, hanging, one_line, pictures, plural, size, tokens};
+pub(crate) use uncertain::Uncertain;
+pub(crate) use wait::{Left, Wait, whole_seconds};
+pub(crate) use words::{
+    age, amount, duration, excerpt, hanging, one_line, pictures, plural, size, span, tokens, tokens_in_short,
+};
 
 /// Shows a run while it goes.
 pub(crate) trait View: Send + Sync {

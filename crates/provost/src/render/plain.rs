@@ -8,7 +8,8 @@ use provost_event::{Entry, Record};
 use provost_harness::{Clock as _, SystemClock};
 
 use super::entry::Sayer;
-use super::question::{Extent, Room, call_in_full, facts, time_left, visible};
+use super::question::{Extent, Room, call_in_full, facts};
+use super::safe::visible;
 use super::saying::{Saying, Tag, Weight};
 use super::words::hanging;
 use super::{View, safe};
@@ -76,7 +77,7 @@ impl View for Plain {
 /// Says that somebody is waited for, and how to answer.
 pub(super) fn print_waiting(question: &Question) {
     let name = question.name();
-    let left = time_left(question.due, SystemClock.now());
+    let left = question.wait().left_in_words(SystemClock.now(), true);
     let facts = [
         format!("why: {}", visible(&question.why)),
         format!("provost approve {name}"),

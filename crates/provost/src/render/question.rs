@@ -4,7 +4,8 @@ use console::measure_text_width;
 use provost_event::{ApprovalAnswer, ApprovalScope, Json, NamedScript, Timestamp};
 use serde_json::Value;
 
-use super::words::{duration, plural};
+use super::safe::visible;
+use super::words::plural;
 use crate::questions::Question;
 
 /// Marks a line of a call, and the rest of one that is wider than the terminal.
@@ -114,33 +115,6 @@ fn arguments(tool: &str, input: &Json) -> Vec<String> {
     lines
 }
 
-/// `text` on one line with everything that can't be seen, or that would change what is seen, spelled out. Somebody
-/// agrees to all of it, so nothing of it may go.
-pub(crate) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\t' => out.push_str("    "),
-            '\r' => out.push_str("\\r"),
-            '\n' => out.push_str("\\n"),
-            c if c.is_control() || is_hidden(c) => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Marks that turn the direction of writing or take no room, blanks that aren't the usual one, and tags.
-const fn is_hidden(c: char) -> bool {
-    matches!(
-        c,
-        '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
-            | '\u{205f}'..='\u{206f}' | '\u{3000}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-            | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-    )
-}
-
 /// What there is to know besides the call, a name and a text each: why, what a consent for longer would cover, until
 /// when, how to answer from elsewhere.
 pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -154,7 +128,7 @@ pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, S
     facts.extend(question.unnamed.then(|| ("script", UNNAMED.to_owned())));
     facts.extend([
         ("r, a", longer),
-        ("left", time_left(question.due, now)),
+        ("left", question.wait().left_in_words(now, true)),
         ("or", format!("provost approve {name}, from any terminal")),
     ]);
     facts
@@ -174,17 +148,8 @@ pub(crate) fn script_in_words(script: &NamedScript) -> String {
     visible(&format!("{}{leads}, {held}", script.path))
 }
 
-/// How long there is, and until when: `59m58s, until 14:30:05`.
-pub(crate) fn time_left(due: Timestamp, now: Timestamp) -> String {
-    match due.since_ms(now) {
-        0 => format!("none, it was until {}", clock_time(due, now)),
-        ms @ 0..60_000 => format!("{}s, until {}", ms / 1_000, clock_time(due, now)),
-        ms => format!("{}, until {}", duration(ms), clock_time(due, now)),
-    }
-}
-
 /// The time of the user's own clock, with the day where it isn't near.
-pub(crate) fn clock_time(at: Timestamp, now: Timestamp) -> String {
+pub(super) fn clock_time(at: Timestamp, now: Timestamp) -> String {
     let format = if at.0.abs_diff(now.0) < DAY_MS { "%H:%M:%S" } else { "%F %H:%M" };
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     let zoned = moment.map(|moment| moment.to_zoned(jiff::tz::TimeZone::system()));
@@ -212,7 +177,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use provost_event::{Json, RunId, Seq, SessionId, Timestamp};
 
-    use super::{Room, call_in_full, time_left, visible};
+    use super::{Room, call_in_full};
     use crate::questions::Question;
 
     #[track_caller]
@@ -231,6 +196,7 @@ mod tests {
             unnamed: false,
             since: Timestamp(0),
             due: Timestamp(0),
+            passed_ms: 0,
         };
         let room = Room { width: 26, lines_max };
         expected.assert_eq(&call_in_full(&question, room, "press v").join("\n"));
@@ -287,20 +253,5 @@ mod tests {
             │ 3
             │ 4"#]],
         );
-    }
-
-    #[test]
-    fn what_cant_be_seen_is_spelled_out() {
-        assert_eq!(
-            visible("ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}\ty"),
-            r"ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}    y"
-        );
-        assert_eq!(visible("ç 漢 🙂"), "ç 漢 🙂");
-    }
-
-    #[test]
-    fn time_that_is_over_is_told() {
-        assert!(time_left(Timestamp(90_500), Timestamp(0)).starts_with("1m30s, until "));
-        assert!(time_left(Timestamp(5), Timestamp(9)).starts_with("none, it was until "));
     }
 }

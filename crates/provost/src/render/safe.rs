@@ -1,7 +1,7 @@
 //! Makes text of strangers safe to print on a terminal.
 
-/// `text` without escape sequences, control characters and marks that change the direction of writing; line ends and
-/// tabs stay. What takes no room is spelled out (`\u{200b}`): a model reads it, so people see it. Joiners and selectors of
+/// `text` without escape sequences and control characters; line ends and tabs stay. What takes no room and what changes the
+/// direction of writing is spelled out (`\u{200b}`, `\u{202e}`): a model reads it, so people see it. Joiners and selectors of
 /// forms stay behind what isn't ASCII: many languages and pictures are written with them.
 pub(crate) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -18,13 +18,41 @@ pub(crate) fn safe(text: &str) -> String {
             '\u{1b}' => skip_escape(&mut chars),
             '\u{9b}' => skip_control_sequence(&mut chars),
             '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => skip_string(&mut chars),
-            _ if c.is_control() || turns_direction(c) => {}
+            _ if c.is_control() => {}
             _ if joins(c) && out.chars().next_back().is_some_and(|before| !before.is_ascii()) => out.push(c),
-            _ if joins(c) || takes_no_room(c) => out.extend(c.escape_unicode()),
+            _ if joins(c) || is_hidden(c) => out.extend(c.escape_unicode()),
             _ => out.push(c),
         }
     }
     out
+}
+
+/// `text` on one line with everything that can't be seen, or that would change what is seen, spelled out, control
+/// characters and odd blanks too. Somebody agrees to all of it, so nothing of it may go.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("    "),
+            '\r' => out.push_str("\\r"),
+            '\n' => out.push_str("\\n"),
+            _ if c.is_control() || joins(c) || is_hidden(c) || is_odd_blank(c) => {
+                out.extend(c.escape_unicode())
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// What people don't see although it is there, or which has them see something else.
+const fn is_hidden(c: char) -> bool {
+    turns_direction(c) || takes_no_room(c)
+}
+
+/// Blanks that aren't the usual one: a shell takes them for parts of a word.
+const fn is_odd_blank(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
@@ -93,15 +121,13 @@ const fn joins(c: char) -> bool {
 /// JSON in which what a terminal would obey or not show is escaped: the same value, and fit to be looked at. Such characters
 /// are in the texts of JSON only, and controls below U+0080 are escaped in every JSON.
 pub(crate) fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
-    let is_hidden = |c: char| {
-        (c.is_control() && !c.is_ascii_control()) || c == '\u{7f}' || turns_direction(c) || takes_no_room(c)
-    };
-    if !json.contains(is_hidden) {
+    let is_escaped = |c: char| (c.is_control() && !c.is_ascii_control()) || c == '\u{7f}' || is_hidden(c);
+    if !json.contains(is_escaped) {
         return json.into();
     }
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        if is_hidden(c) {
+        if is_escaped(c) {
             let units =
                 c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
             out.push_str(&units);
@@ -114,7 +140,7 @@ pub(crate) fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{safe, visible_json};
+    use super::{safe, visible, visible_json};
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
@@ -145,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn other_controls_and_direction_marks_go() {
+    fn other_controls_go_and_direction_marks_are_spelled_out() {
         check("a\u{8}b\u{7}c\u{0}d\u{7f}e\u{85}f", "abcdef");
-        check("user\u{202e}gpj.exe\u{2066}", "usergpj.exe");
+        check("user\u{202e}gpj.exe\u{2066}", "user\\u{202e}gpj.exe\\u{2066}");
         check("50%\rdone\r\n", "50%\ndone\n");
     }
 
@@ -162,6 +188,15 @@ mod tests {
         check("می\u{200c}خواهم 👩\u{200d}🚀 ❤\u{fe0f}", "می\u{200c}خواهم 👩\u{200d}🚀 ❤\u{fe0f}");
         let once = safe("a\u{200b}\u{e0041}");
         assert_eq!(safe(&once), once);
+    }
+
+    #[test]
+    fn in_what_somebody_agrees_to_nothing_goes() {
+        assert_eq!(
+            visible("ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}\ty\u{a0}\u{200d}"),
+            r"ls\r\u{1b}[2Krm\u{202e}x\u{200b}\u{9b}    y\u{a0}\u{200d}"
+        );
+        assert_eq!(visible("ç 漢 🙂"), "ç 漢 🙂");
     }
 
     #[test]

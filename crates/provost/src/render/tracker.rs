@@ -11,7 +11,8 @@ use provost_event::{
 
 use super::arguments;
 use super::gate::waits_for;
-use super::words::{duration, one_line, plural, tokens};
+use super::wait::whole_seconds;
+use super::words::{one_line, plural, tokens_in_short};
 
 /// The agent that a run begins with.
 const ROOT: u32 = 0;
@@ -214,7 +215,7 @@ impl Tracker {
             }
         }
         if self.tokens > 0 {
-            parts.push(format!("{} tokens", tokens(self.tokens)));
+            parts.push(tokens_in_short(self.tokens));
             parts.extend(self.cost.map(|cost| cost.to_string()));
         }
         parts.push(whole_seconds(self.before_ms.saturating_add(ms(self.since.elapsed()))));
@@ -363,9 +364,4 @@ fn left(until: Instant) -> String {
 
 fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Without tenths, which would only flicker.
-fn whole_seconds(ms: u64) -> String {
-    if ms < 60_000 { format!("{}s", ms / 1_000) } else { duration(ms) }
 }

@@ -1,6 +1,7 @@
 //! Numbers and texts as people read them.
 
 use provost_event::{Image, Timestamp};
+pub(crate) use provost_event::{counted as plural, grouped as amount};
 
 /// Milliseconds as a short time: `80ms`, `12.3s`, `1m20s`, `2h05m`, `3d04h`.
 pub(crate) fn duration(ms: u64) -> String {
@@ -16,7 +17,12 @@ pub(crate) fn duration(ms: u64) -> String {
 
 /// How long ago `then` was, in one unit.
 pub(crate) fn age(now: Timestamp, then: Timestamp) -> String {
-    let secs = now.since_ms(then) / 1_000;
+    span(now.since_ms(then))
+}
+
+/// Milliseconds in one unit: `12s`, `3m`, `5h`, `2d`.
+pub(crate) fn span(ms: u64) -> String {
+    let secs = ms / 1_000;
     match secs {
         0..60 => format!("{secs}s"),
         60..3_600 => format!("{}m", secs / 60),
@@ -34,17 +40,9 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
-/// A number with its digits in groups.
-pub(crate) fn amount(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
+/// A count of tokens with its noun, for a line that is to stay short: `1 token`, `12.4k tokens`.
+pub(crate) fn tokens_in_short(count: u64) -> String {
+    format!("{} {}", tokens(count), if count == 1 { "token" } else { "tokens" })
 }
 
 /// A size in bytes, in units of 1024: `340 B`, `12 KB`, `3.6 MB`.
@@ -67,11 +65,6 @@ pub(crate) fn pictures<'a>(images: impl IntoIterator<Item = &'a Image>) -> Strin
     images.into_iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
-/// `1 turn`, `2 turns`.
-pub(crate) fn plural(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
 /// The first line with something in it, cut to `max` columns; says if there is more.
 pub(crate) fn one_line(text: &str, max: usize) -> String {
     let text = super::safe(text);
@@ -79,6 +72,26 @@ pub(crate) fn one_line(text: &str, max: usize) -> String {
     let first = lines.next().unwrap_or_default().replace('\t', " ");
     let more = if lines.next().is_some() { " …" } else { "" };
     console::truncate_str(&format!("{first}{more}"), max, "…").into_owned()
+}
+
+/// Lines and characters of a text that is shown in full.
+const EXCERPT_LINES: usize = 30;
+const EXCERPT_CHARS: usize = 3_000;
+/// Lines and characters shown of a longer one.
+const BEGINNING_LINES: usize = 6;
+const BEGINNING_CHARS: usize = 600;
+
+/// `text`, or of a long one its beginning, its size, and with `rest` where the rest is to be read.
+pub(crate) fn excerpt(text: &str, rest: &str) -> String {
+    let is_long = |text: &str, lines: usize, chars: usize| {
+        text.lines().nth(lines).is_some() || text.chars().nth(chars).is_some()
+    };
+    if !is_long(text, EXCERPT_LINES, EXCERPT_CHARS) {
+        return text.to_owned();
+    }
+    let begins = text.lines().take(BEGINNING_LINES).collect::<Vec<_>>().join("\n");
+    let begins = begins.chars().take(BEGINNING_CHARS).collect::<String>();
+    format!("{}\n… ({} in all; {rest})", begins.trim_end(), size(text.len() as u64))
 }
 
 /// `text` with its further lines indented; empty lines stay empty.
@@ -107,13 +120,24 @@ mod tests {
     #[test]
     fn counts_stay_short() {
         assert_eq!([0, 999, 1_000, 12_449, 3_250_000].map(tokens), ["0", "999", "1.0k", "12.4k", "3.2M"]);
-        assert_eq!([0, 999, 1_000, 2_000_000].map(amount), ["0", "999", "1 000", "2 000 000"]);
     }
 
     #[test]
     fn sizes_are_rounded() {
         let shown = [0, 1_023, 1_024, 1_535, 1_536, 1_048_063, 1_048_064, 3_750_000].map(size);
         assert_eq!(shown, ["0 B", "1023 B", "1 KB", "1 KB", "2 KB", "1023 KB", "1.0 MB", "3.6 MB"]);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_to_its_beginning_and_tells_its_size() {
+        assert_eq!(excerpt("a\nb\n", "x"), "a\nb\n");
+        assert_eq!(excerpt(&"a\n".repeat(30), "x"), "a\n".repeat(30));
+        assert_eq!(
+            excerpt(&"a\n".repeat(31), "all: x"),
+            format!("{}… (62 B in all; all: x)", "a\n".repeat(6))
+        );
+        let line = excerpt(&"漢".repeat(40_000), "all: x");
+        assert_eq!(line, format!("{}\n… (117 KB in all; all: x)", "漢".repeat(600)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use provost_engine::{FlowProblem, RetryPolicy, check_flow};
-use provost_event::{Budget, FlowPolicy, OnStepFailure, Priority, StepPolicy, StopHookPolicy};
+use provost_event::{Budget, FlowPolicy, OnStepFailure, Priority, StepPolicy, StopHookPolicy, counted};
 
 use super::errors::{Problem, Problems, Source};
 use super::nearest::nearest;
@@ -265,7 +265,7 @@ impl Step {
         match self.retries().unwrap_or(0) {
             0 => {}
             1 => parts.push("tried again once".to_owned()),
-            times => parts.push(format!("tried again up to {times} times")),
+            times => parts.push(format!("tried again up to {}", counted(times.into(), "time"))),
         }
         parts.push(match self.then {
             Then::Abort | Then::Retry => "or the flow is given up".to_owned(),

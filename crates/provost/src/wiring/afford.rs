@@ -1,7 +1,7 @@
 //! Whether limits can pay for a single verdict. Where they can't, an agent with a goal could never be done.
 
 use provost_engine::{JUDGE_TOKENS, USEFUL_OUTPUT_TOKENS, tokens_of};
-use provost_event::{GoalPolicy, MicroDollars, Usage};
+use provost_event::{GoalPolicy, MicroDollars, Usage, counted, grouped};
 
 use super::goals::Goals;
 use crate::settings::{Agent, Problem, Settings, Settled};
@@ -75,9 +75,10 @@ impl Words {
 fn tokens(limit: Option<u64>, percent: u8, need: Need) -> Option<Words> {
     let (share, least) = short(limit?, percent, need.tokens)?;
     let what = format!(
-        "leaves judges {share} tokens{}, and confirming a goal takes about {}",
+        "leaves judges {}{}, and confirming a goal takes about {}",
+        counted(share, "token"),
         of(percent),
-        need.tokens
+        grouped(need.tokens)
     );
     let least = least.div_ceil(ROUND_TOKENS).saturating_mul(ROUND_TOKENS);
     Some(Words(what, format!("e.g. tokens = {least}; or lower goal.evidence_tokens")))

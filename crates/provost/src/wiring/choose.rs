@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Zoned;
-use provost_event::{Effort, ModelPolicy};
+use provost_event::{Effort, ModelPolicy, counted};
 use provost_harness::{Model, Models, Redactor};
 use provost_llm::{ProviderSettings, ResolveError, resolve};
 use secrecy::ExposeSecret as _;
@@ -117,10 +117,7 @@ impl<'a> Choosing<'a> {
         }
         let variable = self.providers.providers.get(name)?.key_env.as_ref();
         let variable = variable.map(|name| format!(" ({name})")).unwrap_or_default();
-        let length = match key.chars().count() {
-            1 => "1 character".to_owned(),
-            length => format!("{length} characters"),
-        };
+        let length = counted(key.chars().count() as u64, "character");
         Some(format!(
             "the key of the provider {name}{variable} has {length}: too short for a key, and not taken out of what is \
              shown and kept"

@@ -48,6 +48,19 @@ pub(crate) fn with_flag(mut flags: Vec<GivenFlag>, flag: &str, value: &str) -> V
     flags
 }
 
+/// The flag that names a settings file in place of the project's. It is kept so that people can be told to name it again.
+const FILE_FLAG: &str = "--config";
+
+/// `flags`, with the settings file that was named, whose path is absolute then, and without one that was before.
+pub(crate) fn with_file(mut flags: Vec<GivenFlag>, file: Option<&Path>) -> Vec<GivenFlag> {
+    let Some(file) = file else {
+        flags.retain(|given| given.flag != FILE_FLAG);
+        return flags;
+    };
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    with_flag(flags, FILE_FLAG, &absolute.to_string_lossy())
+}
+
 /// A run that was started before.
 pub(crate) struct Before<'a> {
     /// What binds it.
@@ -148,7 +161,7 @@ fn by_flags(
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = Place::new(&settled.settings, &folders);
-    Ok(ByFlags { settled, given, place })
+    Ok(ByFlags { settled, given: with_file(given, file), place })
 }
 
 fn finished(

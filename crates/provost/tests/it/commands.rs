@@ -54,12 +54,13 @@ fn show_tells_all_of_one_run() {
         run         RUN
         status      completed
         outcome     completed (verdict PASS), verified
+        go on with  provost resume RUN "and now …"
         goal        Repair the parser
                     and its tests
         model       script:/FOLDER/work/agent.yaml
         workspace   /FOLDER/work
         turns       2
-        tokens      2 170 of 50 000
+        tokens      2,170 of 50,000
         cost        $0.00
         calls       2 tool calls, 1 failed
         progress    converging: 1 of 20 turns in a row without measurable progress; then suspended

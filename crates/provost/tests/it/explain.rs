@@ -431,7 +431,7 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
 
         limits of the run
            LIMIT       SET TO  REACHED  CONSULTED  DECIDED
-           tokens       9 000      400          5        1  1 500 at first; at most 1 200 set aside, refused 1
+           tokens       9,000      400          5        1  1,500 at first; at most 1,200 set aside, refused 1
            money        $5.00  $0.0004          4        0  at most $0.0012 set aside
            wall time  not set    1m02s
            turns      not set        4

@@ -145,6 +145,7 @@ fn a_run_is_sent_back_by_its_judge_and_completes_once_that_agrees() {
               out says yes.
             completed, verified · 3 turns · 1.7k tokens · $0.00 · TIME
             verified: the goal is reached (confidence 0.95)
+            go on with: provost resume RUN "and now …"
         "#]],
     );
     check(
@@ -193,6 +194,7 @@ fn pages_logs_and_spending_tell_of_judges() {
             status      completed
             outcome     completed, verified
                         verified: the goal is reached (confidence 0.95)
+            go on with  provost resume RUN "and now …"
             goal        write it
             condition   out says yes
                         achieved, confidence 0.95, 1 of 10 claims found wrong
@@ -201,7 +203,7 @@ fn pages_logs_and_spending_tell_of_judges() {
             started     MOMENT
             updated     MOMENT
             turns       3 of 300
-            tokens      1 780
+            tokens      1,780
             cost        $0.00
             time        TIME
             calls       1 tool call
@@ -271,7 +273,7 @@ fn explain_tells_how_often_a_goal_was_verified() {
 
             limits of the run
             LIMIT  SET TO  REACHED  CONSULTED  DECIDED
-            tokens  not set  1 780
+            tokens  not set  1,780
             money  not set  $0.00
             wall time  not set  TIME
             turns  not set  3
@@ -373,6 +375,7 @@ fn a_goal_is_cleared_while_its_judge_is_asked_and_the_run_goes_on_without_it() {
             run: RUN goes on, asked by provost resume
             completed, not verified · 1 turn · 110 tokens · $0.00 · TIME
             the goal was cleared by provost goal clear; nobody verified it
+            go on with: provost resume RUN "and now …"
         "#]],
     );
     check(
@@ -428,6 +431,7 @@ fn a_goal_is_cleared_at_rest() {
             provost: told what the judges miss
             Turn budget of the run used up: 1 of 1 · 1 turn · 640 tokens · $0.00 · TIME
             the goal isn't reached (confidence 0.90): Nothing was written.
+            no final summary: the model's answer was empty
             go on with: provost resume RUN --max-turns 1
         "#]],
     );
@@ -451,6 +455,7 @@ fn a_goal_is_cleared_at_rest() {
             agent: Done.
             completed, not verified · 2 turns · 850 tokens · $0.00 · TIME
             the goal was cleared by provost goal clear; nobody verified it
+            go on with: provost resume RUN "and now …"
         "#]],
     );
 }
@@ -475,8 +480,9 @@ fn a_goal_is_cleared_when_the_process_that_verified_it_is_gone() {
         expect![[r#"
             Done.
             run: RUN goes on, asked by provost resume
-            completed, not verified · 1 turn · 11.6k tokens · $0.00 · TIME
+            completed, not verified · 1 turn · ~11.6k tokens · $0.00 · TIME
             the goal was cleared by provost goal clear; nobody verified it
+            go on with: provost resume RUN "and now …"
         "#]],
     );
 }
@@ -509,6 +515,7 @@ fn a_goal_is_paused_while_its_judge_is_asked_and_verified_when_it_goes_on() {
               out says yes.
             completed, verified · 1 turn · 730 tokens · $0.00 · TIME
             verified: the goal is reached (confidence 0.90)
+            go on with: provost resume RUN "and now …"
         "#]],
     );
     let log = log(&scene);
@@ -545,8 +552,8 @@ fn what_has_no_goal_is_told_apart_from_what_has_ended() {
         &["goal", "clear", "last"],
         2,
         expect![[r#"
-            error: run RUN has ended: completed, not verified
-            hint: `provost resume RUN "…"` goes on with it
+            error: run RUN has no goal that judges verify
+            hint: start a run with one: provost run --goal "CONDITION" …, or [goal] in the settings
         "#]],
     );
     check(
@@ -596,6 +603,7 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
             expect![[r#"
                 Turn budget of the run used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
                 the goal isn't reached (confidence 0.90): Nothing was written.
+                no final summary: the model's answer was empty
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
@@ -603,6 +611,7 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
             expect![[r#"
                 Turn budget of the run used up: 1 of 1 · 1 turn · 630 tokens · $0.00 · TIME
                 the goal isn't reached: It looks reached, but the judge is not sure enough: 0.20, and 0.70 is needed. It may be there.
+                no final summary: the model's answer was empty
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
@@ -610,13 +619,16 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
             expect![[r#"
                 Turn budget of the run used up: 1 of 1 · 1 turn · 110 tokens · $0.00 · TIME
                 the goal couldn't be verified: the provider refused the key: no such key
+                no final summary: the model's answer was empty
                 go on with: provost resume RUN --max-turns 1"#]],
         ),
         (
             "{ achieved: true, confidence: 0.9, reasoning: out says yes., usage: { input: 500, output: 20 } }",
             expect![[r#"
                 completed, verified · 1 turn · 630 tokens · $0.00 · TIME
-                verified: the goal is reached (confidence 0.90)"#]],
+                verified: the goal is reached (confidence 0.90)
+                no final summary: the model's answer was empty
+                go on with: provost resume RUN "and now …""#]],
         ),
     ] {
         let scene = scene(looks, &format!("verdicts: [{verdict}]\n"));
@@ -669,6 +681,7 @@ verdicts:
               out says yes.
             completed, verified · 1 turn · 730 tokens · $0.00 · TIME
             verified: the goal is reached (confidence 0.90)
+            go on with: provost resume RUN "and now …"
         "#]],
     );
 }
@@ -818,6 +831,7 @@ agents:
             run: agent 1 (writer) is done
             agent: It is back.
             completed, not verified · 3 turns · 430 tokens · $0.00 · TIME
+            go on with: provost resume RUN "and now …"
         "#]],
     );
     assert_eq!(goals(&scene)[0]["cleared_by"], "provost goal clear");

@@ -131,6 +131,8 @@ mod terminal;
 #[cfg(test)]
 mod time_limit;
 #[cfg(test)]
+mod told;
+#[cfg(test)]
 mod transfer;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

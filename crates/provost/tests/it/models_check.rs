@@ -43,7 +43,7 @@ fn a_model_that_answers_is_told_with_what_it_took() {
           it says    ready
           model      big-1
           took       TIME
-          tokens     1 000 000 in, 2 out ($1.00)
+          tokens     1,000,000 in, 2 out ($1.00)
     "#]]
     .assert_eq(&scene.stable(&text));
     assert_eq!(exit, 0);

@@ -108,10 +108,10 @@ fn what_models_dev_says_otherwise_is_shown_taken_over_and_counts() {
             Windows and answers are in tokens, prices in US dollars for a million tokens.
 
             Changed:
-              openai/gpt-5  window 400 000 → 390 000, input $1.25 → $1.50, to cache $1.25 → $1.50
+              openai/gpt-5  window 400,000 → 390,000, input $1.25 → $1.50, to cache $1.25 → $1.50
 
             New:
-              gemini/gemini-99  window 1 048 576, answer 65 536, input $1.25, output $10.00, cached $0.3125, to cache $1.25, long requests above 200 000: input 200 %, output 150 %
+              gemini/gemini-99  window 1,048,576, answer 65,536, input $1.25, output $10.00, cached $0.3125, to cache $1.25, long requests above 200,000: input 200 %, output 150 %
 
             1 changed, 1 new, 0 kept. Written to /FOLDER/home/.config/provost/models.json. `provost models` shows what counts now.
         "#]],
@@ -147,8 +147,8 @@ fn what_litellm_says_is_converted_and_its_windows_of_input_alone_contradict_noth
             Windows and answers are in tokens, prices in US dollars for a million tokens.
 
             New:
-              groq/free  window 9 000
-              openai/gpt-99  window 300 000, answer 50 000, input $0.075, output $0.30, cached $0.075, to cache $0.075, long requests above 272 000: input 200 %, output 150 %, retires 2999-01-31
+              groq/free  window 9,000
+              openai/gpt-99  window 300,000, answer 50,000, input $0.075, output $0.30, cached $0.075, to cache $0.075, long requests above 272,000: input 200 %, output 150 %, retires 2999-01-31
 
             0 changed, 2 new, 0 kept. Written to /FOLDER/home/.config/provost/models.json. `provost models` shows what counts now.
         "#]],
@@ -189,10 +189,10 @@ fn what_the_user_says_of_a_model_stays_and_is_told() {
               openai/gpt-5  input $1.25 → $1.50, to cache $1.25 → $1.50
 
             New:
-              gemini/gemini-99  window 1 048 576, answer 65 536, input $1.25, output $10.00, cached $0.3125, to cache $1.25, long requests above 200 000: input 200 %, output 150 %
+              gemini/gemini-99  window 1,048,576, answer 65,536, input $1.25, output $10.00, cached $0.3125, to cache $1.25, long requests above 200,000: input 200 %, output 150 %
 
             Yours, and kept:
-              openai/gpt-5  window 300 000 (the table: 390 000)
+              openai/gpt-5  window 300,000 (the table: 390,000)
 
             1 changed, 1 new, 1 kept. Written to /FOLDER/home/.config/provost/models.json. `provost models` shows what counts now.
         "#]],

@@ -148,6 +148,7 @@ fn where_a_picture_is_its_kind_and_size_are_shown() {
         ok: read_file b.gif (TIME) [image/gif 14 B]
         agent: Two pixels. VERDICT: PASS
         completed (verdict PASS), not verified · 2 turns · 2.1k tokens · $0.00 · TIME
+        go on with: provost resume RUN "and now …"
     "#]]
     .assert_eq(&scene.stable(&ran.stderr));
     let shown = scene.provost(&["show", "last"]).stdout;

@@ -136,11 +136,27 @@ fn what_a_file_sets_is_named_before_what_follows_from_it() {
     let file = format!("agent.model = \"script:agent.yaml\"\n{}{more}", check("tests", "true"));
     scene.write("work/other.toml", &file);
     let resumed = scene.provost(&["resume", "last", "more", "--config", "other.toml"]);
+    says(&resumed, 0, &["(permissions, stop_hooks.tests, limits.stop_blocks, budget.usd); --with-settings"]);
+}
+
+#[test]
+fn the_goal_of_an_ended_run_can_be_taken_away_for_what_comes_next() {
+    let scene = judged(DONE, &[YES]);
+    assert_eq!(scene.provost(&["run", "make a"]).status, 0);
+    let run = scene.last_run();
+    let clear = scene.provost(&["goal", "clear", "last"]);
     says(
-        &resumed,
-        0,
-        &["(permissions, stop_hooks.tests, limits.stop_blocks_max, budget.usd); --with-settings"],
+        &clear,
+        2,
+        &["has ended, and keeps its goal", &format!("`provost resume {run} --no-goal` goes on without it")],
     );
+    let both = scene.provost(&["resume", "last", "--no-goal", "--goal", "b"]);
+    says(&both, 2, &["cannot be used with"]);
+    let resumed = scene.provost(&["resume", "last", "--no-goal", "and now rest"]);
+    says(&resumed, 0, &["the goal is taken away by", "completed, not verified"]);
+    assert!(!scene.provost(&["show", "last"]).stdout.contains("condition"));
+    says(&scene.provost(&["goal", "show", "last"]), 2, &["has no goal that judges verify"]);
+    says(&scene.provost(&["resume", "last", "--no-goal"]), 2, &["has no goal that judges verify"]);
 }
 
 #[test]
@@ -152,11 +168,11 @@ fn flags_of_the_start_still_count_and_a_limit_below_what_is_used_changes_nothing
     settings(&scene, "[budget]\ntokens = 1\n");
     let before = scene.provost(&["logs", "last", "--json"]).stdout;
     let resumed = scene.provost(&["resume", "last", "--with-settings", "--max-turns", "2"]);
-    says(&resumed, 2, &["limit 1 tokens, used "]);
+    says(&resumed, 2, &["limit 1 token, used "]);
     assert_eq!(scene.provost(&["logs", "last", "--json"]).stdout, before, "nothing has changed");
     settings(&scene, "[budget]\ntokens = 500_000\n");
     let resumed = scene.provost(&["resume", "last", "--with-settings", "--max-turns", "2"]);
-    says(&resumed, 0, &["budget.tokens: (not set) → 500000"]);
+    says(&resumed, 0, &["budget.tokens: no limit → 500,000"]);
     assert_eq!(resumed.stdout, "two\n", "the model is the one that --model named");
 }
 
@@ -180,11 +196,11 @@ fn a_limit_that_todays_settings_raise_lets_the_run_go_on() {
     let own = raised("max_turns = 1\n", "max_turns = 9\n", &[]);
     says(&own, 0, &["agent.max_turns: 1 → 9", "completed"]);
     let tokens = raised("[budget]\ntokens = 9000\n", "[budget]\ntokens = 900_000\n", &[]);
-    says(&tokens, 0, &["budget.tokens: 9000 → 900000", "completed"]);
+    says(&tokens, 0, &["budget.tokens: 9,000 → 900,000", "completed"]);
     let time = raised("[budget]\nwall_time = \"1s\"\n", "[budget]\nwall_time = \"1h\"\n", &[]);
     says(&time, 0, &["budget.wall_time: ", "completed"]);
     let none = raised("[budget]\nturns = 1\n", "", &[]);
-    says(&none, 0, &["budget.turns: 1 → (not set)", "completed"]);
+    says(&none, 0, &["budget.turns: 1 → no limit", "completed"]);
 }
 
 #[test]
@@ -306,12 +322,7 @@ fn an_empty_goal_and_a_run_that_was_interrupted_are_refused() {
     says(&settings, 2, &["--with-settings can't change what is in flight"]);
 
     let scene = blocked();
-    let clear = format!("`provost goal clear {}` takes a goal away", scene.last_run());
-    says(&scene.provost(&["resume", "last", "--goal", "  "]), 2, &["--goal is empty", &clear]);
-    let ended = judged(DONE, &[YES]);
-    assert_eq!(ended.provost(&["run", "make a"]).status, 0);
-    let empty = ended.provost(&["resume", "last", "--goal", ""]);
-    says(&empty, 2, &["--goal is empty", "a run that has ended keeps its goal, or gets another"]);
-    assert!(!empty.stderr.contains("goal clear"), "{empty:?}");
-    says(&scene.provost(&["resume", "last.1", "--goal", "b"]), 2, &["--goal is for the whole run"]);
+    let empty = scene.provost(&["resume", "last", "--goal", "  "]);
+    says(&empty, 2, &["--goal is empty", "--no-goal takes the goal away"]);
+    says(&scene.provost(&["resume", "last.1", "--goal", "b"]), 2, &["has no agent 1"]);
 }

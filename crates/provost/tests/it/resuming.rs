@@ -294,8 +294,8 @@ fn what_each_segment_cost_is_told_alone_and_adds_up() {
     scene.provost(&["resume", "last", "more"]);
     scene.provost(&["resume", "last", "and more"]);
     let shown = scene.provost(&["show", "last"]).stdout;
-    let lines = "segments    1 completed: 1 call, 1 010 tokens, $0.00\n            2 completed: 1 call, 2 020 tokens, \
-                 $0.00\n            3 completed: 1 call, 3 030 tokens, $0.00\n";
+    let lines = "segments    1 completed: 1 call, 1,010 tokens, $0.00\n            2 completed: 1 call, 2,020 tokens, \
+                 $0.00\n            3 completed: 1 call, 3,030 tokens, $0.00\n";
     assert!(shown.contains(lines), "{shown}");
     let whole = json(scene.provost(&["show", "last", "--json"]).stdout.trim());
     let segments = whole["segments"].as_array().unwrap();

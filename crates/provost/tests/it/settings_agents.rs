@@ -148,7 +148,7 @@ fn each_agents_model_is_looked_at() {
     expect![[r#"
         error: provost.toml:6:1: agents.model: can't read the script /FOLDER/work/lost.yaml; check its path: No such file or directory (os error 2)
         error: provost.toml:11:1: agents.output_tokens_max: mine/small gives at most 4000 (is 5000); lower it, or leave it out
-        error: provost.toml:15:1: agents.model: script:/FOLDER/work/small.yaml has a window of 1200 tokens, 900 of them beside an answer
+        error: provost.toml:15:1: agents.model: script:/FOLDER/work/small.yaml has a window of 1,200 tokens, 900 of them beside an answer
         error: provost.toml:20:8: agents.budget.usd: limits money, but the price of mine/m, the model of `unpriced`, isn't known; limit tokens instead, e.g. tokens = 2_000_000; or state the price in [models."mine/m"] of your own settings file; or set allow_unpriced
         error: provost.toml:24:1: agents.model: there is no provider for the model `nowhere/m`: write script:FILE, or PROVIDER/MODEL with one of anthropic, openai, gemini, openai-chat, openrouter, deepseek, mistral, groq, xai, moonshot, zai, fireworks, cerebras, together, nvidia, ollama, vllm, llamacpp, lmstudio, litellm, mine
     "#]].assert_eq(&scene.stable(&errors));
@@ -310,7 +310,7 @@ fn check_shows_the_agents() {
         spawn.max_agents              8  (default)
         spawn.allow_preempt           true  (default)
         spawn.max_depth               4  (default)
-        agent researcher  low · script:agent.yaml · read_file, search · 5 turns · 20 000 tokens · $0.50 · 10m00s · waited for 5m00s  Finds out how things work.  (provost.toml:3:1)
+        agent researcher  low · script:agent.yaml · read_file, search · 5 turns · 20,000 tokens · $0.50 · 10m00s · waited for 5m00s  Finds out how things work.  (provost.toml:3:1)
         agent coder  normal  Writes.  (provost.toml:12:1)
     "#]].assert_eq(&shown(&scene));
     let checked = json(&scene.provost(&["check", "--json"]).stdout);

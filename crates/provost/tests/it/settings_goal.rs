@@ -428,10 +428,10 @@ fn the_evidence_must_fit_the_judges_window() {
         error.map(|error| scene.stable(&error))
     };
     assert_eq!(wrong(12_000, ""), None);
-    expect!["error: default: goal.evidence_tokens: script:/FOLDER/work/judge.yaml has a window of 10000 tokens, 7952 of them beside a verdict; 8000 of evidence and about 1501 around it don't fit; e.g. evidence_tokens = 6400"].assert_eq(&wrong(10_000, "").unwrap());
-    expect!["error: provost.toml:6:1: goal.evidence_tokens: script:/FOLDER/work/judge.yaml has a window of 10000 tokens, 7952 of them beside a verdict; 7000 of evidence and about 1501 around it don't fit; e.g. evidence_tokens = 6400"].assert_eq(&wrong(10_000, "evidence_tokens = 7_000\n").unwrap());
+    expect!["error: default: goal.evidence_tokens: script:/FOLDER/work/judge.yaml has a window of 10,000 tokens, 7,952 of them beside a verdict; 8,000 of evidence and about 1,501 around it don't fit; e.g. evidence_tokens = 6400"].assert_eq(&wrong(10_000, "").unwrap());
+    expect!["error: provost.toml:6:1: goal.evidence_tokens: script:/FOLDER/work/judge.yaml has a window of 10,000 tokens, 7,952 of them beside a verdict; 7,000 of evidence and about 1,501 around it don't fit; e.g. evidence_tokens = 6400"].assert_eq(&wrong(10_000, "evidence_tokens = 7_000\n").unwrap());
     assert_eq!(wrong(10_000, "evidence_tokens = 6_400\n"), None, "what it proposes fits");
-    expect!["error: provost.toml:5:1: goal.judge: script:/FOLDER/work/judge.yaml has a window of 2000 tokens, 1500 of them beside a verdict; 8000 of evidence and about 1501 around it don't fit; it takes a window of at least 2501"].assert_eq(&wrong(2_000, "").unwrap());
+    expect!["error: provost.toml:5:1: goal.judge: script:/FOLDER/work/judge.yaml has a window of 2,000 tokens, 1,500 of them beside a verdict; 8,000 of evidence and about 1,501 around it don't fit; it takes a window of at least 2,501 tokens"].assert_eq(&wrong(2_000, "").unwrap());
 }
 
 /// Else every run would end at its limit with a claim that nobody could confirm.
@@ -448,13 +448,13 @@ fn limits_must_pay_for_a_verdict() {
     };
     let goal = "[goal]\ncondition = \"c\"\njudge = \"script:yes.yaml\"\n";
     expect![[r#"
-        error: provost.toml:7:1: budget.tokens: leaves judges 8000 tokens (goal.budget_percent is 20), and confirming a goal takes about 9757; e.g. tokens = 49000; or lower goal.evidence_tokens
+        error: provost.toml:7:1: budget.tokens: leaves judges 8,000 tokens (goal.budget_percent is 20), and confirming a goal takes about 9,757; e.g. tokens = 49000; or lower goal.evidence_tokens
     "#]].assert_eq(&too_little(&format!("{goal}[budget]\ntokens = 40_000\n")));
     assert_eq!(too_little(&format!("{goal}[budget]\ntokens = 49_000\n")), "", "what it proposes is enough");
     assert_eq!(too_little(&format!("{goal}budget_percent = 50\n[budget]\ntokens = 40_000\n")), "");
     assert_eq!(too_little("[goal]\nthreshold = 0.5\n[budget]\ntokens = 1_000\n"), "", "there is no goal");
     expect![[r#"
-        error: provost.toml:9:8: agents.budget.tokens: leaves judges 5000 tokens, and confirming a goal takes about 9759; e.g. tokens = 10000; or lower goal.evidence_tokens
+        error: provost.toml:9:8: agents.budget.tokens: leaves judges 5,000 tokens, and confirming a goal takes about 9,759; e.g. tokens = 10000; or lower goal.evidence_tokens
     "#]].assert_eq(&too_little(&format!(
         "{goal}[[agents]]\nname = \"a\"\ndescription = \"y\"\nbudget.tokens = 5_000\ngoal.condition = \"a is done\"\n"
     )));

@@ -72,8 +72,8 @@ fn a_provider_of_ones_own_needs_an_address_and_a_price_both_halves() {
     check(
         "[models.\"mine/big\"]\nwindow_tokens = 8000\noutput_tokens_max = 8000\n",
         expect![[r#"
-        FILE:3:1: models."mine/big".output_tokens_max: an answer of 8000 tokens doesn't fit the window of 8000; lower it
-    "#]],
+            FILE:3:1: models."mine/big".output_tokens_max: an answer of 8,000 tokens doesn't fit the window of 8,000; lower it
+        "#]],
     );
 }
 
@@ -192,7 +192,9 @@ fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
         let problem = |text: &str| {
             let line = text.lines().find(|line| line.starts_with("error: ")).expect("an error").to_owned();
             // How much prompt and tools take is theirs to say.
-            let is_count = |word: &str| word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+            let is_count = |word: &str| {
+                word.len() >= 4 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+            };
             let words = scene.stable(&line).replace(&scene.path("home").display().to_string(), "HOME");
             let words = words.split(' ').map(|word| if is_count(word) { "N" } else { word });
             words.collect::<Vec<_>>().join(" ")
@@ -210,7 +212,7 @@ fn a_window_without_room_for_an_agent_is_refused_by_check_and_at_the_start() {
         ),
     ];
     expect![[r#"
-        error: /FOLDER/home/.config/provost/config.toml:2:1: models."ollama/small".window_tokens: ollama/small has a window of N tokens, N of them beside an answer; system prompt and tools take about N tokens of each request; it takes a window of at least N
+        error: /FOLDER/home/.config/provost/config.toml:2:1: models."ollama/small".window_tokens: ollama/small has a window of N tokens, N of them beside an answer; system prompt and tools take about N tokens of each request; it takes a window of at least N tokens
         error: provost.toml:3:1: agent.output_tokens_max: ollama/small has a window of N tokens, N of them beside an answer; system prompt and tools take about N tokens of each request; e.g. output_tokens_max = N
     "#]].assert_eq(&tables.concat());
     let scene = Scene::scripted("window_tokens: 3000\nanswers: [{text: a}]\n");

@@ -68,6 +68,7 @@ fn plain_lines_have_stable_prefixes_and_no_control_codes() {
           VERDICT: PASS
         hooks: stop hooks agree: second look (TIME)
         completed (verdict PASS), verified · 5 turns · 6.1k tokens · $0.00 · TIME
+        go on with: provost resume RUN "and now …"
     "#]]
     .assert_eq(&scene.stable(&ran.stderr));
 }
@@ -167,12 +168,12 @@ fn a_log_is_a_line_an_entry() {
     let lines = of("run") + &of("0");
     expect![[r#"
         run     1  run_started         RUN · script:/FOLDER/work/agent.yaml · /FOLDER/work · Repair it
-        run     3  budget_charged      call 1: 1 000 tokens in, 20 out, $0.00
+        run     3  budget_charged      call 1: 1,000 tokens in, 20 out, $0.00
         run     5  budget_charged      call 2: 0 tokens in, 0 out, $0.00
-        run     7  budget_charged      call 3: 1 100 tokens in, 20 out, $0.00
-        run     9  budget_charged      call 4: 1 200 tokens in, 20 out, $0.00
-        run    11  budget_charged      call 5: 1 300 tokens in, 20 out, $0.00
-        run    13  budget_charged      call 6: 1 400 tokens in, 20 out, $0.00
+        run     7  budget_charged      call 3: 1,100 tokens in, 20 out, $0.00
+        run     9  budget_charged      call 4: 1,200 tokens in, 20 out, $0.00
+        run    11  budget_charged      call 5: 1,300 tokens in, 20 out, $0.00
+        run    13  budget_charged      call 6: 1,400 tokens in, 20 out, $0.00
         run    14  ended               completed (verdict PASS), verified
         0       1  session_started     script:/FOLDER/work/agent.yaml with 10 tools
         0       2  model_called        turn 1, call 1

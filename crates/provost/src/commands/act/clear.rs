@@ -5,20 +5,32 @@ use provost_event::{Outcome, RunId, SessionId};
 use provost_harness::{Home as _, RunStatus};
 
 use super::agent::{Desk, Wish};
-use super::{Found, Stop, ended, found};
+use super::{MeantAgent, Stop, ended, meant, not_ended, status};
 use crate::cli::ActArgs;
 use crate::commands::goal::bound;
 use crate::commands::print;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::questions::somebody;
 use crate::render::{outcome_in_words, safe};
 
 /// # Errors
 /// [`Refusal`](crate::exit::Refusal) when there is no such goal, or the run has ended.
 pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exit> {
-    let Found { home, run, status, agent } = found(&args.run).await?;
+    let MeantAgent { home, run, agent } = meant(&args.run).await?;
     let session = SessionId { run, agent: agent.unwrap_or(0) };
     bound(&home, session).await?;
+    let status = match status(&home, run).await? {
+        RunStatus::Rests(outcome) if outcome.is_final() && agent.is_none() => {
+            let what = format!(
+                "run {run} has ended, and keeps its goal until it goes on: {}",
+                outcome_in_words(&outcome)
+            );
+            return Err(
+                Refusal::new(what, format!("`provost resume {run} --no-goal` goes on without it")).into()
+            );
+        }
+        _ => not_ended(&home, run).await?,
+    };
     let by = somebody("provost goal clear");
     if let Some(agent) = agent {
         return Desk { home, run, status, agent }.act(Wish::ClearGoal, by).await;

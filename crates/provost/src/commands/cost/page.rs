@@ -11,7 +11,7 @@ use super::sums::{Key, Spent, Sums};
 use crate::cli::CostGroup;
 use crate::commands::ps::GOAL_WIDTH;
 use crate::names::Names;
-use crate::render::{Cells, Table, amount, one_line, tokens};
+use crate::render::{Cells, Table, amount, one_line, plural, tokens};
 
 /// Columns of a model's name where there is no terminal to measure.
 const MODEL_WIDTH: usize = 200;
@@ -187,7 +187,7 @@ fn footnote(total: &Spent) -> String {
         (total.unconfirmed, "unconfirmed: set aside for calls that were lost to a crash"),
     ] {
         if !part.is_none() {
-            out.push_str(&format!("of it {} and {} tokens are {why}\n", part.cost, amount(part.tokens)));
+            out.push_str(&format!("of it {} and {} are {why}\n", part.cost, plural(part.tokens, "token")));
         }
     }
     out

@@ -87,8 +87,10 @@ fn agent_texts(agent: &Agent<'_>, whose: &str, width: Option<usize>) -> Vec<Stri
     }
     texts.extend(lists.iter().map(|list| list.text(width)));
     if agent.unknown_hooks_answers > 0 {
-        let answers = amount(agent.unknown_hooks_answers);
-        texts.push(format!("   hooks couldn't be asked: {answers} of their answers are Provost's\n"));
+        let answers = agent.unknown_hooks_answers;
+        let are = if answers == 1 { "is" } else { "are" };
+        let answers = amount(answers);
+        texts.push(format!("   hooks couldn't be asked: {answers} of their answers {are} Provost's\n"));
     }
     texts.push(permissions(&agent.permissions, whose, width));
     texts.push(approvals(agent.approvals, whose));
@@ -327,7 +329,8 @@ fn summary(tallies: &Tallies) -> String {
         0 => vec![format!("all {} that are configured were consulted", amount(configured - not_reported))],
         count => {
             let groups = tallies.groups.iter().filter_map(never).collect::<Vec<_>>().join(", ");
-            vec![format!("{} of {} were never consulted: {groups}", amount(count), amount(configured))]
+            let were = if count == 1 { "was" } else { "were" };
+            vec![format!("{} of {} {were} never consulted: {groups}", amount(count), amount(configured))]
         }
     };
     if unreachable > 0 {

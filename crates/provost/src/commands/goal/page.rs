@@ -10,7 +10,7 @@ use crate::commands::show::moment;
 use crate::goals::{AgentGoal, Answer, Judging, Verification};
 use crate::render::{
     amount, duration, failure_in_words, finding_in_words, one_line, outcome_in_words, plural, reasons,
-    tokens, trigger_in_words,
+    tokens_in_short, trigger_in_words,
 };
 
 const NAME_WIDTH: usize = 60;
@@ -140,7 +140,7 @@ fn took(judging: Judging) -> String {
         (_, MicroDollars(0)) => "unknown price".to_owned(),
         (unknown, cost) => format!("{cost}, and {} of unknown price", plural(unknown, "call")),
     };
-    format!("{} · {} tokens · {cost}", plural(calls, "call"), tokens(usage.total()))
+    format!("{} · {} · {cost}", plural(calls, "call"), tokens_in_short(usage.total()))
 }
 
 fn push_verdicts(out: &mut String, goal: &AgentGoal, width: Option<usize>) {
@@ -172,7 +172,7 @@ fn answer_in_words(answer: &Answer) -> String {
     };
     let cost = answer.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     let (judge, took) = (one_line(&answer.judge, NAME_WIDTH), duration(answer.duration_ms));
-    format!("· {judge}: {said} ({took}, {} tokens{cost}){late}", tokens(answer.usage.total()))
+    format!("· {judge}: {said} ({took}, {}{cost}){late}", tokens_in_short(answer.usage.total()))
 }
 
 /// A line for each verification, the newest last and at most so many of them; how many are left out stands before them.

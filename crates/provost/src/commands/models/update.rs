@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::commands::{print, shown};
 use crate::exit::{Exit, Refusal};
-use crate::render::{amount, safe};
+use crate::render::{amount, plural, safe};
 use crate::settings::{Settled, UpdatedModels};
 use crate::whole_file::read;
 use crate::wiring::{Variables, providers};
@@ -161,11 +161,11 @@ fn dollars(MicroDollars(micro): MicroDollars) -> String {
 fn page(found: &Found, asked: &Update, written: Option<String>) -> String {
     let Found { table, changes, kept } = found;
     let mut out = format!(
-        "{} is {} table of {} models, {} of them chat models of providers that Provost knows.\n\
+        "{} is {} table of {}, {} of them chat models of providers that Provost knows.\n\
          Windows and answers are in tokens, prices in US dollars for a million tokens.\n",
         shown(&asked.file),
         table.kind(),
-        amount(table.entries() as u64),
+        plural(table.entries() as u64, "model"),
         amount(table.models().len() as u64),
     );
     let (changed, new) = changes.iter().partition::<Vec<_>, _>(|change| change.old.is_some());

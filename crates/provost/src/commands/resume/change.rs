@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use provost_engine::{Actor, RunState};
-use provost_event::{GoalPolicy, ModelPolicy, Outcome, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
+use provost_event::{GoalPolicy, ModelPolicy, PolicyDifference, RunId, RunPolicy, RunPolicyChanged};
 use provost_harness::Redactor;
 
 use super::note::not_taken;
@@ -39,17 +39,23 @@ impl Change {
         let model = state.model().context("the run's log doesn't begin with its policy")?;
         let goal = goal(args, run, state)?;
         let before = Before { policy: in_force, model, folder: folder(root, in_force) };
+        if args.no_goal && in_force.agent.goal.is_none() && !args.with_settings {
+            let what = format!("--no-goal: run {run} has no goal that judges verify");
+            return Err(Refusal::new(what, format!("provost resume {run}")).into());
+        }
         let unchanged = |said| Self { policy: in_force.clone(), model: model.clone(), entry: None, said };
-        if !args.with_settings && goal.is_none() {
+        if args.changes().is_empty() {
             let file = args.config.as_deref();
             let note = file.and_then(|file| not_taken(&before, (file, "the run"), |_| true, variables));
             return Ok(unchanged(note.into_iter().collect()));
         }
         let file = args.config.as_deref();
-        let (policy, redactor) = if args.with_settings {
+        let (mut policy, redactor) = if args.with_settings {
             let Today { policy, settled, redactor } = today(&before, file, goal.as_deref(), variables)?;
             require(trust, &settled.project)?;
             (policy, redactor)
+        } else if args.no_goal {
+            (in_force.clone(), Redactor::new([]))
         } else {
             let condition = goal.as_deref().unwrap_or_default();
             let (given, redactor) = given_goal(&before, args, condition, (trust, variables))?;
@@ -58,6 +64,10 @@ impl Change {
             policy.agent.goal = Some(Box::new(given));
             (policy, redactor)
         };
+        if args.no_goal {
+            policy.agent.goal = None;
+            policy.flags.retain(|given| !["--goal", "--judge"].contains(&given.flag.as_str()));
+        }
         let differences = differences(in_force, &policy, &redactor);
         if differences.is_empty() && goal.is_none() {
             return Ok(unchanged(vec!["today's settings are those that bind the run already".to_owned()]));
@@ -79,8 +89,7 @@ impl Change {
 
 /// The goal that `--goal` gives.
 fn goal(args: &ResumeArgs, run: RunId, state: &RunState) -> Result<Option<String>, Refusal> {
-    let flag = if args.with_settings { "--with-settings" } else { "--goal" };
-    if (args.with_settings || args.goal.is_some()) && state.outcome().is_none() {
+    if let (Some(flag), None) = (args.changes().first(), state.outcome()) {
         let what =
             format!("run {run} was interrupted and goes on as it was; {flag} can't change what is in flight");
         let hint =
@@ -94,14 +103,9 @@ fn goal(args: &ResumeArgs, run: RunId, state: &RunState) -> Result<Option<String
     }
     match goal.trim() {
         "" => {
-            let hint = "say what must be true, e.g. --goal \"cargo test passes\"";
-            let has_ended = state.outcome().is_some_and(Outcome::is_final);
-            let away = if has_ended {
-                "; a run that has ended keeps its goal, or gets another".to_owned()
-            } else {
-                format!("; `provost goal clear {run}` takes a goal away")
-            };
-            Err(Refusal::new("--goal is empty", format!("{hint}{away}")))
+            let hint =
+                "say what must be true, e.g. --goal \"cargo test passes\"; --no-goal takes the goal away";
+            Err(Refusal::new("--goal is empty", hint))
         }
         goal => Ok(Some(goal.to_owned())),
     }

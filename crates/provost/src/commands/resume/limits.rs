@@ -6,9 +6,9 @@ use provost_event::{
 };
 
 use crate::cli::ResumeArgs;
-use crate::commands::exec::in_shell_words;
+use crate::commands::in_shell_words;
 use crate::exit::Refusal;
-use crate::render::{amount, duration, enough_more};
+use crate::render::{duration, enough_more, plural};
 use crate::settings::{Request, load};
 
 /// What is given to the next segment.
@@ -189,7 +189,9 @@ impl NextCall {
             said.push_str(&format!("; the next call needs about {}", shown(dimension, self.needs)));
         }
         if self.kept > 0 {
-            said.push_str(&format!(", and {} are kept for what comes last", shown(dimension, self.kept)));
+            let is_counted = matches!(dimension, Dimension::Tokens | Dimension::Turns);
+            let are = if is_counted && self.kept != 1 { "are" } else { "is" };
+            said.push_str(&format!(", and {} {are} kept for what comes last", shown(dimension, self.kept)));
         }
         said
     }
@@ -208,8 +210,9 @@ fn limit_in(budget: &Budget, dimension: Dimension) -> Option<u64> {
 fn called_with(args: &ResumeArgs) -> Vec<String> {
     let file = args.config.as_ref().map(|file| ["--config".to_owned(), file.display().to_string()]);
     let goal = args.goal.as_ref().map(|goal| ["--goal".to_owned(), goal.clone()]);
-    let with_settings = args.with_settings.then(|| "--with-settings".to_owned());
-    file.into_iter().chain(goal).flatten().chain(with_settings).collect()
+    let flags = [(args.with_settings, "--with-settings"), (args.no_goal, "--no-goal")];
+    let flags = flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| flag.to_owned());
+    file.into_iter().chain(goal).flatten().chain(flags).collect()
 }
 
 fn own_turns(state: &RunState) -> u32 {
@@ -294,9 +297,8 @@ impl Meter {
 
 fn shown(dimension: Dimension, used: u64) -> String {
     match dimension {
-        Dimension::Tokens => format!("{} tokens", amount(used)),
-        Dimension::Turns if used == 1 => "1 turn".to_owned(),
-        Dimension::Turns => format!("{used} turns"),
+        Dimension::Tokens => plural(used, "token"),
+        Dimension::Turns => plural(used, "turn"),
         Dimension::Money => MicroDollars(used).to_string(),
         Dimension::WallTime => duration(used),
     }

@@ -60,12 +60,23 @@ fn named(mut found: Vec<PolicyDifference>, settled: &Settled) -> Option<String> 
         one.to.is_some() && RULES.contains(&section)
     };
     found.sort_by_key(|one| (!is_rule(one), !settled.is_in_file_of_folder(&one.what)));
-    let names = found.iter().take(NAMED_MAX).map(|one| one.what.as_str()).collect::<Vec<_>>().join(", ");
-    match (names.as_str(), found.len().saturating_sub(NAMED_MAX)) {
+    let mut all = Vec::new();
+    for name in found.iter().map(|one| in_one_word(&one.what)) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    let names = all.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match (names.as_str(), all.len().saturating_sub(NAMED_MAX)) {
         ("", _) => None,
         (names, 0) => Some(names.to_owned()),
         (names, more) => Some(format!("{names} and {more} more")),
     }
+}
+
+/// What a difference is called: the rules of permissions have one name.
+fn in_one_word(what: &str) -> &str {
+    if what.starts_with("permissions.") { "permissions" } else { what }
 }
 
 /// Whether this is no setting of its own: the forms of tools, who judges goals that agents give, and a limit that another

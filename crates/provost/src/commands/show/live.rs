@@ -19,11 +19,12 @@ use super::tree::{Crew, Drawing};
 use super::{Whole, crew, print, summary as summary_of};
 use crate::commands::follow::Following;
 use crate::commands::status::{at_terminal, status};
+use crate::drive::why_no_final_summary;
 use crate::exit::Exit;
 use crate::goals::AgentGoal;
 use crate::names::Names;
 use crate::questions::{Question, open_of};
-use crate::render::{Sayer, call_in_words, one_line, outcome_in_words, safe, summary};
+use crate::render::{Sayer, Stopped, call_in_words, one_line, outcome_in_words, plural, safe, summary};
 
 /// How long what happens is gathered before it is drawn.
 const GATHER: Duration = Duration::from_millis(80);
@@ -75,6 +76,7 @@ pub(super) async fn follow(
     }
     board.look(home).await?;
     board.goal = AgentGoal::read(home, SessionId::root(board.summary.run)).await?;
+    board.no_final_summary = why_no_final_summary(home, board.summary.run).await?;
     shown.last(&board)?;
     Ok(Exit::Done)
 }
@@ -92,6 +94,8 @@ struct Board {
     drawing: Drawing,
     /// What was verified of the first agent's work; known at the end.
     goal: Option<AgentGoal>,
+    /// Why there is no final summary; known at the end.
+    no_final_summary: Option<String>,
 }
 
 impl Board {
@@ -112,6 +116,7 @@ impl Board {
             with_goals: HashMap::new(),
             drawing,
             goal: None,
+            no_final_summary: None,
         };
         let state = board.state()?;
         let openings = openings(home, state, Which::Shown).await?;
@@ -199,6 +204,7 @@ impl Board {
             crew: &crew,
             drawing,
             goal: None,
+            provider_wait: None,
             segments: &[],
         };
         let used = used(&seen).map(|(name, value)| with_unit(name, value));
@@ -251,9 +257,16 @@ impl Board {
     /// The outcome and how to go on, once there is one.
     fn end(&self) -> anyhow::Result<Option<String>> {
         let state = self.state()?;
-        Ok(state
-            .outcome()
-            .map(|outcome| safe(&summary(self.summary.run, state, outcome, &self.open, self.goal.as_ref()))))
+        Ok(state.outcome().map(|outcome| {
+            safe(&summary(&Stopped {
+                run: self.summary.run,
+                state,
+                outcome,
+                open: &self.open,
+                goal: self.goal.as_ref(),
+                no_final_summary: self.no_final_summary.as_deref(),
+            }))
+        }))
     }
 }
 
@@ -266,8 +279,11 @@ fn with_logs(state: &RunState) -> Vec<SessionId> {
 
 /// A value of the page, with what it counts where its form doesn't tell.
 fn with_unit(name: &str, value: String) -> String {
+    let turns = |count: &str| if count == "1" { "turn" } else { "turns" };
     match (name, value.split_once(' ')) {
-        ("turns", Some((count, of))) => format!("{count} turns {of}"),
+        ("turns", Some((count, of))) => format!("{count} {} {of}", turns(count)),
+        ("turns", None) => format!("{value} {}", turns(&value)),
+        ("tokens", _) if value == "1" => "1 token".to_owned(),
         ("tokens", _) => format!("{value} tokens"),
         _ => value,
     }
@@ -278,7 +294,7 @@ fn fitted(mut lines: Vec<String>, room: usize) -> Vec<String> {
     let left_out = lines.len().saturating_sub(room.max(1));
     if left_out > 0 {
         lines.truncate(room.saturating_sub(1));
-        lines.push(format!("… {} more lines than there is room for", left_out.saturating_add(1)));
+        lines.push(format!("… {} than there is room for", plural(left_out as u64 + 1, "more line")));
     }
     lines
 }

@@ -7,7 +7,7 @@ use provost_event::{
     Channel, Forked, HookMoment, Limits, MicroDollars, Outcome, PlanItem, PlanStatus, SessionId,
     StopHookVerdict, TerminalState, Timestamp,
 };
-use provost_harness::{Clock as _, RunSummary, SystemClock};
+use provost_harness::{Clock as _, RunStatus, RunSummary, SystemClock};
 
 use super::agents::Node;
 use super::tree::{self, Crew, Drawing};
@@ -20,8 +20,8 @@ use crate::goals::AgentGoal;
 use crate::names::agent_in_words;
 use crate::questions::Question;
 use crate::render::{
-    Room, after_checks, amount, call_in_full, compactions_in_words, duration, goal_at_end, hanging, one_line,
-    outcome_in_words, pictures, plural, safe, terminal_width, visible,
+    Room, Wait, amount, call_in_full, compactions_in_words, duration, excerpt, go_on_with, goal_at_end,
+    hanging, one_line, outcome_in_words, pictures, plural, safe, terminal_width, visible,
 };
 use crate::segments::{Change, Segment};
 
@@ -41,6 +41,8 @@ pub(super) struct Seen<'a> {
     pub(super) drawing: Drawing,
     /// What judges verify of the first agent's work, if that is asked for.
     pub(super) goal: Option<&'a AgentGoal>,
+    /// How long it waits for its provider, where it does.
+    pub(super) provider_wait: Option<Wait>,
     /// Its segments, as far as they are told.
     pub(super) segments: &'a [Segment],
 }
@@ -89,24 +91,32 @@ fn rows(seen: &Seen<'_>, facts: &Facts) -> String {
     row("run", &summary.run.to_string());
     row("status", seen.status);
     if let Some(awaited) = state.awaits_provider() {
-        row("", &suspended_until(awaited, SystemClock.now()));
+        let is_held = summary.status == RunStatus::Running;
+        row("", &suspended_until(awaited, seen.provider_wait, (SystemClock.now(), is_held)));
         row("", &awaited.trouble.to_string());
     }
     if let Some(outcome) = state.outcome() {
-        row("outcome", &outcome_in_words(outcome));
-        if let Some(on) = after_checks(seen.summary.run, state, outcome) {
-            row("go on with", &on);
-        }
+        row("outcome", &hanging(&outcome_in_words(outcome), "            "));
         if let Some(words) = seen.goal.and_then(|goal| goal_at_end(outcome, goal)) {
             row("", &words);
         }
+        if let Some(on) = go_on_with(seen.summary.run, state, outcome) {
+            row("go on with", &on);
+        }
     }
-    row("goal", &hanging(&summary.goal, "            "));
+    let all = format!("all of it: provost logs {} --entry 1", summary.run);
+    row("goal", &hanging(&excerpt(&summary.goal, &all), "            "));
     if !facts.goal_images.is_empty() {
         row("", &pictures(&facts.goal_images));
     }
     if let Some(goal) = seen.goal {
-        row("condition", &hanging(&goal.status.condition, "            "));
+        let all = format!("all of it: provost show {} --json", summary.run);
+        let is_goal = goal.status.condition.trim() == summary.goal.trim();
+        let condition = match excerpt(&goal.status.condition, &all) {
+            cut if cut != goal.status.condition && is_goal => "the goal".to_owned(),
+            condition => condition,
+        };
+        row("condition", &hanging(&condition, "            "));
         let wrong = format!("{} of {} claims found wrong", goal.status.rounds, goal.policy.rounds_max);
         row("", &format!("{}, {wrong}", standing(goal)));
     }
@@ -148,12 +158,9 @@ fn segments(segments: &[Segment]) -> Vec<(&'static str, String)> {
     let line = |segment: &Segment| {
         let outcome = segment.outcome.as_ref().map_or("not over", Outcome::word);
         let calls = plural(segment.calls, "call");
-        let tokens = amount(segment.tokens);
+        let tokens = plural(segment.tokens, "token");
         let Segment { segment: number, cost_micro_usd: cost, .. } = segment;
-        (
-            if *number == 1 { "segments" } else { "" },
-            format!("{number} {outcome}: {calls}, {tokens} tokens, {cost}"),
-        )
+        (if *number == 1 { "segments" } else { "" }, format!("{number} {outcome}: {calls}, {tokens}, {cost}"))
     };
     segments.iter().map(line).collect()
 }
@@ -205,7 +212,7 @@ fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
     let state = match program.starts {
         0 => "not started".to_owned(),
         1 => format!("{}{exit}{pid}", program.state),
-        starts => format!("{}{exit}{pid}, started {starts} times", program.state),
+        starts => format!("{}{exit}{pid}, started {}", program.state, plural(starts.into(), "time")),
     };
     rows.push(("state", state));
     rows.extend(program.recording.as_ref().map(|path| ("recording", shown(path))));
@@ -221,7 +228,7 @@ fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
         let _ = write!(out, "\nlast words\n  {}\n", hanging(facts.last_text.trim(), "  "));
     }
     if let Some(problem) = &facts.no_last_words {
-        let _ = write!(out, "\nno last words at the limit: {}\n", one_line(problem, REASON_WIDTH));
+        let _ = write!(out, "\nno final summary at the limit: {}\n", one_line(problem, REASON_WIDTH));
     }
     out
 }
@@ -284,7 +291,7 @@ fn uncertain(ledger: &Ledger) -> String {
     let parts = [(ledger.estimated, "estimated"), (ledger.unconfirmed, "unconfirmed")];
     let parts = parts.into_iter().filter(|(part, _)| !part.is_none());
     let parts = parts.map(|(part, what)| match part.cost {
-        MicroDollars(0) => format!("{} tokens {what}", amount(part.tokens)),
+        MicroDollars(0) => format!("{} {what}", plural(part.tokens, "token")),
         cost => format!("{cost} {what}"),
     });
     let parts = parts.collect::<Vec<_>>();
@@ -293,14 +300,11 @@ fn uncertain(ledger: &Ledger) -> String {
 
 fn calls(facts: &Facts) -> String {
     let mut parts = vec![plural(facts.tool_calls.into(), "tool call")];
-    let counted = [
-        (facts.failed_tool_calls, "failed"),
-        (facts.unknown_tool_calls, "with unknown effect"),
-        (facts.retries, "model calls made again"),
-    ];
-    parts.extend(
-        counted.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")),
-    );
+    let counted = [(facts.failed_tool_calls, "failed"), (facts.unknown_tool_calls, "with unknown effect")];
+    let counted = counted.iter().filter(|(count, _)| *count > 0);
+    parts.extend(counted.map(|(count, what)| format!("{} {what}", amount(u64::from(*count)))));
+    let retries = Some(facts.retries).filter(|retries| *retries > 0);
+    parts.extend(retries.map(|retries| format!("{} made again", plural(retries.into(), "model call"))));
     let Compactions { trim, summary, emergency } = facts.compactions_by_kind;
     parts.extend(compactions_in_words(trim, summary, emergency));
     parts.join(", ")

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::{RunState, StepStanding};
-use provost_event::{Budget, FlowPolicy, MicroDollars, Outcome, Priority, StepPolicy, Timestamp};
+use provost_event::{Budget, Elapsed, FlowPolicy, MicroDollars, Outcome, Priority, StepPolicy, Timestamp};
 use serde::Serialize;
 
 use super::agents::{Node, State};
@@ -96,7 +96,8 @@ pub(super) fn steps(run: &RunState, agents: &[Node], now: Option<Timestamp>) -> 
         by_step.entry(&agent.name).or_default().push(agent);
     }
     let standings = tracker.iter().collect::<BTreeMap<_, _>>();
-    let all = All { standings, flow, now, has_ended: run.outcome().is_some_and(Outcome::is_final) };
+    let has_ended = run.outcome().is_some_and(Outcome::is_final);
+    let all = All { standings, flow, now, elapsed: run.elapsed(), has_ended };
     let numbered = flow.steps.iter().enumerate();
     let step = |(number, policy): (usize, &StepPolicy)| {
         let tried = by_step.get(policy.name.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -111,6 +112,7 @@ struct All<'a> {
     standings: BTreeMap<&'a str, &'a StepStanding>,
     flow: &'a FlowPolicy,
     now: Option<Timestamp>,
+    elapsed: Elapsed,
     has_ended: bool,
 }
 
@@ -155,7 +157,10 @@ impl All<'_> {
                 Standing::NeverBegun
             }
             Some(StepStanding::Asks(outcome)) => Standing::Asks(outcome.clone()),
-            Some(StepStanding::Later(wait)) => Standing::Again(self.now.map(|now| wait.due.since_ms(now))),
+            Some(StepStanding::Later(wait)) => Standing::Again(self.now.map(|now| {
+                // What a process had measured when it last wrote something is the most that can be left.
+                wait.due.since_ms(now).min(wait.ready.since_ms(self.elapsed))
+            })),
             Some(StepStanding::Ready) => Standing::Ready,
             Some(StepStanding::Waiting) | None => {
                 let missing = |need: &&String| self.of(need) != Some(&StepStanding::Done);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{MicroDollars, Price};
+use provost_event::{MicroDollars, Price, counted, grouped};
 use provost_llm::{ModelFacts, Reasoning};
 
 use super::{MODELS, Named, Table, field};
@@ -142,7 +142,11 @@ impl ModelTable {
     pub(in crate::settings) fn contradiction(&self) -> Option<(&'static str, String, &'static str)> {
         let cap = self.output_tokens_max.map(u64::from);
         if let Some((window, cap)) = self.window_tokens.zip(cap).filter(|(window, cap)| cap >= window) {
-            let what = format!("an answer of {cap} tokens doesn't fit the window of {window}");
+            let what = format!(
+                "an answer of {} doesn't fit the window of {}",
+                counted(cap, "token"),
+                grouped(window)
+            );
             return Some(("output_tokens_max", what, "lower it"));
         }
         let half = "a price needs both input_usd and output_usd".to_owned();

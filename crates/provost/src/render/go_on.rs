@@ -1,0 +1,170 @@
+//! How a run goes on after any end: the command, with what makes a difference.
+
+use provost_engine::RunState;
+use provost_event::{Dimension, ErrorClass, Exhausted, Outcome, PauseReason, RunId, RunPolicy, TroubleCause};
+
+use super::safe::visible;
+use crate::commands::in_shell_words;
+
+/// What is said instead of a model's name.
+const ANOTHER_MODEL: &str = "--model NAME";
+
+/// What makes a difference: words behind the command, and why.
+#[derive(Default)]
+struct Difference {
+    words: String,
+    why: String,
+}
+
+impl Difference {
+    fn words(words: impl Into<String>) -> Self {
+        Self { words: words.into(), why: String::new() }
+    }
+
+    fn why(why: impl Into<String>) -> Self {
+        Self { words: String::new(), why: why.into() }
+    }
+
+    fn because(self, why: impl Into<String>) -> Self {
+        Self { why: why.into(), ..self }
+    }
+}
+
+/// The command with which the run goes on, and what makes a difference in brackets. `None` where nothing is left to do.
+pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Option<String> {
+    let is_flow = state.flow().is_some();
+    if is_flow && matches!(outcome, Outcome::Completed { .. }) {
+        return None;
+    }
+    let Difference { words, why } = difference(state, outcome, is_flow);
+    let mut command = format!("provost resume {run}");
+    for more in [words, if why.is_empty() { why } else { format!(" ({why})") }] {
+        if !more.is_empty() {
+            command.push(' ');
+            command.push_str(&more);
+        }
+    }
+    Some(command)
+}
+
+fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference {
+    let with_settings = || state.policy().map_or_else(|| "--with-settings".to_owned(), with_settings);
+    match outcome {
+        Outcome::Completed { .. } => Difference::words("\"and now …\""),
+        Outcome::BudgetExhausted(exhausted) => Difference::words(more_of(exhausted)),
+        Outcome::Blocked { reasons } => after_checks(state, reasons).unwrap_or_default(),
+        Outcome::Paused { why: PauseReason::Model(trouble) } => of_trouble(trouble.cause()),
+        Outcome::Paused { .. } | Outcome::Cancelled { .. } => Difference::default(),
+        Outcome::Aborted { hook, .. } => {
+            let hook = visible(hook);
+            let why = format!(
+                "hook {hook} is asked again; once it is changed in the settings: {}",
+                with_settings()
+            );
+            if is_flow {
+                Difference::why(why)
+            } else {
+                Difference::words("\"what to do otherwise\"").because(why)
+            }
+        }
+        Outcome::Failed { class, .. } => of_failure(*class),
+    }
+}
+
+/// What makes a difference where a model gave no answer that can be used.
+fn of_trouble(cause: TroubleCause) -> Difference {
+    match cause {
+        TroubleCause::ModelUnknown | TroubleCause::Request => Difference::words(ANOTHER_MODEL),
+        TroubleCause::Provider
+        | TroubleCause::Key
+        | TroubleCause::Quota
+        | TroubleCause::Address
+        | TroubleCause::Answer => Difference::default(),
+    }
+}
+
+/// What makes a difference where a run couldn't go on.
+fn of_failure(class: ErrorClass) -> Difference {
+    match class {
+        ErrorClass::ContextTooLong | ErrorClass::ContextExhausted => {
+            Difference::words(ANOTHER_MODEL).because("one with a larger window")
+        }
+        ErrorClass::InvalidRequest | ErrorClass::NotFound | ErrorClass::Refusal | ErrorClass::NoAnswer => {
+            Difference::words(ANOTHER_MODEL).because("another model may answer")
+        }
+        ErrorClass::Unauthorized | ErrorClass::Forbidden => {
+            Difference::why("once the key is valid; or --model NAME")
+        }
+        ErrorClass::QuotaUsedUp => Difference::why("once there is quota; or --model NAME"),
+        ErrorClass::Redirected => Difference::why("once the provider's address is right; or --model NAME"),
+        ErrorClass::Transport
+        | ErrorClass::Cut
+        | ErrorClass::Stalled
+        | ErrorClass::Silent
+        | ErrorClass::RateLimited
+        | ErrorClass::Overloaded
+        | ErrorClass::Server
+        | ErrorClass::Nonsense => Difference::why("once the provider works; or --model NAME"),
+        ErrorClass::Workspace => Difference::why("once the folder can be made"),
+        ErrorClass::StepFailed => Difference::why("tries the steps again that failed or were skipped"),
+        ErrorClass::ScriptMismatch => Difference::why("once the script is right; or --model NAME"),
+        ErrorClass::Storage => Difference::why("once the store can be read and written"),
+        ErrorClass::Program => Difference::why("starts the program again"),
+        ErrorClass::Unanswered => {
+            Difference::why("starts the program again: attend to it, or answer its questions")
+        }
+        ErrorClass::Aborted => Difference::default(),
+    }
+}
+
+/// How a run goes on that its checks hold back: a check that was changed since counts only where it is told so.
+fn after_checks(state: &RunState, reasons: &[String]) -> Option<Difference> {
+    let policy = state.policy()?;
+    let agents = policy.agents.iter().map(|agent| &agent.agent);
+    let checks = std::iter::once(&policy.agent).chain(agents).flat_map(|agent| &agent.stop_hooks);
+    let names = checks.map(|check| check.name.as_str()).collect::<Vec<_>>();
+    let begins = |start: &str| reasons.iter().any(|reason| reason.starts_with(start));
+    let with_settings = with_settings(policy);
+    // Of one that can't be run people are told so, and of any other what it says.
+    if let Some(name) = names.iter().find(|name| begins(&format!("the check `{name}` "))) {
+        let why = format!("after the check `{name}` is repaired in the settings");
+        return Some(Difference::words(with_settings).because(why));
+    }
+    let holds_back = names.iter().any(|name| begins(&format!("{name}: ")));
+    holds_back
+        .then(|| Difference::why(format!("{with_settings} takes checks that were changed in the settings")))
+}
+
+/// The flags that take today's settings, from the file that the run was started with where one was named.
+fn with_settings(policy: &RunPolicy) -> String {
+    let file = policy.flags.iter().find(|given| given.flag == "--config");
+    let file = file.map(|file| ["--config".to_owned(), file.value.clone()]).into_iter().flatten();
+    in_shell_words(&file.chain(["--with-settings".to_owned()]).collect::<Vec<_>>())
+}
+
+/// An amount to add to a limit: as much again, and at least room for four calls like the next, with which `least` would
+/// be used.
+pub(crate) fn enough_more(limit: u64, used: u64, least: u64) -> u64 {
+    let calls = least.saturating_sub(used).saturating_mul(4);
+    let short = used.saturating_add(calls).saturating_sub(limit);
+    limit.max(short).max(1)
+}
+
+/// A limit that would let the run go on.
+fn more_of(exhausted: &Exhausted) -> String {
+    let Exhausted { dimension, used, limit, .. } = exhausted;
+    let more = enough_more(*limit, *used, exhausted.least_limit());
+    match dimension {
+        Dimension::Tokens => format!("--tokens {more}"),
+        Dimension::Turns => format!("--max-turns {more}"),
+        Dimension::Money => format!("--usd {}", dollars(more)),
+        Dimension::WallTime => format!("--wall-time {}s", more.div_ceil(1_000)),
+    }
+}
+
+fn dollars(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    let short = text.trim_end_matches('0');
+    let decimals = short.rsplit('.').next().map_or(0, str::len);
+    format!("{short}{}", "0".repeat(2_usize.saturating_sub(decimals)))
+}
