@@ -57,7 +57,8 @@ impl Reach {
             if matches!(value, "--rcfile" | "--init-file") || value.contains(HOLE) {
                 self.doubt("a shell in it reads its commands from elsewhere");
             }
-            has_script |= value.starts_with('-') && !value.starts_with("--") && value.contains('c');
+            // `+c` is `-c` to them.
+            has_script |= !value.starts_with("--") && value.contains('c');
             let letters = value.get(1..).unwrap_or_default();
             let takes_next = !value.starts_with("--") && letters.ends_with(['o', 'O']);
             place += if takes_next || matches!(value, "--rcfile" | "--init-file") { 2 } else { 1 };

@@ -16,7 +16,9 @@ const OWN: &[&str] = &[
 
 /// Options of the commands that run or load something, by command.
 const RUNS: &[(&[&str], &[&str], &str)] = &[
-    (&["fetch", "pull", "ls-remote"], &["upload-pack"], ""),
+    (&["fetch", "pull"], &["upload-pack"], ""),
+    (&["ls-remote", "fetch-pack"], &["upload-pack", "exec"], ""),
+    (&["send-pack"], &["receive-pack", "exec"], ""),
     (&["clone"], &["upload-pack", "config", "template"], "uc"),
     (&["push"], &["receive-pack", "exec"], ""),
     (&["archive"], &["exec"], ""),
