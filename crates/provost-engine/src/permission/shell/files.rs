@@ -83,6 +83,31 @@ impl ScriptNames {
         }
     }
 
+    /// The files of a module that `python` is told to run, if it is one of the workspace's.
+    fn note_module(&mut self, arguments: &[Word]) {
+        let mut is_module = false;
+        for word in arguments {
+            let value = resolved(word);
+            let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+            // Behind other letters, too: `-Im x`.
+            let glued = letters.and_then(|letters| letters.split_once('m')).map(|(_, name)| name);
+            let name = if is_module { Some(value.as_str()) } else { glued };
+            let Some(name) = name.filter(|name| !name.is_empty()) else {
+                is_module = glued.is_some();
+                continue;
+            };
+            self.unnamed |= name.contains(HOLE);
+            let path = name.replace('.', "/");
+            for file in [format!("{path}.py"), format!("{path}/__main__.py"), format!("{path}/__init__.py")] {
+                add(&mut self.files, &file);
+            }
+            for (at, _) in path.match_indices('/') {
+                add(&mut self.files, &format!("{}/__init__.py", path.get(..at).unwrap_or_default()));
+            }
+            return;
+        }
+    }
+
     /// Notes a variable that is set: where it changes what programs do, it may name what they run.
     pub(super) fn note_variable(&mut self, word: &Word) {
         self.note_path(word);
@@ -159,6 +184,9 @@ impl ScriptNames {
             "node" | "nodejs" => &["index.js", "package.json"],
             _ => &[],
         };
+        if program.starts_with("python") || program.starts_with("pypy") {
+            self.note_module(arguments);
+        }
         for word in arguments.iter().filter(|word| !word.value.starts_with('-')) {
             let folder = resolved(word);
             inside.iter().for_each(|file| add(&mut self.files, &format!("{folder}/{file}")));
@@ -218,17 +246,17 @@ impl ScriptNames {
 
     /// A variable that programs take programs, files or options from.
     fn note_path(&mut self, word: &Word) {
-        let Some((name, value)) = word.value.split_once('=') else { return };
+        let Some((name, text)) = word.value.split_once('=') else { return };
         let name = name.strip_suffix('+').unwrap_or(name);
         if name.starts_with('-') || is_harmless_name(name) {
             return;
         }
-        self.note_text(value);
-        if name == "PATH" {
-            self.sets_path = true;
-            for folder in resolved(word).trim_start_matches("PATH=").split(':') {
-                add(&mut self.folders, folder);
-            }
+        self.note_text(text);
+        self.sets_path |= name == "PATH";
+        if matches!(name, "PATH" | "CDPATH") {
+            let value = resolved(word);
+            let (_, folders) = value.split_once('=').unwrap_or_default();
+            folders.split(':').for_each(|folder| add(&mut self.folders, folder));
         }
     }
 }
