@@ -284,7 +284,7 @@ struct Channel {
 }
 
 /// Each on its own; `CANARY` is the program that the setting names.
-const CHANNELS: [Channel; 12] = [
+const CHANNELS: [Channel; 14] = [
     Channel {
         name: "gpg.program",
         prepare: "git config gpg.program \"$CANARY_FILE\" && git config commit.gpgSign true",
@@ -336,6 +336,19 @@ const CHANNELS: [Channel; 12] = [
         name: "filter.x.smudge",
         prepare: "git config filter.x.smudge \"$CANARY\" && echo '* filter=x' > .git/info/attributes",
         provoke: "git checkout HEAD -- old.txt && rm old.txt && git checkout HEAD -- old.txt",
+    },
+    Channel {
+        name: "core.gitProxy",
+        prepare: "git config core.gitProxy \"$CANARY_FILE\" && git remote add origin git://nowhere.invalid/x",
+        provoke: "git fetch origin",
+    },
+    Channel {
+        name: "submodule.sub.update",
+        prepare: "git init -q sub && cd sub && git config user.name a && git config user.email a@b && \
+                  git commit -q --allow-empty -m 1 && cd .. && \
+                  git -c protocol.file.allow=always submodule --quiet add ./sub sub 2>/dev/null && \
+                  git -C sub commit -q --allow-empty -m 2 && git config submodule.sub.update \"!$CANARY\"",
+        provoke: "git submodule update",
     },
     Channel {
         name: "include.path",

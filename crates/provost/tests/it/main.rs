@@ -55,6 +55,9 @@ mod flows_shown;
 #[cfg(test)]
 mod forking;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod git_environment;
+#[cfg(test)]
 mod goal_commands;
 #[cfg(test)]
 mod hooks_agents;
