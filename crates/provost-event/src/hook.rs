@@ -370,3 +370,17 @@ pub enum HookDecision {
     /// No answer, for this reason; the hook's policy says what that means.
     Failed(String),
 }
+
+impl HookDecision {
+    /// Its reason, to be changed; `None` for those that have none.
+    pub const fn reason_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Continue | Self::Allow => None,
+            Self::Ask(reason)
+            | Self::Deny(reason)
+            | Self::Pause(reason)
+            | Self::Abort(reason)
+            | Self::Failed(reason) => Some(reason),
+        }
+    }
+}

@@ -33,6 +33,16 @@ impl StopHookVerdict {
         }
     }
 
+    /// Its reason, to be changed; `None` for those that have none.
+    pub const fn reason_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Allow | Self::TimedOut(_) => None,
+            Self::Block(reason) | Self::Halt(reason) | Self::Error(reason) | Self::Broken(reason) => {
+                Some(reason)
+            }
+        }
+    }
+
     /// Whether the hook couldn't be asked, or not in time: it has said nothing, neither yes nor no.
     #[must_use]
     pub const fn is_unanswered(&self) -> bool {

@@ -17,6 +17,7 @@ mod hooks;
 mod judge;
 mod links;
 mod log_file;
+mod masked;
 mod scripts;
 mod stop;
 mod think;
@@ -63,7 +64,7 @@ impl HarnessExecutor {
 
     async fn perform(&self, id: EffectId, effect: Effect, cancel: &CancellationToken) -> Event {
         let seq = id.seq;
-        Event::Session(match effect {
+        let event = match effect {
             Effect::Think(think) => match self.think(&think, cancel).await {
                 Ok(answer) => SessionEvent::Answered { seq, answer },
                 Err(failure) => SessionEvent::ModelFailed { seq, failure },
@@ -94,6 +95,7 @@ impl HarnessExecutor {
                 self.deps.clock.sleep(Duration::from_millis(remaining_ms)).await;
                 SessionEvent::TimerFired { seq }
             }
-        })
+        };
+        Event::Session(masked::masked(event, &self.deps.redactor))
     }
 }

@@ -127,6 +127,13 @@ impl Redactor {
         splice(json, tokens.filter_map(|token| Some((token.range(), without(token.as_str())?))))
     }
 
+    /// Takes the values that this was given out of `text`.
+    pub fn mask_known(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.redact_known(text) {
+            *text = masked;
+        }
+    }
+
     fn known_places(&self, text: &str) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         if self.exact.is_match(text) {

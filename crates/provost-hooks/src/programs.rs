@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{HookMoment, HookPolicy, HookProgram};
-use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion};
+use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, Redactor};
 use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ use crate::http::{Address, Poster};
 use crate::matcher::Matchers;
 use crate::meaning::Meaning;
 use crate::question::Asked;
-use crate::spill::capped;
+use crate::spill::{capped, texts};
 
 /// What hook programs are run with.
 pub struct ProgramHooksOptions {
@@ -29,6 +29,8 @@ pub struct ProgramHooksOptions {
     pub spill: Option<PathBuf>,
     /// Values of the variables that a server's headers may name, if the hook's policy allows the name too.
     pub header_env: HashMap<String, String>,
+    /// Takes keys out of what hooks say, before any of it is kept.
+    pub redactor: Arc<Redactor>,
     /// Names of variables that commands see besides those that every child does. `OTEL_…` never passes.
     pub extra_env: Vec<String>,
 }
@@ -43,6 +45,7 @@ pub struct ProgramHooks {
     poster: Poster,
     matchers: Matchers,
     spill: Option<PathBuf>,
+    redactor: Arc<Redactor>,
     extra_env: Vec<String>,
 }
 
@@ -54,6 +57,7 @@ impl ProgramHooks {
             poster: Poster::new(options.clock, options.header_env),
             matchers: Matchers::default(),
             spill: options.spill,
+            redactor: options.redactor,
             extra_env: options.extra_env,
         }
     }
@@ -118,6 +122,8 @@ impl HookPrograms for ProgramHooks {
         cancel: &CancellationToken,
     ) -> HookAnswer {
         let meaning = self.hear(hook, Asked::by(hook, question, moment), cancel).await;
-        capped(meaning.into_answer(), self.spill.as_deref()).await
+        let mut answer = meaning.into_answer();
+        texts(&mut answer).into_iter().for_each(|text| self.redactor.mask_known(text));
+        capped(answer, self.spill.as_deref()).await
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use provost_event::{HookDecision, counted};
+use provost_event::counted;
 use provost_harness::HookAnswer;
 
 /// Characters of one text that the model or a person is shown.
@@ -21,16 +21,9 @@ pub(crate) async fn capped(mut answer: HookAnswer, folder: Option<&Path>) -> Hoo
     answer
 }
 
-fn texts(answer: &mut HookAnswer) -> Vec<&mut String> {
-    let decision = match &mut answer.decision {
-        HookDecision::Continue | HookDecision::Allow => None,
-        HookDecision::Ask(text)
-        | HookDecision::Deny(text)
-        | HookDecision::Pause(text)
-        | HookDecision::Abort(text)
-        | HookDecision::Failed(text) => Some(text),
-    };
-    decision.into_iter().chain(&mut answer.reminders).chain(&mut answer.note).collect()
+/// All that a hook says in words.
+pub(crate) fn texts(answer: &mut HookAnswer) -> Vec<&mut String> {
+    answer.decision.reason_mut().into_iter().chain(&mut answer.reminders).chain(&mut answer.note).collect()
 }
 
 async fn preview(text: String, folder: Option<PathBuf>) -> String {

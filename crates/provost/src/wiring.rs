@@ -161,6 +161,7 @@ impl Place {
             clock: Arc::new(SystemClock),
             spill: Some(self.folder.join(LONG_TEXTS)),
             header_env: around.header_env,
+            redactor: Arc::clone(&around.redactor),
             extra_env: Vec::new(),
         });
         let power: Arc<dyn Power> = match around.power {

@@ -54,6 +54,7 @@ impl Stage {
             clock,
             spill: Some(folder.path().join("spill")),
             header_env,
+            redactor: Arc::default(),
             extra_env: extra_env.iter().map(|name| (*name).to_owned()).collect(),
         };
         Self {

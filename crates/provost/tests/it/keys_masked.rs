@@ -126,3 +126,51 @@ fn has_recording(folder: &Path) -> bool {
         if path.is_dir() { has_recording(&path) } else { path.extension().is_some_and(|end| end == "cast") }
     })
 }
+
+/// What prints the key, which stands nowhere in one piece.
+fn printing_key() -> String {
+    let (first, second) = KEY.split_at(9);
+    format!("printf '%s%s' {first} {second}")
+}
+
+#[test]
+fn a_key_that_a_stop_hook_prints_is_masked_whatever_it_says_with_it() {
+    let print = printing_key();
+    for (what, status, stream) in [
+        ("blocks", 2, ""),
+        ("blocks on standard error", 2, " >&2"),
+        ("halts", 3, ""),
+        ("fails", 1, ""),
+        ("is broken", 126, " >&2"),
+    ] {
+        let scene = Scene::scripted("answers: [{ text: done }, { text: done }, { text: done }]");
+        let check =
+            format!("[[stop_hooks]]\nname = \"check\"\ncommand = \"{print}{stream}; exit {status}\"\n");
+        let scene = scene.with_settings(&check).trusted();
+        let ran = with_key(&scene, &["run", "x"]);
+        assert_ne!(ran.status, 0, "{what}: {ran:?}");
+        assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY), "{what}: {ran:?}");
+        check_masked(what, &scene);
+    }
+}
+
+#[test]
+fn a_key_that_a_hook_prints_is_masked_whatever_it_decides() {
+    let print = printing_key();
+    let long = format!("i=0; while [ $i -lt 500 ]; do {print}; i=$((i+1)); done");
+    for (what, event, command) in [
+        ("denies a call", "pre_tool_call", format!("{print} >&2; exit 2")),
+        ("fails", "pre_tool_call", format!("{print} >&2; exit 1")),
+        ("says more than is kept", "pre_tool_call", format!("({long}) >&2; exit 2")),
+        ("objects to a result", "post_tool_call", format!("{print} >&2; exit 2")),
+        ("refuses the prompt", "prompt_submit", format!("{print} >&2; exit 2")),
+        ("refuses the stop", "stop", format!("{print} >&2; exit 2")),
+    ] {
+        let answers = "answers: [{ tools: [list_dir] }, { text: done }, { text: done }, { text: done }]";
+        let hook = format!("[[hooks]]\nevent = \"{event}\"\ncommand = \"{command}\"\n");
+        let scene = Scene::scripted(answers).with_settings(&hook).trusted();
+        let ran = with_key(&scene, &["run", "x"]);
+        assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY), "{what}: {ran:?}");
+        check_masked(what, &scene);
+    }
+}

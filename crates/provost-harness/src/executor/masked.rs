@@ -1,0 +1,29 @@
+//! Takes keys of Provost's own out of what hooks and checks say, before log, model or screen gets it. However a program came by one,
+//! it is nobody's to see. Tools' output is masked before it is cut (`tool.rs`).
+
+use provost_engine::{SessionEvent, WorktreeResult};
+
+use crate::Redactor;
+
+/// `event` without keys in what programs said.
+pub(super) fn masked(mut event: SessionEvent, redactor: &Redactor) -> SessionEvent {
+    let mask = |text: Option<&mut String>| text.into_iter().for_each(|text| redactor.mask_known(text));
+    match &mut event {
+        SessionEvent::StopChecked { result, .. } => {
+            for report in &mut result.reports {
+                mask(report.verdict.reason_mut());
+                mask(report.note.as_mut());
+            }
+        }
+        SessionEvent::HooksAnswered { reports, .. } => {
+            for report in reports {
+                mask(report.decision.reason_mut());
+                report.reminders.iter_mut().for_each(|text| mask(Some(text)));
+                mask(report.note.as_mut());
+            }
+        }
+        SessionEvent::WorktreeReady { result: WorktreeResult::Failed { message }, .. } => mask(Some(message)),
+        _ => {}
+    }
+    event
+}
