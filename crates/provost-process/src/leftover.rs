@@ -141,34 +141,19 @@ fn end_processes(_noted: &[Process]) -> usize {
     0
 }
 
-/// Ends all that is below a guard that doesn't answer: kills it, has the guard go on, and kills the guard when that still does
-/// nothing. Says nothing of whether all has ended: the guard's status does, or [`end_adopted`](crate::registry::end_adopted).
-/// Blocks for up to [`SWEEP_MAX`].
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn end_guard(_pid: u32) {}
-
-/// Waits until a child of this process has ended, reaped or not; whether it has. Blocks for up to `patience`.
-#[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) fn until_dead(_pid: u32, patience: std::time::Duration) -> bool {
-    std::thread::sleep(patience);
-    false
-}
-
 #[cfg(target_os = "linux")]
 use linux::end_processes;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Kin, end_guard, process, started_of, sweep, until_dead};
+pub(crate) use linux::{all, kill, process, signal, started_of};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::HashSet;
     use std::fs;
     use std::thread;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::io::Errno;
-    use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid};
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     use crate::pty::kernel::{Process, Stat, stat};
 
@@ -210,112 +195,6 @@ mod linux {
         killed.len()
     }
 
-    /// How long what is killed may take to vanish: only what the system won't let go takes that long.
-    const SWEEP_MAX: Duration = Duration::from_secs(5);
-    /// How long a guard that goes on again, with nothing left below it, may take to see that and end.
-    const GUARD_ENDS_MAX: Duration = Duration::from_millis(500);
-
-    pub(crate) fn end_guard(pid: u32) {
-        let Some(guard) = process(pid) else { return };
-        let began = Instant::now();
-        let mut alone_since = None;
-        while began.elapsed() < SWEEP_MAX && !until_dead(pid, ROUND) {
-            let left = look(pid, |_| Kin::Theirs);
-            // One that was stopped goes on, and sees for itself that nothing is left.
-            signal(guard, Signal::CONT);
-            if left.is_any_alive {
-                alone_since = None;
-                continue;
-            }
-            if alone_since.get_or_insert_with(Instant::now).elapsed() >= GUARD_ENDS_MAX {
-                signal(guard, Signal::KILL);
-            }
-        }
-    }
-
-    pub(crate) fn until_dead(pid: u32, patience: Duration) -> bool {
-        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
-        let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
-        let mut fds = [PollFd::new(&descriptor, PollFlags::IN)];
-        let until = Instant::now() + patience;
-        loop {
-            let rest = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
-            match poll(&mut fds, rest.as_ref()) {
-                Ok(count) => return count > 0,
-                Err(Errno::INTR) => {}
-                Err(_) => return false,
-            }
-        }
-    }
-
-    /// Whose child of the process at the top of a tree another one is.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(crate) enum Kin {
-        /// To be left alone, with all below it.
-        Ours,
-        /// To be ended, with all below it.
-        Theirs,
-    }
-
-    /// What one look has found.
-    struct Look {
-        /// The children of the process at the top that are to be ended, ended ones too as long as nobody has waited for them.
-        children: Vec<u32>,
-        /// Whether one of them, or of those below, hasn't ended.
-        is_any_alive: bool,
-    }
-
-    /// Looks once at all processes, and kills what descends from `top` at the moment it is seen: what forks and exits has little
-    /// time to fork between.
-    fn look(top: u32, kin: impl Fn(Process) -> Kin) -> Look {
-        let mut found = Look { children: Vec::new(), is_any_alive: false };
-        let mut pids = HashSet::new();
-        for stat in all() {
-            let is_child = stat.parent == top;
-            if is_child && kin(stat.process) == Kin::Ours || !is_child && !pids.contains(&stat.parent) {
-                continue;
-            }
-            // Also one that seems to have ended: its first thread may have, and others not.
-            kill(stat.process);
-            found.is_any_alive |= stat.lives();
-            pids.insert(stat.process.pid);
-            if is_child {
-                found.children.push(stat.process.pid);
-            }
-        }
-        found
-    }
-
-    /// Ends the children of this process that `kin` tells to be theirs, with all below them; whether nothing is left. Nobody else
-    /// may wait for these children meanwhile. Blocks for up to [`SWEEP_MAX`].
-    ///
-    /// That nothing is left is certain: if something of theirs lives when a look begins, then the topmost above it is a child of
-    /// this process, which adopts orphans, and stays one until this function waits for it, which it doesn't while it looks. What is
-    /// there from the beginning of a look to its end is seen by it. So a look that finds no such child, alive or ended, shows that
-    /// there was nothing.
-    pub(crate) fn sweep(kin: impl Fn(Process) -> Kin) -> bool {
-        let began = Instant::now();
-        loop {
-            let found = look(std::process::id(), &kin);
-            if found.children.is_empty() {
-                return true;
-            }
-            let ended = found.children.iter().filter(|pid| is_reaped(**pid)).count();
-            if began.elapsed() >= SWEEP_MAX {
-                return false;
-            }
-            if ended == 0 {
-                thread::sleep(ROUND);
-            }
-        }
-    }
-
-    /// Waits for a child that has ended; whether it had.
-    fn is_reaped(pid: u32) -> bool {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)))
-    }
-
     /// Those that were noted, those of their sessions, and all that are below one of them.
     fn left_of(noted: &[Process]) -> Vec<Process> {
         let living = living();
@@ -353,18 +232,18 @@ mod linux {
     }
 
     /// All processes, read one by one, in the order of their numbers.
-    fn all() -> impl Iterator<Item = Stat> {
+    pub(crate) fn all() -> impl Iterator<Item = Stat> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         numbers.filter_map(|pid| stat(&format!("/proc/{pid}/stat")))
     }
 
-    fn kill(process: Process) -> bool {
+    pub(crate) fn kill(process: Process) -> bool {
         signal(process, Signal::KILL)
     }
 
     /// By a descriptor, which stands for this very process even when another process gets its number.
-    fn signal(process: Process, signal: Signal) -> bool {
+    pub(crate) fn signal(process: Process, signal: Signal) -> bool {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
         let Some(descriptor) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
             return false;

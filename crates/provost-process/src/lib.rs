@@ -28,7 +28,8 @@
 //! | `pty/device.rs`, `pty/unix.rs`, `pty/windows.rs` | the platforms |
 //! | `pty/kernel.rs` | what the kernel says of the processes there |
 //! | `registry.rs` | the guards of this process, and what one that was killed has left to it |
-//! | `leftover.rs` | what a guard that doesn't answer, or a killed Provost, has left |
+//! | `sweep.rs`, `sweep/linux.rs` | ending what is below a guard that doesn't answer, or was killed |
+//! | `leftover.rs` | what a killed Provost has left |
 //!
 //! Invariants:
 //! - A child has the environment of its spec, three descriptors, default signal handlers, no controlling terminal but
@@ -74,6 +75,8 @@ mod spec;
 #[cfg(unix)]
 mod start;
 mod streams;
+#[cfg(unix)]
+mod sweep;
 
 pub use ancestry::{Descent, descent, mark_descendants};
 pub use capture::Captured;
@@ -84,14 +87,14 @@ pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use leftover::end_leftovers;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
-pub use portable::{adopt_orphans, keep_ledger, run};
+pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run};
 pub use pty::{
     Changes, EVENTS_MAX, EventWish, Events, OUTPUT_BYTES_MAX, OutputWish, Painted, PtyCommand, PtyError,
     PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, TerminalView, WATCHER_BYTES_MAX,
     Watcher,
 };
 #[cfg(unix)]
-pub use registry::{adopt_orphans, keep_ledger};
+pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
 pub use run::run;
 pub use secrecy::hide_variables;

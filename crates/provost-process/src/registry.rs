@@ -20,6 +20,8 @@ static BEFORE: OnceLock<HashMap<u32, u64>> = OnceLock::new();
 static GUARDS: Mutex<Option<HashMap<u32, u64>>> = Mutex::new(None);
 /// Held for reading while a guard is started, until its number is known.
 static STARTING: RwLock<()> = RwLock::new(());
+/// Guards that were to end all, and of which that wasn't seen; with when each was started.
+static UNSEEN: Mutex<Vec<(u32, u64)>> = Mutex::new(Vec::new());
 static LEDGER: OnceLock<PathBuf> = OnceLock::new();
 
 /// How long a guard that was killed may take to be gone.
@@ -111,28 +113,67 @@ pub(crate) fn spawn<C>(
 /// nothing is left. `false` where it adopts nothing, and while the guard is there. Blocks for some seconds at most.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_adopted(guard: u32) -> bool {
-    use crate::leftover::{Kin, process, sweep, until_dead};
-
-    if !ADOPTS.load(Ordering::Acquire) {
-        return false;
-    }
     // Its channel is closed before its children have another parent; once it has ended they have.
     let known = GUARDS
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .as_ref()
         .and_then(|guards| guards.get(&guard).copied());
-    let is_itself = process(guard).is_some_and(|now| known.is_none_or(|started| now.started == started));
-    if is_itself && !until_dead(guard, DYING_MAX) {
-        return false;
+    let is_itself =
+        crate::leftover::process(guard).is_some_and(|now| known.is_none_or(|started| now.started == started));
+    let is_gone = !is_itself || crate::sweep::until_dead(guard, DYING_MAX);
+    let is_all_ended = sweep_adopted() == Some(true) && is_gone;
+    if !is_all_ended {
+        note_unseen(guard);
+    }
+    is_all_ended
+}
+
+/// Ends all that is below a guard that doesn't answer, as far as that can be done, and the guard, if it still doesn't. Blocks for
+/// some seconds at most.
+pub(crate) fn end_guard(guard: u32) {
+    crate::sweep::end_guard(guard);
+    note_unseen(guard);
+}
+
+/// Nobody has seen that all below this guard has ended.
+fn note_unseen(guard: u32) {
+    UNSEEN.lock().unwrap_or_else(PoisonError::into_inner).push((guard, started_of(guard)));
+}
+
+/// Ends whatever this process has adopted, but for what runs below its guards; whether it was seen that nothing is left. `None`
+/// where it adopts nothing.
+#[cfg(target_os = "linux")]
+fn sweep_adopted() -> Option<bool> {
+    if !ADOPTS.load(Ordering::Acquire) {
+        return None;
     }
     // A child that is being started has no number yet. One at a time: waiting for a child hides what it left from another sweep.
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
-    sweep(|process| {
-        let is_of = |known: &HashMap<u32, u64>| known.get(&process.pid) == Some(&process.started);
-        if is_of(&guards) || BEFORE.get().is_some_and(is_of) { Kin::Ours } else { Kin::Theirs }
-    })
+    Some(crate::sweep::sweep(|pid| {
+        let known = [Some(&guards), BEFORE.get()].into_iter().flatten();
+        known.filter_map(|known| known.get(&pid)).any(|started| started_of(pid) == *started)
+    }))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sweep_adopted() -> Option<bool> {
+    None
+}
+
+/// Ends what guards have left to this process that were killed; whether some of what was to end could not be ended and may still
+/// run. What runs below a guard that nobody has asked to end stays as it is. `false` also where this process adopts nothing ([`adopt_orphans`]): there nobody can tell.
+///
+/// Blocks for up to five seconds: not to be called on an async worker.
+pub fn end_adopted_leftovers() -> bool {
+    let unseen = UNSEEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let is_left = sweep_adopted() == Some(false);
+    // A guard that is still there still tries.
+    let is_there = |(pid, started): &(u32, u64)| {
+        started_of(*pid) == *started && !crate::sweep::until_dead(*pid, std::time::Duration::ZERO)
+    };
+    is_left || unseen.iter().any(is_there)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::drain::{drain, feed};
+use crate::registry;
 use crate::registry::Registered;
 use crate::start::{Control, Order, SIGKILL, Started, start};
 use crate::{ChildSpec, Ending, Finished, SpawnError};
-use crate::{leftover, registry};
 
 /// How long a program may take to begin; only a hung file system takes that long.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -191,7 +191,7 @@ async fn end_all(control: &mut Control, guard: u32, grace: Duration, hurry: impl
     control.order(Order::Kill).await;
     if timeout(ANSWER_MAX, control.gone()).await.is_err() {
         // It was stopped, or is slow, or something is stuck.
-        apart(move || leftover::end_guard(guard)).await;
+        apart(move || registry::end_guard(guard)).await;
     }
 }
 

@@ -10,6 +10,8 @@ use super::{Order, is_for_all, sys};
 
 /// Milliseconds between two rounds of asking or killing, or of looking where no signal tells of a child's end.
 const ROUND_MS: c_int = 10;
+/// The same while all are killed: what forks and exits has little time to do it again.
+const KILL_ROUND_MS: c_int = 1;
 
 /// So many groups are asked to end; those beyond are only killed.
 const ASKED_MAX: usize = 256;
@@ -88,7 +90,12 @@ impl Watch<'_> {
 
     /// Under an order there are rounds: an orphan is adopted without any sign.
     fn patience_ms(&self) -> c_int {
-        if self.ordered.is_some() || self.child_signals < 0 { ROUND_MS } else { -1 }
+        match self.ordered {
+            Some(Order::Kill) => KILL_ROUND_MS,
+            Some(Order::Terminate | Order::HangUp) => ROUND_MS,
+            None if self.child_signals < 0 => ROUND_MS,
+            None => -1,
+        }
     }
 
     /// Takes in what has ended and tells whether anything is left.

@@ -18,7 +18,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::PipedCommand;
 use crate::guard::{self, Order};
-use crate::leftover;
 use crate::registry::{self, Registered};
 
 const SIGKILL: i32 = 9;
@@ -173,7 +172,7 @@ impl Keeper {
     /// Kills what is left, and the guard, if that still doesn't answer.
     pub(super) async fn force(&mut self) {
         let guard = self.guard;
-        if let Err(error) = tokio::task::spawn_blocking(move || leftover::end_guard(guard)).await {
+        if let Err(error) = tokio::task::spawn_blocking(move || registry::end_guard(guard)).await {
             tracing::warn!(%error, "a guard that doesn't answer was not ended");
         }
     }

@@ -24,8 +24,9 @@ use super::shared::Shared;
 use super::terminal::Terminal;
 use super::{PtySupervisor, Start};
 use crate::guard::{self, StandardInput, signal_message};
-use crate::leftover::{self, Ledger};
+use crate::leftover::Ledger;
 use crate::registry::{self, Registered};
+use crate::sweep;
 
 /// What is still to be read after the program's end is bounded, for the case that somebody goes on writing.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
@@ -174,8 +175,8 @@ impl Running {
         self.control = None;
         let guard = self.guard.pid();
         // One that was stopped doesn't even hear that.
-        if !leftover::until_dead(guard, ANSWER_MAX) {
-            leftover::end_guard(guard);
+        if !sweep::until_dead(guard, ANSWER_MAX) {
+            registry::end_guard(guard);
         }
         self.is_buried = true;
         // One that has something below it which the system won't let go is left to it.
@@ -284,7 +285,7 @@ impl Device for Running {
     }
 
     fn force(&mut self) {
-        leftover::end_guard(self.guard.pid());
+        registry::end_guard(self.guard.pid());
     }
 
     fn order(&mut self, order: Order) {
