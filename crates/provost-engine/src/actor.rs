@@ -125,6 +125,7 @@ impl Actor {
                 | Entry::RunPolicyChanged(_)
                 | Entry::AgentPolicyChanged(_)
                 | Entry::Forked(_)
+                | Entry::ProcessesLeft(_)
         );
         if self.has_ended() && !may_follow_end {
             return Err(ReplayError::AfterEnd { actor, found });

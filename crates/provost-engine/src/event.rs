@@ -60,6 +60,8 @@ pub enum RunEvent {
     Fork(Box<ForkWish>),
     /// A run was forked from the conversation of one of this run's agents.
     Forked(Forked),
+    /// Some of what the run started could not be ended. Counts at any time.
+    ProcessesLeft,
     /// A session asks for budget before a model call. Asked twice for the same call, it gets the same answer.
     Reserve(ReserveRequest),
     /// A session reports what a model call took.

@@ -107,6 +107,8 @@ entries! {
     Snapshot = "snapshot",
     /// What the stop hooks said.
     StopVerdicts = "stop_verdicts",
+    /// What stop hooks said that a stop cut short.
+    StopCheckCutShort = "stop_check_cut_short",
     /// A goal is being verified.
     GoalCheckStarted = "goal_check_started",
     /// What one judge answered.
@@ -157,6 +159,8 @@ entries! {
     TerminalNoted = "terminal_noted",
     /// The intent of ending its program.
     TerminalEnding = "terminal_ending",
+    /// Some of what the run started could not be ended.
+    ProcessesLeft = "processes_left",
     /// The session or run shall come to an end or a rest as soon as what is in flight has stopped.
     StopRequested = "stop_requested",
     /// The session or run rests.
@@ -591,6 +595,20 @@ pub struct StopVerdicts {
     /// A fingerprint of the workspace at that moment; equal when nothing changed.
     pub evidence: String,
 }
+
+/// What stop hooks said while a stop cut them short. It decides nothing: a resume asks them again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopCheckCutShort {
+    /// The turn that wanted to stop.
+    pub turn: u32,
+    /// Each hook's answer, in configured order.
+    pub reports: Vec<StopReport>,
+}
+
+/// Some of what the run started could not be ended by the time the run was suspended or over, and may still run. Also after the
+/// run's last entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessesLeft {}
 
 /// A wish to stop, recorded before anything in flight is stopped, so that a crash doesn't lose it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

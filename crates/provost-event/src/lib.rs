@@ -38,9 +38,10 @@ pub use change::{AgentPolicyChanged, PolicyDifference, RunPolicyChanged};
 pub use content::{Block, Image, ImageKind, PrefixHash, ToolCall};
 pub use context::{AsideCall, Compacted, CompactionKind, Snapshot, WrappedUp};
 pub use entry::{
-    AssistantMessage, CallFacts, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, Purpose, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopReason, StopRequested, StopVerdicts,
-    SystemItem, TimeLeft, ToolFinished, ToolStarted, ToolStatus, TurnEnded, UserMessage,
+    AssistantMessage, CallFacts, Ended, Entry, ItemKind, ModelCalled, Origin, Paused, ProcessesLeft, Purpose,
+    ResumeCause, Resumed, Retry, RetryCause, RunStarted, SessionStarted, StopCheckCutShort, StopReason,
+    StopRequested, StopVerdicts, SystemItem, TimeLeft, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
+    UserMessage,
 };
 pub use failure::{ErrorClass, ModelFailure};
 pub use flow::{FlowPolicy, OnStepFailure, StepEnd, StepEnded, StepPolicy};

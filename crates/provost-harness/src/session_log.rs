@@ -171,6 +171,8 @@ impl Shown {
             | Entry::WrappedUp(_)
             | Entry::Snapshot(_)
             | Entry::StopVerdicts(_)
+            | Entry::StopCheckCutShort(_)
+            | Entry::ProcessesLeft(_)
             | Entry::GoalCheckStarted(_)
             | Entry::GoalJudged(_)
             | Entry::GoalVerdict(_)

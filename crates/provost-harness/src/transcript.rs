@@ -202,6 +202,8 @@ impl Transcript {
             | Entry::TerminalNoted(_)
             | Entry::TerminalEnding(_)
             | Entry::StopVerdicts(_)
+            | Entry::StopCheckCutShort(_)
+            | Entry::ProcessesLeft(_)
             | Entry::GoalCheckStarted(_)
             | Entry::GoalJudged(_)
             | Entry::GoalVerdict(_)

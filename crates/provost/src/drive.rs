@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use provost_engine::{Actor, RunState};
+use provost_engine::{Actor, RunEvent, RunState};
 use provost_event::{ActorKey, Budget, Entry, Outcome, PauseReason, RunId, Seq, SessionId};
 use provost_harness::{Clock as _, Harness, Home as _, SystemClock, TurnState, final_text, read_actor};
+use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use provost_store::LocalHome;
 use tokio_util::sync::CancellationToken;
 
@@ -93,6 +94,7 @@ impl Work {
             Ok(result) => result,
             Err(error) => {
                 self.watcher.close();
+                self.end_leftovers().await;
                 return Err(error);
             }
         };
@@ -100,11 +102,13 @@ impl Work {
             self.watcher.close();
             self.tell_of_observers();
             tell(&format!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}"));
+            self.end_leftovers().await;
             return Ok(Exit::Cancelled);
         };
         self.watcher.finish();
         self.tell_of_observers();
         self.report(&outcome).await?;
+        self.end_leftovers().await;
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by } } if Some(by.as_str()) == signal);
         Ok(if by_signal { Exit::Cancelled } else { self.exit(&outcome) })
     }
@@ -199,6 +203,20 @@ impl Work {
             }
         }
         Ok(())
+    }
+
+    /// Ends what the run's programs have left whose guards they killed, once more. What can't be ended is in the log, and the last
+    /// that is said.
+    async fn end_leftovers(&self) {
+        let is_any_left = tokio::task::spawn_blocking(end_adopted_leftovers).await.unwrap_or_default();
+        if !is_any_left {
+            return;
+        }
+        let run = self.harness.run_id();
+        if let Err(error) = self.home.post(run.into(), RunEvent::ProcessesLeft.into(), None).await {
+            tell(&format!("warning: the log doesn't say so: {error}"));
+        }
+        tell(&format!("warning: {MAYBE_LEFT}"));
     }
 
     const fn is_watched(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Entry, Exhausted,
-    Image, LimitOwner, Outcome, PauseReason, Purpose, ResumeCause, Resumed, RunPolicy, RunStarted, Seq,
-    SessionId, SessionStarted, TimeLeft,
+    Image, LimitOwner, Outcome, PauseReason, ProcessesLeft, Purpose, ResumeCause, Resumed, RunPolicy,
+    RunStarted, Seq, SessionId, SessionStarted, TimeLeft,
 };
 
 use super::agents::ROOT;
@@ -55,6 +55,7 @@ impl Deciding<'_> {
             RunEvent::Retune { model, outage_max_ms, by } => self.retune(model, outage_max_ms, &by),
             RunEvent::ChangePolicy(changed) => self.change_policy(*changed),
             RunEvent::Forked(forked) => self.commit(forked),
+            RunEvent::ProcessesLeft => self.commit(ProcessesLeft {}),
             _ if self.state.has_ended() => {}
             RunEvent::Start { .. } | RunEvent::Fork(_) => {}
             RunEvent::Reserve(request) => self.reserve(request),

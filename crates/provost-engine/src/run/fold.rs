@@ -65,6 +65,7 @@ impl RunState {
             Entry::Snapshot(_) => self.snapshot = self.head,
             // Forking a run changes nothing in it.
             Entry::Forked(forked) => return self.forked(forked),
+            Entry::ProcessesLeft(_) => return,
             Entry::Paused(paused) => self.rests(&paused.outcome, now.elapsed),
             Entry::Ended(ended) => self.rests(&ended.outcome, now.elapsed),
             Entry::Resumed(resumed) => self.resumed(resumed, now),

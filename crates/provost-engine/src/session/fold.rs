@@ -78,6 +78,8 @@ impl SessionState {
             | Entry::RunPolicyChanged(_)
             | Entry::ProviderAwaited(_)
             | Entry::Forked(_)
+            | Entry::StopCheckCutShort(_)
+            | Entry::ProcessesLeft(_)
             | Entry::BudgetReserved(_)
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    GoalTrigger, HookMoment, HookSubject, ItemKind, OnHookError, Origin, Outcome, Seq, StopHookVerdict,
-    StopReport, StopVerdicts, SystemItem, Verdict, Verification,
+    GoalTrigger, HookMoment, HookSubject, ItemKind, OnHookError, Origin, Outcome, Seq, StopCheckCutShort,
+    StopHookVerdict, StopReport, StopVerdicts, SystemItem, Verdict, Verification,
 };
 
 use super::{Deciding, Phase, SessionState};
@@ -55,6 +55,7 @@ impl Deciding<'_> {
         let trigger = self.state.live_check().map(|check| check.trigger);
         if let Some(outcome) = self.state.stopping.clone().filter(|_| trigger.is_none()) {
             // Whatever they said, they may have been cut short: a resume asks again.
+            self.commit(StopCheckCutShort { turn: self.state.next_turn(), reports: result.reports });
             return self.rest(outcome);
         }
         let verdicts =

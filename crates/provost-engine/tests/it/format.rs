@@ -76,8 +76,18 @@ fn eventful_run() -> World {
     world.take_snapshot(RUN.into());
     world.take_snapshot(ROOT.into());
     world.say("Now it is. VERDICT: PASS");
+    world.run_event(RunEvent::Pause { agent: None, by: "a person".into() });
+    world.hook(StopHookVerdict::Error("cancelled".into()), "0002");
+    world.run_event(RunEvent::Resume {
+        agent: None,
+        by: "a person".into(),
+        budget: Budget::default(),
+        turns_max: None,
+        text: None,
+    });
     world.hook(StopHookVerdict::Allow, "0002");
     assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{:?}", world.outcome());
+    world.run_event(RunEvent::ProcessesLeft);
     world
 }
 

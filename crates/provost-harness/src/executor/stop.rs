@@ -22,8 +22,9 @@ use crate::shell_hook::timed_out;
 use crate::workspace::fingerprint;
 use crate::{HookQuestionSubject, ShellStopHook, StopHookContext, StopHookHandler};
 
-/// How long a hook may take to end after its time is over, before it is let go.
-const ENDING_MAX: Duration = Duration::from_secs(5);
+/// How long a hook may take to end after its time is over, before it is let go: what it started may take 14 s to be ended by force,
+/// and then it says what is left.
+const ENDING_MAX: Duration = Duration::from_secs(15);
 
 impl HarnessExecutor {
     /// Asks all hooks side by side and waits for each within its time.

@@ -17,6 +17,9 @@ use crate::{Clock, HookAnswer, HookPrograms, HookQuestion, HookQuestionSubject};
 
 /// How much longer than its own time a program is waited for: it keeps its time by itself, and says so.
 const ENDING_MAX: Duration = Duration::from_secs(5);
+/// How long it is waited for once it was told to end: what it started may take 14 s to be ended by force, and then it says what is
+/// left.
+const ENDED_MAX: Duration = Duration::from_secs(15);
 /// Stands where words were cut.
 const CUT: &str = " […]";
 
@@ -182,10 +185,13 @@ impl<'a> Dispatch<'a> {
         // It ends what it has started. It may say in its own words why it has no answer; for one it is too late.
         tokio::select! {
             biased;
-            answer = asked => {
-                answer.ok().filter(|said| matches!(said.decision, HookDecision::Failed(_))).unwrap_or(otherwise)
-            }
-            () = self.clock.sleep(ENDING_MAX) => otherwise,
+            answer = asked => match answer {
+                Ok(said) if matches!(said.decision, HookDecision::Failed(_)) => said,
+                // What it has left running is told all the same.
+                Ok(said) => HookAnswer { note: said.note, ..otherwise },
+                Err(_) => otherwise,
+            },
+            () = self.clock.sleep(ENDED_MAX) => otherwise,
         }
     }
 }

@@ -88,6 +88,8 @@ pub(super) fn kinds(record: &Record, turns: &mut Turns) -> &'static [Kind] {
         Entry::Ended(_) => &[Kind::SessionEnd],
         // Nobody objected; what follows shows that.
         Entry::HooksDecided(_) | Entry::StopVerdicts(_) | Entry::PermissionDecided(_) => &[],
+        // They decide nothing.
+        Entry::StopCheckCutShort(_) | Entry::ProcessesLeft(_) => &[],
         // The answer is told.
         Entry::HooksAsked(_) => &[],
         // Words to the model, which the next call answers.

@@ -176,6 +176,8 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::AgentPolicyChanged(_)
         | Entry::ProviderAwaited(_)
         | Entry::Forked(_)
+        | Entry::StopCheckCutShort(_)
+        | Entry::ProcessesLeft(_)
         | Entry::UserMessage(_)
         | Entry::SystemItem(_)
         | Entry::HooksAsked(_)

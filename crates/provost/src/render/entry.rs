@@ -6,9 +6,9 @@ use provost_event::{
     ActorKey, ApprovalRequested, AssistantMessage, Block, BudgetCharged, BudgetExhausted, BudgetReserved,
     CallId, Certainty, ChildSpawned, Dimension, Ended, Entry, Forked, ItemKind, ModelCalled, ModelChange,
     ModelChanged, Origin, OutageWaitChanged, Outcome, Paused, ProviderAwaited, Purpose, Record, ResumeCause,
-    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopHookVerdict, StopReason,
-    StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus, TurnEnded,
-    UserMessage,
+    Resumed, Retry, RetryCause, RunStarted, SessionStarted, SlotWish, StopCheckCutShort, StopHookVerdict,
+    StopReason, StopReport, StopRequested, StopVerdicts, SystemItem, ToolFinished, ToolStarted, ToolStatus,
+    TurnEnded, UserMessage,
 };
 
 use super::context::{compacted, exhausted_in_words, outcome_in_words, snapshot, wrapped_up};
@@ -17,6 +17,7 @@ use super::saying::{Saying, Tag};
 use super::words::{amount, duration, one_line, pictures, plural};
 use super::{agents, arguments, flow, goal, policy, terminal, worktree};
 use crate::names::Names;
+use provost_process::MAYBE_LEFT;
 
 /// Columns of a short text in a line.
 const WIDTH_MAX: usize = 100;
@@ -83,6 +84,8 @@ impl Sayer {
             Entry::WrappedUp(entry) => wrapped_up(entry),
             Entry::Snapshot(entry) => snapshot(entry),
             Entry::StopVerdicts(entry) => stop_verdicts(entry),
+            Entry::StopCheckCutShort(entry) => stop_check_cut_short(entry),
+            Entry::ProcessesLeft(_) => Saying::kept(Tag::Failed, MAYBE_LEFT),
             Entry::GoalCheckStarted(entry) => goal::check_started(entry),
             Entry::GoalJudged(entry) => goal::judged(entry),
             Entry::GoalVerdict(entry) => goal::verdict(entry),
@@ -403,6 +406,18 @@ fn stop_verdicts(entry: &StopVerdicts) -> Saying {
         Saying::kept(Tag::HooksAgree, format!("stop hooks agree: {agreeing} ({took})"))
     };
     saying.with(entry.reports.iter().flat_map(reason))
+}
+
+/// Of hooks that were cut short only what they have left running is worth telling at once.
+fn stop_check_cut_short(entry: &StopCheckCutShort) -> Saying {
+    let names = entry.reports.iter().map(|report| report.name.as_str()).collect::<Vec<_>>().join(", ");
+    let said = entry.reports.iter().flat_map(reason).collect::<Vec<_>>();
+    let text = format!("stop hooks were cut short: {names}");
+    let saying = match said.iter().any(|line| line.contains(MAYBE_LEFT)) {
+        true => Saying::kept(Tag::HooksObject, text),
+        false => Saying::detail(text),
+    };
+    saying.with(said)
 }
 
 fn reason(report: &StopReport) -> Vec<String> {

@@ -213,11 +213,65 @@ fn check_survivor(way: Way) {
     );
     let log = scene.provost(&["export", "last"]).stdout;
     assert!(log.contains(MAYBE_LEFT), "{way:?}: the log doesn't say that something is left: {log}");
-    // Of a tool's result people are shown a line, and its agent all.
-    assert!(way == Way::Tool || done.stderr.contains(MAYBE_LEFT), "{way:?}: {}", done.stderr);
+    check_last_line(way, &done.stderr);
     if way == Way::StopHook {
         assert!(done.stderr.contains("stop hooks are broken: check"), "{}", done.stderr);
     }
+}
+
+/// The last that is said of a run of which something is left.
+fn check_last_line(way: Way, said: &str) {
+    let last = said.lines().next_back().unwrap_or_default();
+    assert!(last.contains(MAYBE_LEFT), "{way:?}: {said}");
+}
+
+/// The same where the run is stopped while the program is there.
+fn check_survivor_of_a_stop(way: Way) {
+    let scene = way.scene(&format!("{BECOMES_ROOT}touch ready\nexec sleep 4243\n"));
+    if root_maker(&scene).is_none() {
+        return;
+    }
+    give_to_nobody(&scene);
+    let running = Scene::spawn(as_nobody(&scene.command(way.arguments())));
+    until("it is root", || scene.path("work/ready").exists().then_some(()));
+    running.signal("TERM");
+    let done = running.end();
+    for (number, _) in &left(&scene.path("work")) {
+        assert!(Command::new("kill").args(["-KILL", &number.to_string()]).status().unwrap().success());
+    }
+    let log = scene.provost(&["export", "last"]).stdout;
+    assert!(log.contains("processes_left"), "{way:?}: the run's log doesn't say it: {log}");
+    let says_it = |line: &str| line.contains(MAYBE_LEFT);
+    assert!(log.lines().any(says_it), "{way:?}: what the program was to the run isn't told: {log}");
+    check_last_line(way, &done.stderr);
+    assert_eq!(done.status, 130, "{way:?}: {}", done.stderr);
+}
+
+#[test]
+fn what_an_ordinary_user_cant_end_is_said_to_be_left_also_when_the_run_is_stopped() {
+    if !is_root() {
+        return;
+    }
+    thread::scope(|scope| {
+        for way in Way::ALL {
+            scope.spawn(move || check_survivor_of_a_stop(way));
+        }
+    });
+}
+
+/// Runs at once whose stop hooks kill their guards and fork without end: each alone has a processor busy.
+const OVERLOADED: usize = 24;
+
+#[test]
+fn runs_end_in_time_whose_stop_hooks_fork_without_end_on_an_overloaded_machine() {
+    let user = if is_root() { User::Nobody } else { User::Mine };
+    let all = hostile();
+    let (what, script) = all.iter().find(|(what, _)| *what == "kills its guard and forks on and on").unwrap();
+    thread::scope(|scope| {
+        for _ in 0..OVERLOADED {
+            scope.spawn(|| check_one(what, script, user, Way::StopHook));
+        }
+    });
 }
 
 #[test]
