@@ -46,6 +46,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
         clock: Arc::new(SystemClock),
         spill: None,
         header_env: std::collections::HashMap::new(),
+        redactor: Arc::default(),
         extra_env: Vec::new(),
     });
     let drivers = Drivers::new(DriversOptions {

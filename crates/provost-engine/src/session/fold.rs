@@ -37,10 +37,7 @@ impl SessionState {
                 self.asked.answered();
                 self.answered(answer);
             }
-            Entry::Retry(retry) => {
-                self.asked.retried(retry);
-                self.retried(retry);
-            }
+            Entry::Retry(retry) => self.retried(retry),
             Entry::ModelChanged(changed) => self.model_changed(changed, now.elapsed),
             Entry::AgentPolicyChanged(changed) => self.policy_changed(changed),
             Entry::OutageWaitChanged(changed) => self.asked.outage_max_ms = Some(changed.outage_max_ms),
@@ -251,6 +248,7 @@ impl SessionState {
     }
 
     fn retried(&mut self, retry: &Retry) {
+        self.asked.retried(retry);
         match retry.cause {
             RetryCause::Failed { .. } => {
                 self.counters.failed_attempts = self.counters.failed_attempts.saturating_add(1);

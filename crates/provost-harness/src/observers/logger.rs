@@ -159,10 +159,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         Entry::ChildYields(yields) => made_way(yields),
         Entry::ChildPaused(paused) => format!("{} rests: {}", paused.child, paused.outcome),
         Entry::ChildResumed(resumed) => format!("{} shall go on, says {}", resumed.child, resumed.by),
-        Entry::AgentRetryScheduled(scheduled) => {
-            let AgentRetryScheduled { agent, outcome, attempt, attempts_max, delay_ms, .. } = scheduled;
-            format!("{agent} has failed: {outcome}; retry {attempt} of {attempts_max} in {delay_ms} ms")
-        }
+        Entry::AgentRetryScheduled(scheduled) => retry_of_agent(scheduled),
         Entry::Reprioritized(changed) => format!("{} is {} now", changed.agent, changed.priority),
         Entry::Paused(paused) => paused.outcome.to_string(),
         Entry::Resumed(resumed) => format!("{:?}", resumed.cause),
@@ -193,6 +190,11 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         | Entry::StepEnded(_)
         | Entry::Snapshot(_) => String::new(),
     }
+}
+
+fn retry_of_agent(scheduled: &AgentRetryScheduled) -> String {
+    let AgentRetryScheduled { agent, outcome, attempt, attempts_max, delay_ms, .. } = scheduled;
+    format!("{agent} has failed: {outcome}; retry {attempt} of {attempts_max} in {delay_ms} ms")
 }
 
 fn asked(called: &ModelCalled) -> String {
