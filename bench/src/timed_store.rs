@@ -57,6 +57,9 @@ impl<S: SessionStore> StoreReader for TimedStore<S> {
     fn runs(&mut self, max: usize) -> Done<Vec<StoredRun>> {
         self.store.runs(max)
     }
+    fn blobs(&mut self) -> Done<Vec<BlobId>> {
+        self.store.blobs()
+    }
     fn get_blob(&mut self, id: &BlobId) -> Done<Option<Vec<u8>>> {
         self.store.get_blob(id)
     }
@@ -115,6 +118,18 @@ impl<S: SessionStore> SessionStore for TimedStore<S> {
     }
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Done<()> {
         self.store.put_blob(id, body)
+    }
+    fn remove_run(&mut self, run: RunId) -> Done<()> {
+        self.store.remove_run(run)
+    }
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Done<()> {
+        self.store.remove_blobs(names)
+    }
+    fn settle(&mut self) -> Done<()> {
+        self.store.settle()
+    }
+    fn shrink(&mut self) -> Done<()> {
+        self.store.shrink()
     }
     fn owner_epoch(&mut self, run: RunId) -> Done<u64> {
         self.store.owner_epoch(run)

@@ -108,6 +108,8 @@ pub struct RunSummary {
     pub tokens: u64,
     /// Money, as far as prices are known.
     pub cost: MicroDollars,
+    /// What is wrong with its log, where that is known: then the rest says how the run stood before.
+    pub damage: Option<String>,
 }
 
 /// A run that this process works on; dropping it gives the run up.

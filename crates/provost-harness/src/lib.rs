@@ -7,6 +7,7 @@ mod blobs;
 mod clock;
 pub mod conformance;
 mod deps;
+mod entry_chain;
 mod executor;
 mod external;
 mod face;
@@ -42,6 +43,7 @@ mod workspace;
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use deps::{HarnessDeps, HarnessError};
+pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;
 pub use external::{Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use face::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, TurnState};
@@ -52,7 +54,7 @@ pub use hook_program::{
 };
 pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
-pub use lineage::{EntryChain, ForkError, ForkPoint, read_conversation};
+pub use lineage::{ForkError, ForkPoint, read_conversation};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
 pub use observer::{Observed, ObservedBody, ObservedKind, Observer, ObserverError, observe_with};
 pub use observers::{

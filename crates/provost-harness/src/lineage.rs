@@ -9,7 +9,7 @@ use provost_event::{
 };
 
 use crate::executor::commit_at;
-use crate::{Home, HomeError};
+use crate::{EntryChain, Home, HomeError};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -39,61 +39,6 @@ pub async fn read_conversation(
         return Err(HomeError::Unknown { what });
     }
     Ok(records)
-}
-
-/// The hash of a log's entries, one after the other: of the hash before, the log's name, and the entry's number, times,
-/// kind and fields. BLAKE3; without a key, so against damage and not against forgery.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntryChain(String);
-
-impl EntryChain {
-    /// The chain before the first entry of a log that begins with nothing else.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(String::new())
-    }
-
-    /// The chain before the first entry of a log that begins with `started`.
-    #[must_use]
-    pub fn before(started: &Entry) -> Self {
-        match started {
-            Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) => {
-                Self(fork.bases.last().map(|base| base.hash.clone()).unwrap_or_default())
-            }
-            _ => Self::new(),
-        }
-    }
-
-    /// Adds an entry.
-    pub fn add(&mut self, record: &Record) {
-        let mut hasher = blake3::Hasher::new();
-        // What a snapshot says follows from the rest, and an import may empty it.
-        let body = match &record.entry {
-            Entry::Snapshot(_) => String::new(),
-            entry => entry.body().unwrap_or_default(),
-        };
-        let actor = record.actor.to_string();
-        for part in [self.0.as_str(), actor.as_str(), record.entry.kind(), body.as_str()] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        hasher.update(&record.seq.0.to_le_bytes());
-        hasher.update(&record.at.0.to_le_bytes());
-        hasher.update(&record.elapsed.0.to_le_bytes());
-        self.0 = hasher.finalize().to_hex().to_string();
-    }
-
-    /// The hash, in hexadecimal digits; empty before the first entry.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for EntryChain {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 /// Why a conversation can't be forked there.
@@ -199,7 +144,7 @@ impl ForkPoint {
         }
         let Actor::Session(state) = &reached.actor else { return Err(ForkError::NotBegun(session)) };
         let mut bases = started.fork.as_ref().map(|fork| fork.bases.clone()).unwrap_or_default();
-        bases.push(ForkBase { session, through: at, hash: reached.chain.as_str().to_owned() });
+        bases.push(ForkBase { session, through: at, hash: reached.chain.to_string() });
         Ok(Self {
             session,
             at,

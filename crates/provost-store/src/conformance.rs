@@ -453,5 +453,6 @@ fn listed(number: u64, started_at: u64) -> StoredRun {
         turns: 0,
         tokens: 0,
         cost: MicroDollars(0),
+        damage: None,
     }
 }

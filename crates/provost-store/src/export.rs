@@ -6,24 +6,35 @@ use std::io::Write;
 use provost_event::{ActorKey, BlobId, Entry, ForkBase, FormatError, RunId, Seq, SessionId, SessionStarted};
 use provost_harness::{EntryChain, Home, HomeError};
 
-use crate::transfer::{BlobLine, LineProblem, TransferError};
+use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chained_line};
 
 /// Records read at a time.
 const AT_ONCE: usize = 256;
 
+/// What an export came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// Lines written.
+    pub lines: usize,
+    /// What couldn't be read, and so isn't in it. [`import_run`](crate::import_run) refuses such a file, and
+    /// [`import_incomplete`](crate::import_incomplete) takes what is there.
+    pub lost: Vec<Lost>,
+}
+
 /// Writes `run` to `out`, a line for each record (the run's own log first, then its sessions'); then likewise the runs that
-/// its conversation comes from, where it is a fork; then a line for each output and picture that is kept beside them;
-/// those that are gone are left out. Returns the number of lines.
+/// its conversation comes from, where it is a fork; then a line for each output and picture that is kept beside them; and a
+/// last one with the number and the hash of those before, without which the file isn't whole. What is damaged or missing is
+/// left out, of a log everything from there on, and said in the last line too.
 ///
 /// What is still being written to may come out a little newer at its end than at its beginning.
 ///
 /// # Errors
-/// [`HomeError::Unknown`] for a run that isn't there; else when it can't be read, or `out` not written.
+/// [`HomeError::Unknown`] for a run that isn't there; else when nothing of it can be read, or `out` not written.
 pub async fn export_run(
     home: &dyn Home,
     run: RunId,
     out: &mut (dyn Write + Send),
-) -> Result<usize, TransferError> {
+) -> Result<Exported, TransferError> {
     let actors = home.actors(run).await?;
     if actors.is_empty() {
         return Err(HomeError::Unknown { what: format!("run {run}") }.into());
@@ -32,6 +43,8 @@ pub async fn export_run(
         home,
         out,
         lines: 0,
+        hasher: blake3::Hasher::new(),
+        lost: Vec::new(),
         blobs: BTreeSet::new(),
         runs: BTreeSet::from([run]),
         bases: Vec::new(),
@@ -44,14 +57,16 @@ pub async fn export_run(
         exporting.base(base).await?;
     }
     exporting.blobs().await?;
-    exporting.out.flush().map_err(unwritten)?;
-    Ok(exporting.lines)
+    exporting.end()
 }
 
 struct Exporting<'a> {
     home: &'a dyn Home,
     out: &'a mut (dyn Write + Send),
     lines: usize,
+    /// Of all lines.
+    hasher: blake3::Hasher,
+    lost: Vec<Lost>,
     blobs: BTreeSet<BlobId>,
     /// The runs that are written already.
     runs: BTreeSet<RunId>,
@@ -61,14 +76,20 @@ struct Exporting<'a> {
 }
 
 impl Exporting<'_> {
+    /// A log, up to where it can't be read.
     async fn log(&mut self, actor: ActorKey) -> Result<(), TransferError> {
-        let mut after = Seq::START;
+        let (mut after, mut chain) = (Seq::START, None::<EntryChain>);
         loop {
-            let records = self.home.read(actor, after, AT_ONCE).await?;
+            let records = match self.home.read(actor, after, AT_ONCE).await {
+                Ok(records) => records,
+                Err(error) => return self.lose(actor, after.next(), error),
+            };
             let Some(last) = records.last() else { return Ok(()) };
             after = last.seq;
             for record in &records {
-                self.line(record.to_line())?;
+                let chain = chain.get_or_insert_with(|| EntryChain::before(&record.entry));
+                chain.add(record);
+                self.line(chained_line(record, chain))?;
                 if let Entry::ToolFinished(finished) = &record.entry {
                     self.blobs.extend(finished.whole.clone());
                 }
@@ -80,6 +101,17 @@ impl Exporting<'_> {
         }
     }
 
+    /// Notes what can't be read of a log.
+    fn lose(&mut self, actor: ActorKey, next: Seq, error: HomeError) -> Result<(), TransferError> {
+        let (from, why) = match error {
+            HomeError::Unreadable { actor: of, seq, message } if of == actor => (seq, message),
+            HomeError::Unreadable { .. } | HomeError::Storage { .. } => (next, error.to_string()),
+            error => return Err(error.into()),
+        };
+        self.lost.push(Lost::Entries { actor, from, why });
+        Ok(())
+    }
+
     fn next_base(&mut self) -> Option<ForkBase> {
         let base = self.bases.get(self.next).cloned();
         self.next = self.next.saturating_add(1);
@@ -89,13 +121,15 @@ impl Exporting<'_> {
     /// The run that a fork refers to, unless it is written already. What it refers to must be as it was.
     async fn base(&mut self, base: ForkBase) -> Result<(), TransferError> {
         let ForkBase { session, through, hash } = base;
-        let chain = chain_through(self.home, session, through).await?;
-        match chain {
-            None => return Err(TransferError::Missing { session, at: through }),
-            Some(chain) if chain.as_str() != hash => {
+        match chain_through(self.home, session, through).await {
+            Ok(None) => return Err(TransferError::Missing { session, at: through }),
+            Ok(Some(chain)) if chain.to_string() != hash => {
                 return Err(TransferError::OtherHistory { session, at: through });
             }
-            Some(_) => {}
+            Ok(Some(_)) => {}
+            // What there is of it is written, and the rest said.
+            Err(TransferError::Home(HomeError::Unreadable { .. })) => {}
+            Err(error) => return Err(error),
         }
         if self.runs.insert(session.run) {
             for actor in self.home.actors(session.run).await? {
@@ -107,20 +141,36 @@ impl Exporting<'_> {
 
     async fn blobs(&mut self) -> Result<(), TransferError> {
         for id in std::mem::take(&mut self.blobs) {
-            if let Some(body) = self.home.get_blob(&id).await? {
-                self.line(serde_json::to_string(&BlobLine::new(id, body)))?;
-            }
+            let why = match self.home.get_blob(&id).await {
+                Ok(Some(body)) => {
+                    self.line(serde_json::to_string(&BlobLine::new(id, body)))?;
+                    continue;
+                }
+                Ok(None) => "it is missing".to_owned(),
+                Err(HomeError::Storage { message, .. }) => message,
+                Err(error) => return Err(error.into()),
+            };
+            self.lost.push(Lost::Output { output: id, why });
         }
         Ok(())
     }
 
+    fn end(mut self) -> Result<Exported, TransferError> {
+        let end = EndLine::new(self.lines, self.hasher.finalize().to_hex().to_string(), self.lost.clone());
+        self.line(serde_json::to_string(&end))?;
+        self.out.flush().map_err(unwritten)?;
+        Ok(Exported { lines: self.lines, lost: self.lost })
+    }
+
     fn line(&mut self, line: Result<String, serde_json::Error>) -> Result<(), TransferError> {
         self.lines += 1;
-        let line = line.map_err(|error| TransferError::Line {
+        let mut line = line.map_err(|error| TransferError::Line {
             line: self.lines,
             problem: LineProblem::Format(FormatError::Malformed(error)),
         })?;
-        writeln!(self.out, "{line}").map_err(unwritten)
+        line.push('\n');
+        self.hasher.update(line.as_bytes());
+        self.out.write_all(line.as_bytes()).map_err(unwritten)
     }
 }
 

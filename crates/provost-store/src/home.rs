@@ -1,6 +1,7 @@
 //! The embedded home: actors in this process, over a store.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -28,6 +29,19 @@ use crate::{Claims, SessionStore, StoredRun, serve, subscribe};
 #[derive(Clone)]
 pub struct LocalHome {
     inner: Arc<Inner>,
+    /// What was found damaged, where that ends a log instead of the reading.
+    noted: Option<Arc<Mutex<BTreeMap<ActorKey, Damage>>>>,
+}
+
+/// What is wrong with a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Whose log.
+    pub actor: ActorKey,
+    /// The first entry that can't be read.
+    pub seq: Seq,
+    /// Why.
+    pub message: String,
 }
 
 struct Inner {
@@ -49,7 +63,43 @@ impl LocalHome {
         let (jobs, waiting) = queue();
         let writer = Writer::new(Box::new(store), Arc::clone(&clock), Arc::clone(&feed));
         crate::start_thread("provost-writer", move || writer.work(&waiting))?;
-        Ok(Self { inner: Arc::new(Inner { jobs, reader, feed, claims, clock }) })
+        let inner = Inner { jobs, reader, feed, claims, clock };
+        Ok(Self { inner: Arc::new(inner), noted: None })
+    }
+
+    /// The same for those who only look: a log that is damaged ends before the first entry that is, and
+    /// [`noted_damage`](Self::noted_damage) says so.
+    #[must_use]
+    pub fn noting_damage(self) -> Self {
+        Self { noted: Some(Arc::default()), ..self }
+    }
+
+    /// What was found damaged of what was read.
+    #[must_use]
+    pub fn noted_damage(&self) -> Vec<Damage> {
+        let noted = self.noted.iter().flat_map(|noted| {
+            noted.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect::<Vec<_>>()
+        });
+        noted.collect()
+    }
+
+    /// Leaves the store so that its files can be copied by themselves: called before a process ends. Others may go on
+    /// working with it; then nothing is done.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub async fn settle(&self) -> Result<(), HomeError> {
+        self.ask(|reply| Job::Settle { reply }).await
+    }
+
+    /// Whether reading ended with damage that is only noted.
+    fn note(&self, error: &HomeError) -> bool {
+        let (Some(noted), HomeError::Unreadable { actor, seq, message }) = (&self.noted, error) else {
+            return false;
+        };
+        let damage = Damage { actor: *actor, seq: *seq, message: message.clone() };
+        noted.lock().unwrap_or_else(PoisonError::into_inner).insert(*actor, damage);
+        true
     }
 
     /// Has the writer do what `job` makes of the place for its answer.
@@ -67,6 +117,11 @@ impl LocalHome {
     /// Takes in runs from elsewhere.
     pub(crate) async fn import(&self, import: Import) -> Result<Result<Vec<Imported>, Unfit>, HomeError> {
         self.ask(|reply| Job::Import { import: Box::new(import), reply }).await
+    }
+
+    /// The names of all bodies.
+    pub(crate) async fn blobs(&self) -> Result<Vec<BlobId>, HomeError> {
+        self.inner.reader.ask(|store| store.blobs()).await
     }
 
     pub(crate) fn feed(&self) -> &Feed {
@@ -114,7 +169,10 @@ impl Home for LocalHome {
         if !live.is_empty() {
             return Ok(live);
         }
-        self.inner.reader.ask(move |store| store.read(key, after, max)).await
+        match self.inner.reader.ask(move |store| store.read(key, after, max)).await {
+            Err(error) if self.note(&error) => Ok(Vec::new()),
+            read => read,
+        }
     }
 
     async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, HomeError> {
@@ -172,5 +230,6 @@ fn summary(
         turns: run.turns,
         tokens: run.tokens,
         cost: run.cost,
+        damage: run.damage,
     })
 }

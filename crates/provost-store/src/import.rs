@@ -5,14 +5,17 @@ use std::io::BufRead;
 
 use provost_engine::Actor;
 use provost_event::{
-    ActorKey, BlobId, Entry, FORMAT_VERSION, ForkBase, FormatError, Json, Outcome, Record, RunId, SessionId,
-    SessionStarted, Snapshot,
+    ActorKey, BlobId, Entry, FORMAT_VERSION, ForkBase, FormatError, Json, Outcome, Record, RunId, Seq,
+    SessionId, SessionStarted, Snapshot,
 };
 use provost_harness::EntryChain;
 use serde::Deserialize;
 
 use crate::job::{Import, ImportRun, Unfit};
-use crate::transfer::{BLOB, BlobLine, Imported, LineProblem, TransferError};
+use crate::store::NO_LAYOUT;
+use crate::transfer::{
+    BLOB, BlobLine, END, EndLine, Imported, LineProblem, Lost, TransferError, chain_digits,
+};
 use crate::{LocalHome, NewEntry, StoredRun};
 
 /// Takes in what [`export_run`](crate::export_run) wrote: all of it, or nothing. A run that was not at rest counts
@@ -29,24 +32,78 @@ pub async fn import_run(
     home: &LocalHome,
     input: &mut (dyn BufRead + Send),
 ) -> Result<Vec<Imported>, TransferError> {
-    match home.import(read(input)?).await? {
+    let mut reading = Reading::default();
+    let end = reading.lines(input, &mut |line, problem| Err(TransferError::Line { line, problem }))?;
+    let Some(end) = end else {
+        return Err(reading
+            .last
+            .map_or(TransferError::Empty, |(actor, seq)| TransferError::Incomplete { actor, seq }));
+    };
+    if let Some(lost) = end.lost.into_iter().next() {
+        return Err(TransferError::Damaged { lost });
+    }
+    reading.bases.iter().try_for_each(|base| reading.as_forked(base))?;
+    reading.runs.iter().try_for_each(|run| reading.as_far_as_charged(*run))?;
+    take_in(home, reading.into_import()?).await
+}
+
+/// What was taken in of a file that isn't whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Salvaged {
+    /// What came of each run.
+    pub runs: Vec<Imported>,
+    /// What is missing of them, in words; empty where the file was whole.
+    pub lost: Vec<String>,
+}
+
+/// Takes in what there is in a file that is cut or damaged, or that was written of a damaged store: of each log the entries
+/// up to the first that isn't there. Such runs can be shown and forked; what their logs don't say is gone.
+///
+/// # Errors
+/// As [`import_run`], but for what is wrong with the file: only where there is no run in it at all.
+pub async fn import_incomplete(
+    home: &LocalHome,
+    input: &mut (dyn BufRead + Send),
+) -> Result<Salvaged, TransferError> {
+    let mut reading = Reading::default();
+    let mut lost = Vec::new();
+    let end = reading.lines(input, &mut |line, problem| {
+        lost.push(in_one_line(&TransferError::Line { line, problem }));
+        Ok(())
+    });
+    match end {
+        Ok(Some(end)) => lost.extend(end.lost.iter().map(Lost::to_string)),
+        Ok(None) => {
+            lost.extend(reading.last.map(|(actor, seq)| TransferError::Incomplete { actor, seq }.to_string()))
+        }
+        Err(error @ TransferError::Changed { .. }) => lost.push(error.to_string()),
+        Err(error) => return Err(error),
+    }
+    let runs = take_in(home, reading.into_import()?).await?;
+    Ok(Salvaged { runs, lost })
+}
+
+fn in_one_line(error: &TransferError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+async fn take_in(home: &LocalHome, import: Import) -> Result<Vec<Imported>, TransferError> {
+    match home.import(import).await? {
         Ok(imported) => Ok(imported),
         Err(Unfit::Diverges { actor, seq }) => Err(TransferError::Diverges { actor, seq }),
         Err(Unfit::Missing { session, at }) => Err(TransferError::Missing { session, at }),
     }
 }
 
-fn read(input: &mut (dyn BufRead + Send)) -> Result<Import, TransferError> {
-    let mut reading = Reading::default();
-    for (line, text) in (1..).zip(input.lines()) {
-        let text = text.map_err(|source| TransferError::File { attempt: "read the import", source })?;
-        reading.line(&text).map_err(|problem| TransferError::Line { line, problem })?;
-    }
-    reading.finish()
-}
-
-/// The layout of a snapshot that nobody can use.
-const NO_LAYOUT: u32 = 0;
+/// What is done about a line that isn't right.
+type OnProblem<'a> = dyn FnMut(usize, LineProblem) -> Result<(), TransferError> + Send + 'a;
 
 #[derive(Default)]
 struct Reading {
@@ -56,12 +113,28 @@ struct Reading {
     /// What forks go on from.
     bases: Vec<ForkBase>,
     blobs: Vec<(BlobId, Vec<u8>)>,
+    /// The last record.
+    last: Option<(ActorKey, Seq)>,
 }
 
 struct Log {
     /// Replays every record, so that what is kept is known to make sense.
     actor: Actor,
+    chain: EntryChain,
     entries: Vec<NewEntry>,
+}
+
+/// The last line, if it goes with those before it.
+fn compared(end: EndLine, line: usize, hasher: &blake3::Hasher) -> Result<EndLine, TransferError> {
+    let before = line.saturating_sub(1);
+    if end.lines != before {
+        let what = format!("{before} of {} lines are there", end.lines);
+        return Err(TransferError::Changed { what });
+    }
+    if end.hash != hasher.finalize().to_hex().as_str() {
+        return Err(TransferError::Changed { what: "its hash is another".to_owned() });
+    }
+    Ok(end)
 }
 
 /// What tells a record from an output.
@@ -69,6 +142,8 @@ struct Log {
 struct Head {
     v: u32,
     r#type: Option<String>,
+    /// The beginning of the log's hash up to this record.
+    chain: Option<String>,
 }
 
 impl Log {
@@ -88,20 +163,55 @@ impl Log {
 }
 
 impl Reading {
-    fn line(&mut self, text: &str) -> Result<(), LineProblem> {
+    /// Reads all lines; `None` where the last one is missing.
+    fn lines(
+        &mut self,
+        input: &mut (dyn BufRead + Send),
+        on_problem: &mut OnProblem<'_>,
+    ) -> Result<Option<EndLine>, TransferError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut end = None::<EndLine>;
+        let mut bytes = Vec::new();
+        for line in 1.. {
+            bytes.clear();
+            let read = input.read_until(b'\n', &mut bytes);
+            let read = read.map_err(|source| TransferError::File { attempt: "read the import", source })?;
+            if read == 0 {
+                break;
+            }
+            let is_cut = bytes.last() != Some(&b'\n');
+            let found = if end.is_some() { Err(LineProblem::BehindTheEnd) } else { self.line(&bytes) };
+            match found {
+                Ok(Some(found)) => end = Some(compared(found, line, &hasher)?),
+                Ok(None) => {}
+                // What a cut file looks like.
+                Err(_) if is_cut => return Ok(None),
+                Err(problem) => on_problem(line, problem)?,
+            }
+            hasher.update(&bytes);
+        }
+        Ok(end)
+    }
+
+    /// A line; the last one is returned.
+    fn line(&mut self, bytes: &[u8]) -> Result<Option<EndLine>, LineProblem> {
+        let text = std::str::from_utf8(bytes).map_err(LineProblem::Text)?;
         let head = serde_json::from_str::<Head>(text).map_err(FormatError::Malformed)?;
         if head.v > FORMAT_VERSION {
             return Err(FormatError::Newer { needs: head.v }.into());
         }
-        if head.r#type.as_deref() == Some(BLOB) {
-            let line = serde_json::from_str::<BlobLine>(text).map_err(FormatError::Malformed)?;
-            self.blobs.push(line.into_body()?);
-            return Ok(());
+        match head.r#type.as_deref() {
+            Some(END) => Ok(Some(serde_json::from_str(text).map_err(FormatError::Malformed)?)),
+            Some(BLOB) => {
+                let line = serde_json::from_str::<BlobLine>(text).map_err(FormatError::Malformed)?;
+                self.blobs.push(line.into_body()?);
+                Ok(None)
+            }
+            _ => self.record(Record::from_line(text)?, head.chain).map(|()| None),
         }
-        self.record(Record::from_line(text)?)
     }
 
-    fn record(&mut self, record: Record) -> Result<(), LineProblem> {
+    fn record(&mut self, record: Record, digits: Option<String>) -> Result<(), LineProblem> {
         let (key, found) = (record.actor, record.actor.run());
         if !self.runs.contains(&found) {
             if key != ActorKey::Run(found) && self.runs.is_empty() {
@@ -117,25 +227,40 @@ impl Reading {
             }
             self.runs.push(found);
         }
-        if let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &record.entry {
-            self.bases.extend(fork.bases.iter().cloned());
+        let bases = match &record.entry {
+            Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) => fork.bases.clone(),
+            _ => Vec::new(),
+        };
+        let (actor, seq) = (record.actor, record.seq);
+        let log = self.logs.entry(key).or_insert_with(|| Log {
+            actor: Actor::new(key),
+            chain: EntryChain::before(&record.entry),
+            entries: Vec::new(),
+        });
+        let mut chain = log.chain;
+        chain.add(&record);
+        if digits.is_some_and(|digits| digits != chain_digits(&chain)) {
+            return Err(LineProblem::OtherEntry { actor, seq });
         }
-        let log = self.logs.entry(key).or_insert_with(|| Log { actor: Actor::new(key), entries: Vec::new() });
         log.actor.replay(&record)?;
         let record = log.without_a_false_snapshot(record);
         let entry = record.entry.body().map_err(FormatError::Malformed)?;
+        log.chain = chain;
         log.entries.push(NewEntry { record: record.into(), body: entry });
+        self.bases.extend(bases);
+        self.last = Some((actor, seq));
         Ok(())
     }
 
-    fn finish(self) -> Result<Import, TransferError> {
-        self.bases.iter().try_for_each(|base| self.as_forked(base))?;
-        self.runs.iter().try_for_each(|run| self.as_far_as_charged(*run))?;
-        let Self { runs, mut logs, bases, blobs } = self;
+    fn into_import(self) -> Result<Import, TransferError> {
+        let Self { runs, mut logs, bases, blobs, last: _ } = self;
+        // Of a damaged first entry only the name is there.
+        logs.retain(|_, log| !log.entries.is_empty());
         let mut imports = Vec::with_capacity(runs.len());
         for run in runs {
             let status = logs.get(&ActorKey::Run(run)).and_then(|log| log.actor.status());
-            let status = status.ok_or(TransferError::Empty)?;
+            // Of a damaged file only the name may be there.
+            let Some(status) = status else { continue };
             let of_run = logs.extract_if(.., |key, _| key.run() == run);
             let logs = of_run.map(|(key, log)| (key, log.entries)).collect();
             imports.push(ImportRun { run: StoredRun::new(run, status), logs });
@@ -149,7 +274,7 @@ impl Reading {
     /// Looks whether the logs of the agents reach as far as the run's own log tells of them: in a file that was cut at the
     /// end of a line they don't.
     fn as_far_as_charged(&self, run: RunId) -> Result<(), TransferError> {
-        let Some(Log { actor: Actor::Run(state), entries }) = self.logs.get(&ActorKey::Run(run)) else {
+        let Some(Log { actor: Actor::Run(state), entries, .. }) = self.logs.get(&ActorKey::Run(run)) else {
             return Ok(());
         };
         let cut = |session| Err(TransferError::Cut { session });
@@ -209,7 +334,7 @@ impl Reading {
         }
         match chain {
             _ if log.actor.head() < at => Err(TransferError::Missing { session, at }),
-            Some(chain) if chain.as_str() == base.hash => Ok(()),
+            Some(chain) if chain.to_string() == base.hash => Ok(()),
             _ => Err(TransferError::OtherHistory { session, at }),
         }
     }

@@ -38,6 +38,23 @@ pub(crate) enum Job {
         import: Box<Import>,
         reply: Reply<Result<Vec<Imported>, Unfit>>,
     },
+    /// Remove all of a run that nobody works on.
+    Remove {
+        run: RunId,
+        reply: Reply<()>,
+    },
+    RemoveBlobs {
+        names: Vec<BlobId>,
+        reply: Reply<()>,
+    },
+    /// Give space back to the system.
+    Shrink {
+        reply: Reply<()>,
+    },
+    /// Leave the store so that its files can be copied.
+    Settle {
+        reply: Reply<()>,
+    },
     /// Look for what other processes wrote.
     Look,
 }
@@ -97,11 +114,21 @@ pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, HomeError>) {
 }
 
 impl Job {
+    /// Whether it is no part of a transaction.
+    pub(crate) const fn is_outside_of_transactions(&self) -> bool {
+        matches!(self, Self::Settle { .. } | Self::Shrink { .. })
+    }
+
     /// Answers that it can't be done.
     pub(crate) fn refuse(self, error: HomeError) {
         match self {
             Self::Post { reply, .. } => send(reply, Err(error)),
-            Self::PutBlob { reply, .. } | Self::GiveUp { reply, .. } => send(reply, Err(error)),
+            Self::PutBlob { reply, .. }
+            | Self::GiveUp { reply, .. }
+            | Self::Remove { reply, .. }
+            | Self::RemoveBlobs { reply, .. }
+            | Self::Shrink { reply }
+            | Self::Settle { reply } => send(reply, Err(error)),
             Self::TakeOver { reply, .. } => send(reply, Err(error)),
             Self::Import { reply, .. } => send(reply, Err(error)),
             Self::Look => {}

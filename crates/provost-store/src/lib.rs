@@ -14,6 +14,7 @@ mod home;
 mod import;
 mod job;
 mod memory;
+mod prune;
 mod queue;
 mod reader;
 mod serve;
@@ -24,13 +25,14 @@ mod transfer;
 mod writer;
 
 pub use claim::{Claim, Claims, FileClaims, LocalClaims};
-pub use export::export_run;
-pub use home::LocalHome;
-pub use import::import_run;
+pub use export::{Exported, export_run};
+pub use home::{Damage, LocalHome};
+pub use import::{Salvaged, import_incomplete, import_run};
 pub use memory::MemoryStore;
-pub use sqlite::SqliteStore;
+pub use prune::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune};
+pub use sqlite::{Inspection, Loss, SqliteStore, StoreProblem, back_up, inspect};
 pub use store::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
-pub use transfer::{ImportChange, Imported, LineProblem, TransferError};
+pub use transfer::{ImportChange, Imported, LineProblem, Lost, TransferError};
 
 use provost_harness::HomeError;
 

@@ -146,6 +146,10 @@ impl StoreReader for MemoryStore {
         Ok(runs)
     }
 
+    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError> {
+        Ok(self.look().blobs.keys().cloned().collect())
+    }
+
     fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
         Ok(self.look().blobs.get(id).cloned())
     }
@@ -281,6 +285,34 @@ impl SessionStore for MemoryStore {
         self.write(|data| {
             let before = data.blobs.insert(id.clone(), body);
             ((), Some(Box::new(move |data| set(&mut data.blobs, id, before))))
+        });
+        Ok(())
+    }
+
+    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError> {
+        self.write(|data| {
+            let logs = data.logs.extract_if(|key, _| key.run() == run).collect::<Vec<_>>();
+            let posts = data.posts.extract_if(.., |(key, _)| key.run() == run).collect::<Vec<_>>();
+            let effects = data.effects.remove(&run);
+            let row = data.runs.remove(&run);
+            let epoch = data.epochs.remove(&run);
+            let undo: Undo = Box::new(move |data| {
+                data.logs.extend(logs);
+                data.posts.extend(posts);
+                data.effects.extend(effects.map(|effects| (run, effects)));
+                data.runs.extend(row.map(|row| (run, row)));
+                data.epochs.extend(epoch.map(|epoch| (run, epoch)));
+            });
+            ((), Some(undo))
+        });
+        Ok(())
+    }
+
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+        self.write(|data| {
+            let removed = data.blobs.extract_if(|name, _| names.contains(name)).collect::<Vec<_>>();
+            let undo: Undo = Box::new(move |data| data.blobs.extend(removed));
+            ((), Some(undo))
         });
         Ok(())
     }

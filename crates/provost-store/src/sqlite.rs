@@ -3,10 +3,17 @@
 //! Write-ahead log, and every commit is synced to disk before it counts. Several processes may open one
 //! database; SQLite's write lock puts their transactions in a row.
 
+mod backup;
+mod count;
 mod error;
+mod inspect;
+mod log;
 mod open;
 mod presence;
 mod read;
+mod remove;
+mod runs;
+mod sums;
 mod write;
 
 use std::collections::HashMap;
@@ -14,10 +21,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_event::{ActorKey, Seq};
-use provost_harness::HomeError;
+use provost_harness::{EntryChain, HomeError};
 use rusqlite::Connection;
 
 use crate::{Claims, FileClaims};
+
+pub use backup::back_up;
+pub use count::Loss;
+pub use inspect::{Inspection, StoreProblem, inspect};
 
 /// Actors whose numbers a connection remembers; beyond that it forgets them all and looks them up again. More than the
 /// agents of the largest runs: else each of them is looked up again with nearly every entry.
@@ -33,19 +44,25 @@ pub struct SqliteStore {
     for_reading: fn(&Path) -> Result<Connection, HomeError>,
     known: HashMap<ActorKey, Known>,
     marker: u64,
+    /// How many entries have been committed, in a file beside the database.
+    count: count::EntryCount,
+    /// The number of the next entry; `None` where others may have written.
+    next_entry: Option<i64>,
+    /// The last entry of this transaction.
+    appended: Option<(ActorKey, Seq)>,
 }
 
 /// Reads a database that [`SqliteStore`] writes.
 pub(crate) struct SqliteReader {
     connection: Connection,
-    ids: HashMap<ActorKey, i64>,
 }
 
 /// What need not be looked up again while nobody else writes.
 #[derive(Clone, Copy)]
 struct Known {
     id: i64,
-    head: Option<Seq>,
+    head: Seq,
+    chain: EntryChain,
 }
 
 impl SqliteStore {
@@ -58,8 +75,7 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HomeError> {
         let path = path.as_ref().to_owned();
         let connection = open::for_writing(&path)?;
-        let file = presence::Presence::of(&path);
-        Ok(Self { connection, path, file, for_reading: open::for_reading, known: HashMap::new(), marker: 0 })
+        Ok(Self::over(connection, path, open::for_reading))
     }
 
     /// Opens the database at `path` as it is, also where nothing can be written, such as on a read-only file system:
@@ -71,8 +87,33 @@ impl SqliteStore {
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, HomeError> {
         let path = path.as_ref().to_owned();
         let connection = open::as_it_is(&path)?;
-        let file = presence::Presence::of(&path);
-        Ok(Self { connection, path, file, for_reading: open::as_it_is, known: HashMap::new(), marker: 0 })
+        Ok(Self::over(connection, path, open::as_it_is))
+    }
+
+    fn over(
+        connection: Connection,
+        path: PathBuf,
+        for_reading: fn(&Path) -> Result<Connection, HomeError>,
+    ) -> Self {
+        Self {
+            connection,
+            file: presence::Presence::of(&path),
+            count: count::EntryCount::beside(&path),
+            path,
+            for_reading,
+            known: HashMap::new(),
+            marker: 0,
+            next_entry: None,
+            appended: None,
+        }
+    }
+
+    /// Entries that were acknowledged and are gone, which nobody has taken note of yet; the newest loss.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn loss(&self) -> Result<Option<Loss>, HomeError> {
+        count::loss(&self.connection, &self.path)
     }
 
     /// Has this connection refuse to let the database grow beyond `pages` pages of 4 KiB, as a full disk would;
@@ -84,6 +125,16 @@ impl SqliteStore {
         self.connection
             .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
             .map_err(|error| error::storage("limit the store's size", &error))
+    }
+
+    /// Takes note of all losses, so that [`loss`](Self::loss) speaks of none of them any more. Returns how many there were.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn acknowledge_losses(&mut self) -> Result<usize, HomeError> {
+        self.connection
+            .execute("UPDATE losses SET acknowledged = 1 WHERE acknowledged = 0", [])
+            .map_err(|error| error::storage("take note of a loss", &error))
     }
 
     fn file_claims(&self) -> Arc<dyn Claims> {

@@ -9,6 +9,9 @@ use provost_harness::HomeError;
 
 use crate::Claims;
 
+/// The layout of a snapshot that nobody can use.
+pub(crate) const NO_LAYOUT: u32 = 0;
+
 /// A record on its way into a store, serialized once.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
@@ -74,6 +77,8 @@ pub struct StoredRun {
     pub tokens: u64,
     /// Money.
     pub cost: MicroDollars,
+    /// What is wrong with its log, where the row had to be made of that: then it says what came before. Never stored.
+    pub damage: Option<String>,
 }
 
 impl StoredRun {
@@ -91,6 +96,7 @@ impl StoredRun {
             turns: status.turns,
             tokens: status.tokens,
             cost: status.cost,
+            damage: None,
         }
     }
 }
@@ -129,10 +135,16 @@ pub trait StoreReader: Send + 'static {
     /// When they can't be read.
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError>;
 
+    /// The names of all bodies.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError>;
+
     /// The body named `id`.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// When it can't be read, or isn't what its name says.
     fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError>;
 }
 
@@ -168,6 +180,15 @@ pub trait SessionStore: StoreReader {
 
     /// Undoes all of the transaction; does nothing when there is none.
     fn rollback(&mut self);
+
+    /// Puts everything in order for a while without writes: what is copied then, is whole. Cheap where there is nothing to do.
+    /// Never waits for others.
+    ///
+    /// # Errors
+    /// When it can't.
+    fn settle(&mut self) -> Result<(), HomeError> {
+        Ok(())
+    }
 
     /// A number that changes when somebody else has committed since the last call, and else doesn't. Within a
     /// transaction it covers everything before it. Must be cheap.
@@ -231,6 +252,27 @@ pub trait SessionStore: StoreReader {
     /// # Errors
     /// When it can't.
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError>;
+
+    /// Takes away all that belongs to `run` alone: its logs, what is to be done, marks, its row. Its outputs stay. What is appended
+    /// to its logs afterwards begins them anew.
+    ///
+    /// # Errors
+    /// When it can't.
+    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError>;
+
+    /// Takes away the bodies of these names; nothing happens where there is none.
+    ///
+    /// # Errors
+    /// When it can't.
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError>;
+
+    /// Gives the space of what was taken away back to the system, where that is of use. Called outside of transactions.
+    ///
+    /// # Errors
+    /// When it can't; nothing is lost then.
+    fn shrink(&mut self) -> Result<(), HomeError> {
+        Ok(())
+    }
 
     /// How often `run` has been taken over; 0 if never.
     ///

@@ -1,9 +1,11 @@
 //! A run as one file: a line for each record, and one for each output kept beside the log.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use provost_event::{ActorKey, BlobId, FORMAT_VERSION, FormatError, RunId, Seq, SessionId};
-use provost_harness::HomeError;
+use provost_event::{ActorKey, BlobId, FORMAT_VERSION, FormatError, Record, RunId, Seq, SessionId};
+use provost_harness::{EntryChain, HomeError};
 use serde::{Deserialize, Serialize};
 
 use crate::home::blob_id;
@@ -38,6 +40,26 @@ pub enum TransferError {
     Cut {
         /// The agent.
         session: SessionId,
+    },
+    /// The file ends before its last line.
+    #[error("the file is cut: it ends after entry {seq} of {actor}; export the run once more")]
+    Incomplete {
+        /// The log of the last entry in it.
+        actor: ActorKey,
+        /// That entry.
+        seq: Seq,
+    },
+    /// The file isn't what was written.
+    #[error("the file isn't what was exported: {what}; export the run once more")]
+    Changed {
+        /// What is different.
+        what: String,
+    },
+    /// What was exported was damaged already.
+    #[error("the export is incomplete: {lost}")]
+    Damaged {
+        /// What is missing; the first of it.
+        lost: Lost,
     },
     /// A fork refers to what isn't in the file, and isn't there either.
     #[error("entry {at} of {session}, which a fork goes on from, isn't in it")]
@@ -92,6 +114,20 @@ pub enum LineProblem {
         /// The log that comes first.
         found: ActorKey,
     },
+    /// It isn't text.
+    #[error("isn't text")]
+    Text(#[source] std::str::Utf8Error),
+    /// It isn't what was written.
+    #[error("entry {seq} of {actor} isn't what was exported")]
+    OtherEntry {
+        /// Whose log.
+        actor: ActorKey,
+        /// The entry.
+        seq: Seq,
+    },
+    /// Something follows the last line.
+    #[error("follows what was the last line of an export")]
+    BehindTheEnd,
     /// A kept output isn't what its name says.
     #[error("output {id} is damaged")]
     Damaged {
@@ -118,6 +154,76 @@ pub enum ImportChange {
     Extended(usize),
     /// All of it was there: nothing has changed.
     Known,
+}
+
+/// What an export has to do without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Lost {
+    /// An entry that can't be read, and all of its log behind it.
+    Entries {
+        /// Whose log.
+        actor: ActorKey,
+        /// The entry.
+        from: Seq,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An output or picture that is kept beside the log.
+    Output {
+        /// Its name.
+        output: BlobId,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entries { actor, from, why } => write!(f, "{actor} from entry {from} on: {why}"),
+            Self::Output { output, why } => write!(f, "output {}: {why}", output.0),
+        }
+    }
+}
+
+/// Digits of the chain's hash that an exported entry has with it.
+const CHAIN_DIGITS: usize = 16;
+
+/// A record as a line of an export, with the beginning of its log's hash up to it.
+pub(crate) fn chained_line(record: &Record, chain: &EntryChain) -> Result<String, serde_json::Error> {
+    let mut line = record.to_line()?;
+    // An object: it ends with a brace.
+    line.pop();
+    line.push_str(",\"chain\":\"");
+    line.push_str(&chain_digits(chain));
+    line.push_str("\"}");
+    Ok(line)
+}
+
+pub(crate) fn chain_digits(chain: &EntryChain) -> String {
+    chain.to_string().chars().take(CHAIN_DIGITS).collect()
+}
+
+/// The `type` of the last line.
+pub(crate) const END: &str = "end";
+
+/// The last line: what the lines before it are.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct EndLine {
+    v: u32,
+    r#type: String,
+    pub(crate) lines: usize,
+    /// Of all bytes before this line.
+    pub(crate) hash: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lost: Vec<Lost>,
+}
+
+impl EndLine {
+    pub(crate) fn new(lines: usize, hash: String, lost: Vec<Lost>) -> Self {
+        Self { v: FORMAT_VERSION, r#type: END.to_owned(), lines, hash, lost }
+    }
 }
 
 /// The `type` of a line that is an output and no record.

@@ -59,6 +59,7 @@ struct Batch {
     orders: HashMap<RunId, Vec<Order>>,
     runs: BTreeSet<RunId>,
     taken: Vec<RunId>,
+    removed: Vec<RunId>,
 }
 
 impl Writer {
@@ -83,11 +84,24 @@ impl Writer {
                 None | Some(Job::Look) => self.look(),
                 Some(first) => {
                     let others = std::iter::from_fn(|| waiting.next_waiting());
-                    let jobs = std::iter::once(first).chain(others).take(BATCH_MAX).collect();
-                    self.transact(jobs);
+                    let jobs = std::iter::once(first).chain(others).take(BATCH_MAX);
+                    let (alone, together) = jobs.partition::<Vec<_>, _>(Job::is_outside_of_transactions);
+                    if !together.is_empty() {
+                        self.transact(together);
+                    }
+                    alone.into_iter().for_each(|job| self.maintain(job));
                 }
             }
             self.tell_followers();
+        }
+    }
+
+    /// What can't be part of a transaction.
+    fn maintain(&mut self, job: Job) {
+        match job {
+            Job::Settle { reply } => send(reply, self.store.settle()),
+            Job::Shrink { reply } => send(reply, self.store.shrink()),
+            other => other.refuse(HomeError::Closed),
         }
     }
 
@@ -132,8 +146,31 @@ impl Writer {
             }
             Job::TakeOver { run, server, reply } => self.take_over(run, server, reply, batch),
             Job::Import { import, reply } => self.import(*import, reply, batch),
-            Job::GiveUp { .. } | Job::Look => Ok(()),
+            Job::Remove { run, reply } => self.remove(run, reply, batch),
+            Job::RemoveBlobs { names, reply } => {
+                batch.answers.push(answer(reply, ()));
+                self.store.remove_blobs(&names)
+            }
+            Job::GiveUp { .. } | Job::Look | Job::Settle { .. } | Job::Shrink { .. } => Ok(()),
         }
+    }
+
+    /// Takes a run away, unless somebody works on it.
+    fn remove(&mut self, run: RunId, reply: Reply<()>, batch: &mut Batch) -> Result<(), HomeError> {
+        let claim = match self.store.claims().claim(run) {
+            Ok(claim) => claim,
+            Err(error) => {
+                send(reply, Err(error));
+                return Ok(());
+            }
+        };
+        batch.touched.extend(self.store.actors(run)?);
+        batch.removed.push(run);
+        batch.answers.push(Box::new(move |committed| {
+            drop(claim);
+            send(reply, committed);
+        }));
+        self.store.remove_run(run)
     }
 
     fn post(
@@ -230,6 +267,9 @@ impl Writer {
     }
 
     fn tell(&mut self, batch: Batch) {
+        for actor in batch.touched.iter().filter(|actor| batch.removed.contains(&actor.run())) {
+            self.cache.forget(*actor);
+        }
         // Effects begin with reading what led to them.
         self.feed.keep(&batch.written);
         // Then servers: whoever follows a log may rely on the effects of what it sees being under way, timers set.

@@ -6,6 +6,7 @@ mod look;
 mod manage;
 mod run;
 mod segment;
+mod store;
 
 use clap::{Parser, Subcommand};
 
@@ -17,6 +18,7 @@ pub(crate) use look::{CostArgs, CostGroup, ExplainArgs, LogsArgs, PsArgs, ShowAr
 pub(crate) use manage::{CheckArgs, ExportArgs, ImportArgs, InitArgs, ModelsArgs, ModelsCommand, TrustArgs};
 pub(crate) use run::{BudgetArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs};
 pub(crate) use segment::{ForkArgs, ResumeArgs};
+pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget ends or a hook stops
 /// them, and every step is in a log from which they go on.
@@ -84,6 +86,12 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Takes in a run that `export` wrote.
     Import(ImportArgs),
+    /// Copies the whole store to a file, also while runs are worked on, and checks the copy.
+    Backup(BackupArgs),
+    /// Checks the store, says what is damaged or lost, and saves what can be read.
+    Doctor(DoctorArgs),
+    /// Removes runs that are over, and gives their space back.
+    Prune(PruneArgs),
     /// Writes a commented provost.toml to the current folder.
     Init(InitArgs),
     /// Lists providers and models: whether a key is there, window, price. Or asks one whether it answers.

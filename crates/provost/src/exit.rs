@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use provost_event::{Outcome, Verdict, Verification};
 use provost_harness::{HarnessError, HomeError};
+use provost_store::TransferError;
 
 use crate::output::{self, tell_raw};
 use crate::render::{hanging, safe};
@@ -184,6 +185,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(refusal) = error.downcast_ref::<Refusal>() {
         return Some(refusal.hint.clone()).filter(|hint| !hint.is_empty());
     }
+    if error.chain().any(is_incomplete_export) {
+        return Some("`provost import --incomplete` takes what is in it".to_owned());
+    }
     match home_error(error)? {
         HomeError::Held { run, .. } => {
             Some(format!("follow it with `provost logs {run} -f`, or stop that process"))
@@ -192,10 +196,21 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             Some(format!("see `provost ps`; `provost logs {} -f` follows it", actor.run()))
         }
         HomeError::Unreadable { actor, .. } => {
-            Some(format!("`provost export {}` saves what can be read", actor.run()))
+            let run = actor.run();
+            Some(format!(
+                "what stands before it can be read: `provost logs {run}`, `provost export {run}`; `provost doctor --store` checks the rest"
+            ))
         }
         HomeError::Storage { .. } | HomeError::Unknown { .. } | HomeError::Closed => None,
     }
+}
+
+/// Whether an import failed for what its file hasn't got.
+fn is_incomplete_export(cause: &(dyn Error + 'static)) -> bool {
+    matches!(
+        cause.downcast_ref::<TransferError>(),
+        Some(TransferError::Incomplete { .. } | TransferError::Damaged { .. } | TransferError::Cut { .. })
+    )
 }
 
 fn home_error(error: &anyhow::Error) -> Option<&HomeError> {

@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
-use provost_event::RunPolicy;
+use provost_event::{RunId, RunPolicy};
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, HarnessCallback, HarnessDeps, Models, NoPower, Observers, Power, Redactor, SystemClock,
-    Toolbox,
+    AgentHarness, HarnessCallback, HarnessDeps, HomeError, Models, NoPower, Observers, Power, Redactor,
+    SystemClock, Toolbox,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_llm::{Provider, ProviderSettings};
 use provost_power::{KeepAwake, KeepAwakeOptions};
-use provost_store::{LocalHome, SqliteStore};
+use provost_store::{Damage, LocalHome, SqliteStore};
 use secrecy::SecretString;
 
 use crate::settings::{Folders, Named, Problems, Settings, Settled, Source, setting_variables};
@@ -103,9 +103,9 @@ impl Place {
     /// When that can't be done.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<LocalHome>> {
         let path = self.folder.join(DATABASE);
-        let open = || LocalHome::new(SqliteStore::open(&path)?, Arc::new(SystemClock));
+        let open = || home_over(SqliteStore::open(&path)?);
         let home = open().with_context(|| format!("can't open the store in {}", self.folder.display()))?;
-        Ok(Arc::new(home))
+        Ok(opened(home))
     }
 
     /// Opens the home in it to look, also where nothing can be written; makes the folder if needed and possible.
@@ -113,15 +113,43 @@ impl Place {
     /// # Errors
     /// When there is nothing that can be read.
     pub(crate) fn open_to_read(&self) -> anyhow::Result<Arc<LocalHome>> {
+        self.read_only().map(opened)
+    }
+
+    /// The same for those who show logs: of a damaged one what stands before, and in the end that it is damaged.
+    ///
+    /// # Errors
+    /// As [`open_to_read`](Self::open_to_read).
+    pub(crate) fn open_to_show(&self) -> anyhow::Result<Arc<LocalHome>> {
+        self.read_only().map(|home| opened(home.noting_damage()))
+    }
+
+    fn read_only(&self) -> anyhow::Result<LocalHome> {
         let path = self.folder.join(DATABASE);
         let open = || {
             // What kept it from being written says more than what keeps it from being read.
             let store = SqliteStore::open(&path)
                 .or_else(|error| SqliteStore::open_to_read(&path).map_err(|_| error))?;
-            LocalHome::new(store, Arc::new(SystemClock))
+            home_over(store)
         };
-        let home = open().with_context(|| format!("can't open the store in {}", self.folder.display()))?;
-        Ok(Arc::new(home))
+        open().with_context(|| format!("can't open the store in {}", self.folder.display()))
+    }
+
+    /// The database.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.join(DATABASE)
+    }
+
+    /// Bytes of the database.
+    pub(crate) fn bytes(&self) -> u64 {
+        std::fs::metadata(self.database()).map_or(0, |facts| facts.len())
+    }
+
+    /// Removes what is kept of a run beside the store: transcripts for hooks, recordings, how its observers fared. Returns its
+    /// bytes.
+    pub(crate) fn remove_files_of(&self, run: RunId) -> u64 {
+        let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS].map(|name| self.folder.join(name));
+        folders.iter().map(|folder| crate::commands::remove_files(folder, run)).sum()
     }
 
     /// Where agents get worktrees of their own.
@@ -186,6 +214,38 @@ impl Place {
             ..HarnessDeps::new(home, models, tools())
         })
     }
+}
+
+/// A home over a store, of which it is said what it has lost.
+fn home_over(store: SqliteStore) -> Result<LocalHome, HomeError> {
+    if let Some(loss) = store.loss()? {
+        crate::output::tell(&format!("warning: {loss}; `provost doctor --store` says more"));
+    }
+    LocalHome::new(store, Arc::new(SystemClock))
+}
+
+/// The home that this process has opened.
+static OPENED: OnceLock<Arc<LocalHome>> = OnceLock::new();
+
+fn opened(home: LocalHome) -> Arc<LocalHome> {
+    let home = Arc::new(home);
+    // A command opens one; should it open another, that one is settled by whoever comes next.
+    let _ = OPENED.set(Arc::clone(&home));
+    home
+}
+
+/// Leaves the store as it is to be copied, and says what of it couldn't be read. Whether all of it could.
+pub(crate) async fn leave_store() -> bool {
+    let Some(home) = OPENED.get() else { return true };
+    // Where it can't be written, it is left with its log of writes.
+    let _ = home.settle().await;
+    let noted = home.noted_damage();
+    for Damage { actor, seq, message } in &noted {
+        crate::output::tell(&format!(
+            "error: the log of {actor} can't be read at entry {seq}: {message}; only what stands before it is shown"
+        ));
+    }
+    noted.is_empty()
 }
 
 /// Who watches, what hooks may be told of, and what keeps the machine awake.

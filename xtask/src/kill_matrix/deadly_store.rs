@@ -46,6 +46,9 @@ impl StoreReader for DeadlyStore {
     fn runs(&mut self, max: usize) -> Done<Vec<StoredRun>> {
         self.store.runs(max)
     }
+    fn blobs(&mut self) -> Done<Vec<BlobId>> {
+        self.store.blobs()
+    }
     fn get_blob(&mut self, id: &BlobId) -> Done<Option<Vec<u8>>> {
         self.store.get_blob(id)
     }
@@ -105,6 +108,18 @@ impl SessionStore for DeadlyStore {
     }
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Done<()> {
         self.store.put_blob(id, body)
+    }
+    fn remove_run(&mut self, run: RunId) -> Done<()> {
+        self.store.remove_run(run)
+    }
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Done<()> {
+        self.store.remove_blobs(names)
+    }
+    fn settle(&mut self) -> Done<()> {
+        self.store.settle()
+    }
+    fn shrink(&mut self) -> Done<()> {
+        self.store.shrink()
     }
     fn owner_epoch(&mut self, run: RunId) -> Done<u64> {
         self.store.owner_epoch(run)

@@ -13,7 +13,7 @@ use provost_harness::{
     ModelRequest, Models, Part, Role, SystemClock, Tool, ToolContext, ToolOutput, Toolbox, TurnState,
 };
 use provost_llm::ScriptedModel;
-use provost_store::{LocalHome, MemoryStore, export_run, import_run};
+use provost_store::{LocalHome, MemoryStore, export_run, import_incomplete};
 use tokio_util::sync::CancellationToken;
 
 use super::embedding::open_when_free;
@@ -216,7 +216,7 @@ async fn for_pictures_that_are_gone_there_are_lines_of_text() {
     let lines = String::from_utf8(exported).expect("text");
     let (blobs, records) = lines.lines().partition::<Vec<_>, _>(|line| line.contains(r#""type":"blob""#));
     assert_eq!(blobs.len(), 2, "{lines}");
-    import_run(&elsewhere.home(), &mut records.join("\n").as_bytes()).await.expect("it is imported");
+    import_incomplete(&elsewhere.home(), &mut records.join("\n").as_bytes()).await.expect("it is imported");
     let without = Scene::new(SCRIPT, false).run().await;
     assert_eq!(elsewhere.go_on().await, without);
 }

@@ -3,9 +3,29 @@
 use provost_harness::HomeError;
 use rusqlite::ErrorCode;
 
+/// What helps where the database is damaged.
+pub(super) const DAMAGED: &str = "`provost doctor --store` says what is damaged, and saves the rest";
+
 /// The error of what was attempted.
 pub(super) fn storage(attempt: &'static str, error: &rusqlite::Error) -> HomeError {
     HomeError::Storage { attempt, message: error.to_string(), hint: hint(error) }
+}
+
+/// Whether an error comes of what the database holds, and not of the system or of others that use it.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, _) => {
+            matches!(
+                failure.code,
+                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch
+            )
+        }
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        _ => false,
+    }
 }
 
 /// Turns an error of SQLite's into one of the home's.
@@ -26,9 +46,7 @@ fn hint(error: &rusqlite::Error) -> Option<&'static str> {
         ErrorCode::NotADatabase => {
             Some("this file isn't Provost's: move it away or name another state folder")
         }
-        ErrorCode::DatabaseCorrupt => {
-            Some("the database is damaged: move it away, restore a copy, or `provost import` exported runs")
-        }
+        ErrorCode::DatabaseCorrupt => Some(DAMAGED),
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
             Some("make the state folder and the database in it writable for you")
         }

@@ -7,22 +7,16 @@ use std::time::{Duration, Instant};
 use provost_harness::HomeError;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use super::count;
 use super::error::{Attempt, storage};
 use crate::folder;
 
 const ATTEMPT: &str = "open the store";
 /// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
-const SCHEMA_VERSION: i64 = 4;
-/// The oldest version that is brought up to date.
-const OLDEST_VERSION: i64 = 2;
-/// How a database gets there, each step with the version that it leads to: the tables, then what was changed of them.
-const STEPS: [(i64, &str); 3] = [
-    (OLDEST_VERSION, include_str!("schema.sql")),
-    (3, include_str!("snapshots.sql")),
-    (SCHEMA_VERSION, include_str!("elapsed.sql")),
-];
+const SCHEMA_VERSION: i64 = 5;
+const SCHEMA: &str = include_str!("schema.sql");
 /// How long a statement waits for another process's transaction.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's number for "synced at every commit".
 const SYNCHRONOUS_FULL: i64 = 2;
 /// Pages of 4 KiB in the write-ahead log at which it is carried over to the database and written over from its
@@ -38,7 +32,9 @@ pub(super) fn for_writing(path: &Path) -> Result<Connection, HomeError> {
     make_file(path).map_err(|error| cant_make(path, &error))?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     set_up(&connection).attempt(ATTEMPT)?;
-    bring_up_to_date(&mut connection)?;
+    make_tables(&mut connection)?;
+    compare_tables(&connection)?;
+    count::note_loss(&mut connection, path)?;
     Ok(connection)
 }
 
@@ -56,14 +52,11 @@ pub(super) fn as_it_is(path: &Path) -> Result<Connection, HomeError> {
             Err(_) if !has_log(path) => unchanging(path)?,
             Err(error) => return Err(error),
         };
-    match known_version(&connection)? {
-        SCHEMA_VERSION => Ok(connection),
-        version => Err(HomeError::Storage {
-            attempt: ATTEMPT,
-            message: format!("its version is {version}, and it can't be brought up to {SCHEMA_VERSION} here"),
-            hint: Some("make the state folder and the database in it writable for you"),
-        }),
+    if known_version(&connection)? == SCHEMA_VERSION {
+        compare_tables(&connection)?;
+        return Ok(connection);
     }
+    Err(HomeError::Storage { attempt: ATTEMPT, message: "there is nothing in it yet".to_owned(), hint: None })
 }
 
 fn has_log(path: &Path) -> bool {
@@ -140,36 +133,59 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-fn bring_up_to_date(connection: &mut Connection) -> Result<(), HomeError> {
+fn make_tables(connection: &mut Connection) -> Result<(), HomeError> {
     if known_version(connection)? == SCHEMA_VERSION {
         return Ok(());
     }
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).attempt(ATTEMPT)?;
     // Another process may have been first.
-    let known = known_version(&transaction)?;
-    for (version, step) in STEPS.into_iter().filter(|(version, _)| *version > known) {
-        transaction.execute_batch(step).attempt(ATTEMPT)?;
-        transaction.pragma_update(None, "user_version", version).attempt(ATTEMPT)?;
+    if known_version(&transaction)? == SCHEMA_VERSION {
+        return Ok(());
     }
+    transaction.execute_batch(SCHEMA).attempt(ATTEMPT)?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION).attempt(ATTEMPT)?;
     transaction.commit().attempt(ATTEMPT)
+}
+
+/// Makes sure that the database says of its tables what this program makes: else it would be read by other rules.
+fn compare_tables(connection: &Connection) -> Result<(), HomeError> {
+    let expected = Connection::open_in_memory()
+        .and_then(|fresh| {
+            fresh.execute_batch(SCHEMA)?;
+            tables(&fresh)
+        })
+        .attempt(ATTEMPT)?;
+    if tables(connection).attempt(ATTEMPT)? == expected {
+        return Ok(());
+    }
+    Err(HomeError::Storage {
+        attempt: ATTEMPT,
+        message: "what it says of its own tables is damaged".to_owned(),
+        hint: Some(super::error::DAMAGED),
+    })
+}
+
+fn tables(connection: &Connection) -> rusqlite::Result<Vec<[Option<String>; 4]>> {
+    let sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+    rows.collect()
 }
 
 fn known_version(connection: &Connection) -> Result<i64, HomeError> {
     let version = connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     match version.map_err(|error| storage(ATTEMPT, &error))? {
-        version @ (0 | OLDEST_VERSION..=SCHEMA_VERSION) => Ok(version),
+        version @ (0 | SCHEMA_VERSION) => Ok(version),
         newer if newer > SCHEMA_VERSION => Err(HomeError::Storage {
             attempt: ATTEMPT,
-            message: format!("its version is {newer}; this Provost knows up to {SCHEMA_VERSION}"),
+            message: format!("its version is {newer}; this Provost knows version {SCHEMA_VERSION}"),
             hint: Some("use a newer Provost"),
         }),
         older => Err(HomeError::Storage {
             attempt: ATTEMPT,
-            message: format!("its version is {older}; this Provost needs at least {OLDEST_VERSION}"),
-            hint: Some(
-                "`provost export` its runs with the Provost that made it, move it away, then `provost import` them",
-            ),
+            message: format!("its version is {older}; this Provost knows version {SCHEMA_VERSION}"),
+            hint: Some("move it away: a new one is made, and the Provost that made it still reads it"),
         }),
     }
 }

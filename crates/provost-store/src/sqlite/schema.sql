@@ -5,18 +5,36 @@ CREATE TABLE actors (
 ) STRICT;
 
 -- The logs, in the order in which they were written: what many sessions write at once shares pages. The index
--- tells whose they are. body: the entry's own fields as JSON, written in format v.
+-- tells whose they are. id: counts all entries that were ever written, and never a number twice. body: the entry's own fields
+-- as JSON, written in format v. chain: the hash of the log up to here. state: of a snapshot, the hash of its body.
 CREATE TABLE entries (
-    actor INTEGER NOT NULL,
-    seq   INTEGER NOT NULL,
-    v     INTEGER NOT NULL,
-    at    INTEGER NOT NULL,
-    kind  TEXT NOT NULL,
-    body  TEXT NOT NULL,
+    id      INTEGER PRIMARY KEY,
+    actor   INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    v       INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    elapsed INTEGER NOT NULL,
+    kind    TEXT NOT NULL,
+    body    TEXT NOT NULL,
+    chain   BLOB NOT NULL,
+    state   BLOB,
     UNIQUE (actor, seq)
 ) STRICT;
 
--- Open effects. run: the number of the run's own actor; due_at: only of timers.
+-- Where each log's snapshots are. The kind is the one that such entries have in the log.
+CREATE INDEX snapshots ON entries (actor, seq) WHERE kind = 'snapshot';
+
+-- Where each log ends. A second witness: with what the other tables say alone, entries that an index no longer leads to would
+-- not be missed. sum: the hash of the other columns.
+CREATE TABLE heads (
+    key   TEXT PRIMARY KEY,
+    actor INTEGER NOT NULL,
+    head  INTEGER NOT NULL,
+    chain BLOB NOT NULL,
+    sum   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Open effects. run: the number of the run's own actor; due_at: only of timers; sum: the hash of what is to be done and where.
 CREATE TABLE effects (
     run    INTEGER NOT NULL,
     actor  INTEGER NOT NULL,
@@ -25,6 +43,7 @@ CREATE TABLE effects (
     abort  INTEGER NOT NULL,
     due_at INTEGER,
     kind   TEXT NOT NULL,
+    sum    INTEGER NOT NULL,
     PRIMARY KEY (run, actor, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -34,7 +53,7 @@ CREATE TABLE posts (
     PRIMARY KEY (actor, dedup)
 ) STRICT, WITHOUT ROWID;
 
--- What a list shows of a run.
+-- What a list shows of a run: derived from its log, and read from there where the row isn't what its sum says.
 CREATE TABLE runs (
     run        TEXT PRIMARY KEY,
     started_at INTEGER NOT NULL,
@@ -45,7 +64,8 @@ CREATE TABLE runs (
     outcome    TEXT,
     model      TEXT NOT NULL,
     workspace  TEXT NOT NULL,
-    goal       TEXT NOT NULL
+    goal       TEXT NOT NULL,
+    sum        INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX runs_by_start ON runs (started_at, run);
@@ -58,4 +78,22 @@ CREATE TABLE owners (
 CREATE TABLE blobs (
     hash TEXT PRIMARY KEY,
     body BLOB NOT NULL
+) STRICT;
+
+-- The greatest number of an entry that was given away, where that entry is no longer there.
+CREATE TABLE given (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    entries INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO given (one, entries) VALUES (1, 0);
+
+-- Entries that were acknowledged and were not there at an opening. last: the one that was acknowledged last.
+CREATE TABLE losses (
+    id           INTEGER PRIMARY KEY,
+    found_at     INTEGER NOT NULL,
+    expected     INTEGER NOT NULL,
+    found        INTEGER NOT NULL,
+    last         TEXT NOT NULL,
+    acknowledged INTEGER NOT NULL DEFAULT 0
 ) STRICT;

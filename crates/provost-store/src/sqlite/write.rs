@@ -1,14 +1,16 @@
 //! Writing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use provost_engine::Effect;
-use provost_event::{ActorKey, BlobId, EffectId, FORMAT_VERSION, RunId, Seq};
-use provost_harness::HomeError;
-use rusqlite::{OptionalExtension as _, Params, Row, params};
+use provost_event::{ActorKey, BlobId, EffectId, Entry, FORMAT_VERSION, RunId, Seq};
+use provost_harness::{ChainLink, EntryChain, HomeError};
+use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, params};
 
-use super::error::Attempt;
-use super::{KNOWN_ACTORS_MAX, Known, SqliteReader, SqliteStore, int, read, unsigned};
+use super::error::{Attempt, is_damage, storage};
+use super::open::BUSY_TIMEOUT;
+use super::{KNOWN_ACTORS_MAX, Known, SqliteReader, SqliteStore, count, int, log, sums, unsigned};
 use crate::store::log_begins;
 use crate::{Claims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
@@ -18,7 +20,8 @@ impl SqliteStore {
         if let Some(known) = self.known.get(&actor) {
             return Ok(Some(*known));
         }
-        let found = read::id_of(&self.connection, actor)?.map(|id| Known { id, head: None });
+        let found = log::find(&self.connection, actor)?;
+        let found = found.map(|log| Known { id: log.id, head: log.head, chain: log.chain });
         if let Some(known) = found {
             self.remember(actor, known);
         }
@@ -31,7 +34,8 @@ impl SqliteStore {
             return Ok(known);
         }
         self.run("INSERT INTO actors (key) VALUES (?1)", [actor.to_string()], "add a log")?;
-        let known = Known { id: self.connection.last_insert_rowid(), head: Some(Seq::START) };
+        let id = self.connection.last_insert_rowid();
+        let known = Known { id, head: Seq::START, chain: EntryChain::new() };
         self.remember(actor, known);
         Ok(known)
     }
@@ -56,29 +60,56 @@ impl SqliteStore {
         Ok((run, self.find_or_add(id.actor)?.id, int(id.seq.0)))
     }
 
-    fn insert_entry(&self, id: i64, entry: &NewEntry) -> rusqlite::Result<()> {
-        let record = &entry.record;
+    fn insert_entry(&mut self, entry: NumberedEntry<'_>) -> rusqlite::Result<()> {
+        let record = &entry.entry.record;
+        let state =
+            matches!(record.entry, Entry::Snapshot(_)).then(|| entry.chain.hash_of_state(&entry.link));
+        let number = self.next_entry()?;
         self.connection
             .prepare_cached(
-                "INSERT INTO entries (actor, seq, v, at, elapsed, kind, body) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO entries (id, actor, seq, v, at, elapsed, kind, body, chain, state) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
-                id,
+                number,
+                entry.log,
                 int(record.seq.0),
                 FORMAT_VERSION,
                 int(record.at.0),
                 int(record.elapsed.0),
-                record.entry.kind(),
-                entry.body
-            ])
-            .map(drop)
+                entry.link.kind,
+                entry.link.body,
+                entry.chain.as_bytes(),
+                state
+            ])?;
+        self.next_entry = Some(number.saturating_add(1));
+        Ok(())
     }
 
-    fn update_run(&self, run: &StoredRun, outcome: Option<&str>) -> Result<bool, HomeError> {
+    /// The number of the next entry, which none had before.
+    fn next_entry(&self) -> rusqlite::Result<i64> {
+        match self.next_entry {
+            Some(next) => Ok(next),
+            None => count::given(&self.connection).map(|given| given.saturating_add(1)),
+        }
+    }
+
+    fn put_head(&self, actor: &str, known: Known) -> Result<(), HomeError> {
+        let Known { id, head, chain } = known;
+        let sum = sums::of_head(actor, id, head, &chain);
+        self.run(
+            "INSERT INTO heads (key, actor, head, chain, sum) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key) \
+             DO UPDATE SET actor = excluded.actor, head = excluded.head, chain = excluded.chain, sum = excluded.sum",
+            params![actor, id, int(head.0), chain.as_bytes(), sum],
+            "append to a log",
+        )
+        .map(drop)
+    }
+
+    fn update_run(&self, run: &StoredRun, outcome: Option<&str>, sum: i64) -> Result<bool, HomeError> {
         let changed = self.run(
-            "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6, model = ?7, goal = ?8 \
-             WHERE run = ?1",
+            "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6, model = ?7, goal = ?8, \
+             sum = ?9 WHERE run = ?1",
             params![
                 run.run.to_string(),
                 int(run.updated_at.0),
@@ -87,12 +118,23 @@ impl SqliteStore {
                 int(run.cost.0),
                 outcome,
                 run.model,
-                run.goal
+                run.goal,
+                sum
             ],
             PUT_RUN,
         )?;
         Ok(changed > 0)
     }
+}
+
+/// An entry on its way into its log.
+struct NumberedEntry<'a> {
+    /// The log's number.
+    log: i64,
+    entry: &'a NewEntry,
+    link: ChainLink<'a>,
+    /// The hash of the log up to it.
+    chain: EntryChain,
 }
 
 const PUT_RUN: &str = "update the list of runs";
@@ -114,16 +156,34 @@ impl SessionStore for SqliteStore {
 
     fn commit(&mut self) -> Result<(), HomeError> {
         self.run("COMMIT", [], "write to the log")?;
+        if let (Some(last), Some(next)) = (self.appended.take(), self.next_entry) {
+            self.count.write(next.saturating_sub(1), last);
+        }
         self.file.check()
     }
 
     fn rollback(&mut self) {
         self.known.clear();
+        self.next_entry = None;
+        self.appended = None;
         // After some failures SQLite has rolled back by itself.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {
             tracing::warn!(%error, "rolling back failed");
+        }
+    }
+
+    /// Carries the write-ahead log over to the database, which is a whole backup by itself then.
+    fn settle(&mut self) -> Result<(), HomeError> {
+        const ATTEMPT: &str = "carry the log of writes over to the database";
+        // Whoever reads or writes at this moment does it later.
+        self.connection.busy_timeout(Duration::ZERO).attempt(ATTEMPT)?;
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        self.connection.busy_timeout(BUSY_TIMEOUT).attempt(ATTEMPT)?;
+        match done {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
+            done => done.attempt(ATTEMPT),
         }
     }
 
@@ -136,22 +196,39 @@ impl SessionStore for SqliteStore {
             .attempt("look for changes")?;
         if std::mem::replace(&mut self.marker, marker) != marker {
             self.known.clear();
+            self.next_entry = None;
         }
         Ok(marker)
     }
 
     fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError> {
-        let Known { id, head } = self.find_or_add(actor)?;
-        let head = head.map_or_else(|| read::head(&self.connection, id), Ok)?;
-        let before = if head.is_start() { log_begins(entries) } else { head };
+        let known = self.find_or_add(actor)?;
+        let before = if known.head.is_start() { log_begins(entries) } else { known.head };
         if before != expected {
             return Err(HomeError::Conflict { actor });
         }
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let name = actor.to_string();
+        let mut chain =
+            if known.head.is_start() { EntryChain::before(&first.record.entry) } else { known.chain };
         for entry in entries {
-            self.insert_entry(id, entry).attempt("append to a log")?;
+            let record = &entry.record;
+            let link = ChainLink {
+                actor: &name,
+                seq: record.seq,
+                at: record.at,
+                elapsed: record.elapsed,
+                kind: record.entry.kind(),
+                body: &entry.body,
+            };
+            chain.link(&link);
+            let numbered = NumberedEntry { log: known.id, entry, link, chain };
+            self.insert_entry(numbered).attempt("append to a log")?;
         }
-        let head = entries.last().map_or(head, |last| last.record.seq);
-        self.known.insert(actor, Known { id, head: Some(head) });
+        let known = Known { head: last.record.seq, chain, ..known };
+        self.put_head(&name, known)?;
+        self.remember(actor, known);
+        self.appended = Some((actor, known.head));
         Ok(())
     }
 
@@ -159,14 +236,15 @@ impl SessionStore for SqliteStore {
         const ATTEMPT: &str = "write down what is to be done";
         let (run, actor, seq) = self.place(open.id)?;
         let kind = to_json(ATTEMPT, &open.effect)?;
+        let sum = sums::of_effect(open.id.actor, open.id.seq, &kind);
         let due = match open.effect {
             Effect::Timer { due, .. } => Some(int(due.0)),
             _ => None,
         };
         self.run(
-            "INSERT OR REPLACE INTO effects (run, actor, seq, epoch, abort, due_at, kind) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![run, actor, seq, open.epoch.map(int), open.abort, due, kind],
+            "INSERT OR REPLACE INTO effects (run, actor, seq, epoch, abort, due_at, kind, sum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![run, actor, seq, open.epoch.map(int), open.abort, due, kind, sum],
             ATTEMPT,
         )
         .map(drop)
@@ -186,11 +264,23 @@ impl SessionStore for SqliteStore {
 
     fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
         let Some(Known { id, .. }) = self.find(ActorKey::Run(run))? else { return Ok(Vec::new()) };
-        let sql = "SELECT actors.key, effects.seq, effects.epoch, effects.abort, effects.kind \
+        let sql = "SELECT actors.key, effects.seq, effects.epoch, effects.abort, effects.kind, effects.sum \
                    FROM effects JOIN actors ON actors.id = effects.actor WHERE effects.run = ?1";
         let mut statement = self.connection.prepare_cached(sql).attempt(OPEN_EFFECTS)?;
         let rows = statement.query_map([id], open_effect).attempt(OPEN_EFFECTS)?;
-        let mut effects = rows.collect::<Result<Vec<_>, _>>().attempt(OPEN_EFFECTS)?;
+        let mut effects = Vec::new();
+        for row in rows {
+            match row {
+                Ok(Some(open)) => effects.push(open),
+                Ok(None) => {
+                    tracing::warn!(%run, "what is to be done is damaged: the actor is asked for it again")
+                }
+                Err(error) if is_damage(&error) => {
+                    tracing::warn!(%run, %error, "what is to be done is damaged: the actor is asked for it again");
+                }
+                Err(error) => return Err(storage(OPEN_EFFECTS, &error)),
+            }
+        }
         effects.sort_unstable_by_key(|open| open.id);
         Ok(effects)
     }
@@ -211,12 +301,13 @@ impl SessionStore for SqliteStore {
 
     fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError> {
         let outcome = run.outcome.as_ref().map(|outcome| to_json(PUT_RUN, outcome)).transpose()?;
-        if self.update_run(run, outcome.as_deref())? {
+        let sum = sums::of_run(run, outcome.as_deref());
+        if self.update_run(run, outcome.as_deref(), sum)? {
             return Ok(());
         }
         self.run(
-            "INSERT INTO runs (run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO runs (run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal, sum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 run.run.to_string(),
                 int(run.started_at.0),
@@ -227,7 +318,8 @@ impl SessionStore for SqliteStore {
                 outcome,
                 run.model,
                 run.workspace.to_string_lossy(),
-                run.goal
+                run.goal,
+                sum
             ],
             PUT_RUN,
         )
@@ -237,6 +329,18 @@ impl SessionStore for SqliteStore {
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
         let sql = "INSERT OR IGNORE INTO blobs (hash, body) VALUES (?1, ?2)";
         self.run(sql, params![&*id.0, body], "keep an output").map(drop)
+    }
+
+    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError> {
+        self.remove_all_of(run)
+    }
+
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+        self.remove_bodies(names)
+    }
+
+    fn shrink(&mut self) -> Result<(), HomeError> {
+        self.give_back()
     }
 
     fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
@@ -255,18 +359,24 @@ impl SessionStore for SqliteStore {
     }
 }
 
-fn open_effect(row: &Row<'_>) -> rusqlite::Result<OpenEffect> {
+/// `None` for one that isn't what was kept. Those who recover the run take it for one whose process is gone.
+fn open_effect(row: &Row<'_>) -> rusqlite::Result<Option<OpenEffect>> {
     let unreadable = |column, error: Box<dyn std::error::Error + Send + Sync>| {
         rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error)
     };
     let actor = row.get_ref(0)?.as_str()?.parse().map_err(|error| unreadable(0, Box::new(error)))?;
-    let effect = serde_json::from_str(row.get_ref(4)?.as_str()?);
-    Ok(OpenEffect {
-        id: EffectId { actor, seq: Seq(unsigned(row.get(1)?)) },
+    let seq = Seq(unsigned(row.get(1)?));
+    let kind = row.get_ref(4)?.as_str()?;
+    if sums::of_effect(actor, seq, kind) != row.get::<_, i64>(5)? {
+        return Ok(None);
+    }
+    let effect = serde_json::from_str(kind);
+    Ok(Some(OpenEffect {
+        id: EffectId { actor, seq },
         effect: effect.map_err(|error| unreadable(4, Box::new(error)))?,
         epoch: row.get::<_, Option<i64>>(2)?.map(unsigned),
         abort: row.get(3)?,
-    })
+    }))
 }
 
 fn to_json(attempt: &'static str, value: &impl serde::Serialize) -> Result<String, HomeError> {

@@ -46,6 +46,9 @@ impl StoreReader for Failing {
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError> {
         self.inner.runs(max)
     }
+    fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError> {
+        self.inner.blobs()
+    }
     fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError> {
         self.inner.get_blob(id)
     }
@@ -100,6 +103,12 @@ impl SessionStore for Failing {
     }
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError> {
         self.inner.put_blob(id, body)
+    }
+    fn remove_run(&mut self, run: RunId) -> Result<(), HomeError> {
+        self.inner.remove_run(run)
+    }
+    fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+        self.inner.remove_blobs(names)
     }
     fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError> {
         self.inner.owner_epoch(run)

@@ -1,6 +1,8 @@
 //! Tests of the embedded home, through what it offers to others.
 
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod failing;
 #[cfg(test)]
 mod failures;
@@ -8,6 +10,8 @@ mod failures;
 mod forks;
 #[cfg(test)]
 mod homes;
+#[cfg(test)]
+mod kept;
 #[cfg(test)]
 mod killed;
 #[cfg(test)]

@@ -125,6 +125,7 @@ fn listed(number: u8, turns: u32) -> StoredRun {
         turns,
         tokens: 1,
         cost: MicroDollars(2),
+        damage: None,
     }
 }
 

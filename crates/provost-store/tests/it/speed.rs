@@ -226,3 +226,44 @@ async fn speed_of_folding() {
         }
     }
 }
+
+/// What each entry costs: 20,000 of them appended five to a commit, as a turn does, and all of them read back.
+#[test]
+#[ignore = "measures"]
+fn speed_of_entries() {
+    use provost_store::StoreReader as _;
+    const ENTRIES: u64 = 20_000;
+    for round in 0..5 {
+        let folder = TempDir::new().unwrap();
+        let mut store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
+        let session = SessionId::root(run(1));
+        let log = long_log(session, ENTRIES);
+        let (began, before) = (Instant::now(), cpu());
+        let mut head = Seq::START;
+        for entries in log.chunks(5) {
+            store.begin().unwrap();
+            store.append(session.into(), head, entries).unwrap();
+            store.commit().unwrap();
+            head = entries.last().unwrap().record.seq;
+        }
+        let (appended, after) = (began.elapsed(), cpu());
+        let began = Instant::now();
+        let mut read = Seq::START;
+        while let Some(last) = store.read(session.into(), read, 1_000).unwrap().last() {
+            read = last.seq;
+        }
+        assert_eq!(read, head);
+        let reading = began.elapsed();
+        let commits = log.len().div_ceil(5);
+        let us = |time: Duration| time.as_secs_f64() * 1e6;
+        #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+        let each = |time: Duration| us(time) / commits as f64;
+        println!(
+            "round {round}: a commit of 5 entries {:.1} µs user, {:.1} system, {:.1} in all; 20,000 read in {:.1} ms",
+            each(after[0] - before[0]),
+            each(after[1] - before[1]),
+            each(appended),
+            us(reading) / 1e3
+        );
+    }
+}

@@ -3,9 +3,11 @@
 use std::error::Error as _;
 use std::sync::Arc;
 
-use provost_event::{Budget, FORMAT_VERSION, Seq};
+use provost_event::{Budget, FORMAT_VERSION, Seq, SessionId};
 use provost_harness::{Blobs as _, Home, RunQuery, RunStatus, SystemClock};
-use provost_store::{ImportChange, LocalHome, MemoryStore, TransferError, export_run, import_run};
+use provost_store::{
+    ImportChange, LocalHome, MemoryStore, TransferError, export_run, import_incomplete, import_run,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Hands, asks_for_tools, ended, policy, run, soon, start, tool_done};
@@ -40,9 +42,9 @@ async fn exported(to_the_end: bool) -> String {
 
 async fn export(home: &LocalHome) -> String {
     let mut file = Vec::new();
-    let lines = export_run(home, run(1), &mut file).await.unwrap();
+    let exported = export_run(home, run(1), &mut file).await.unwrap();
     let text = String::from_utf8(file).unwrap();
-    assert_eq!(text.lines().count(), lines);
+    assert_eq!((text.lines().count(), exported.lost), (exported.lines, Vec::new()));
     text
 }
 
@@ -102,7 +104,7 @@ async fn a_damaged_file_is_refused_with_its_line_and_leaves_nothing() {
     let session = lines.iter().position(|line| line.contains("session_started")).unwrap() + 1;
     let newer = |line: &str| line.replacen(&format!("\"v\":{FORMAT_VERSION}"), "\"v\":99", 1);
     let cases = [
-        ("cut", text[..text.len() / 2].to_owned(), "not a record of the log"),
+        ("cut", text[..text.len() / 2].to_owned(), "the file is cut: it ends after entry"),
         ("gap", without(2), "line 2: entry 3 of"),
         (
             "newer",
@@ -114,15 +116,16 @@ async fn a_damaged_file_is_refused_with_its_line_and_leaves_nothing() {
         ("newer blob", with(lines.len(), &newer), "use a newer one"),
         ("garbage", with(session, &|_| "{}".to_owned()), &format!("line {session}: not a record")),
         ("no run", without(1), "line 1: entry 2 of"),
-        ("session first", lines[session - 1].to_owned(), "the run's own log doesn't come first"),
+        ("session first", format!("{}\n", lines[session - 1]), "the run's own log doesn't come first"),
         (
             "other run",
-            format!("{text}{}\n", lines[0].replace(&run(1).to_string(), &run(2).to_string())),
+            format!("{}\n{}\n", lines[0], lines[0].replace(&run(1).to_string(), &run(2).to_string())),
             "belongs to run",
         ),
         ("blob", text.replace("all of it", "some of it"), "is damaged"),
         ("empty", String::new(), "there is no run in it"),
-        ("doubled", format!("{text}{}\n", lines[0]), "entry 1 of"),
+        ("doubled", format!("{}\n{0}\n", lines[0]), "line 2: entry 1 of"),
+        ("more", format!("{text}{}\n", lines[0]), "follows what was the last line"),
     ];
     let home = home();
     for (name, text, expected) in cases {
@@ -139,4 +142,66 @@ async fn a_run_that_is_not_there_is_not_exported() {
     assert!(matches!(error, TransferError::Home(_)));
     assert_eq!(error.to_string(), format!("there is no run {}", run(7)));
     assert!(home().read(run(7).into(), Seq::START, 1).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_export_cut_anywhere_is_not_taken_for_whole() {
+    let text = exported(true).await;
+    let home = home();
+    let whole = text.trim_end().len();
+    for kept in 0..whole {
+        let error = import(&home, &text[..text.floor_char_boundary(kept)]).await.expect_err("it is cut");
+        let lines = text[..kept].lines().count();
+        let is_named = error.starts_with("the file is cut: it ends after entry ")
+            || (lines <= 1 && error == "there is no run in it");
+        assert!(is_named, "{kept} bytes: {error}");
+    }
+    assert!(home.actors(run(1)).await.unwrap().is_empty());
+    assert_eq!(
+        import(&home, &text[..whole]).await,
+        Ok(ImportChange::New),
+        "all but the end of the last line"
+    );
+}
+
+#[tokio::test]
+async fn an_export_with_a_changed_byte_is_refused_and_the_line_named_where_it_is_an_entrys() {
+    let text = exported(true).await;
+    let home = home();
+    let mut named = 0;
+    let positions = (0..text.len()).step_by(if crate::damage::is_long() { 1 } else { 7 });
+    let tried = positions.clone().count();
+    for position in positions {
+        let mut bytes = text.clone().into_bytes();
+        bytes[position] ^= 1 << (position % 7);
+        let error = import_run(&home, &mut bytes.as_slice()).await.expect_err("it is changed");
+        named += usize::from(matches!(error, TransferError::Line { .. }));
+    }
+    assert!(named * 2 > tried, "{named} of {tried}");
+    assert!(home.actors(run(1)).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_there_is_in_a_cut_export_is_taken_in_where_that_is_asked_for() {
+    let text = exported(true).await;
+    let home = home();
+    let kept = text.find("\"type\":\"assistant_message\"").unwrap();
+    let salvaged = import_incomplete(&home, &mut &text.as_bytes()[..kept]).await.unwrap();
+    assert_eq!(salvaged.runs.len(), 1);
+    assert!(salvaged.lost[0].starts_with("the file is cut: it ends after entry "), "{:?}", salvaged.lost);
+    let there = home.read(SessionId::root(run(1)).into(), Seq::START, 100).await.unwrap();
+    assert!(!there.is_empty() && there.len() < text.lines().count());
+    // A line in the middle that isn't there ends its log, and the other logs are whole.
+    let other = self::home();
+    let lines = text.lines().collect::<Vec<_>>();
+    let session = lines.iter().position(|line| line.contains("assistant_message")).unwrap();
+    let without = lines.iter().enumerate().filter(|(number, _)| *number != session);
+    let without = without.map(|(_, line)| format!("{line}\n")).collect::<String>();
+    let salvaged = import_incomplete(&other, &mut without.as_bytes()).await.unwrap();
+    assert!(
+        salvaged.lost.iter().any(|lost| lost.starts_with(&format!("line {}", session + 1))),
+        "{salvaged:?}"
+    );
+    let log = other.read(SessionId::root(run(1)).into(), Seq::START, 100).await.unwrap();
+    assert_eq!(log, there, "up to what is missing");
 }

@@ -19,6 +19,9 @@ pub(crate) struct ExportArgs {
 pub(crate) struct ImportArgs {
     /// The file; `-` for standard input.
     pub(crate) file: PathBuf,
+    /// Take what there is of a file that is cut or damaged, or that was exported from a damaged store; say what is missing.
+    #[arg(long)]
+    pub(crate) incomplete: bool,
 }
 
 #[derive(Debug, Args)]

@@ -37,6 +37,8 @@ impl Act {
             Command::Cancel(_) => Self::Acts("cancel"),
             Command::Reprioritize(_) => Self::Acts("reprioritize"),
             Command::Import(_) => Self::Acts("import"),
+            Command::Prune(_) => Self::Acts("prune"),
+            Command::Doctor(args) if args.acknowledge => Self::Acts("doctor --acknowledge"),
             Command::Trust(args) if args.list => Self::Looks,
             Command::Trust(_) => Self::Acts("trust"),
             Command::Flow(FlowCommand::Check(_))
@@ -50,6 +52,8 @@ impl Act {
             | Command::Explain(_)
             | Command::Logs(_)
             | Command::Export(_)
+            | Command::Backup(_)
+            | Command::Doctor(_)
             | Command::Models(_)
             | Command::Init(_)
             | Command::Check(_)

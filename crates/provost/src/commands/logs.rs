@@ -16,7 +16,7 @@ use self::seen::Seen;
 use super::follow::Following;
 use super::show::moment;
 use super::target::Target;
-use super::{home_to_read, print};
+use super::{home_to_show, print};
 use crate::cli::{LogsArgs, Whose};
 use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
@@ -36,7 +36,7 @@ const DAY_WIDTH: usize = "2026-01-01 ".len();
 const UNDER: &str = "    ";
 
 pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
-    let home = home_to_read()?;
+    let home = home_to_show()?;
     let target = Target::find(&home, &args.run).await?;
     let (run, whose) = (target.run, whose(target, &args)?);
     let keys = home.actors(run).await?;

@@ -4,10 +4,12 @@ mod act;
 mod answer;
 mod approvals;
 mod attach;
+mod backup;
 mod check;
 mod completions;
 mod cost;
 mod descent;
+mod doctor;
 mod exec;
 mod explain;
 mod find;
@@ -20,6 +22,7 @@ mod logs;
 mod man;
 mod models;
 mod profile;
+mod prune;
 mod ps;
 mod replay;
 mod resume;
@@ -42,13 +45,14 @@ use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;
 pub(crate) use self::descent::mark;
+pub(crate) use self::prune::remove_files;
 use crate::cli::{Cli, Command, FlowCommand};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
 use crate::settings::{Request, Scope, load};
-use crate::wiring::{Place, variables};
+use crate::wiring::{Place, leave_store, variables};
 
 /// Does what the command line asks for.
 ///
@@ -83,6 +87,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Logs(args) => block_on(logs::logs(args)),
         Command::Export(args) => block_on(transfer::export(args)),
         Command::Import(args) => block_on(transfer::import(args)),
+        Command::Backup(args) => backup::backup(&args),
+        Command::Doctor(args) => block_on(doctor::doctor(args)),
+        Command::Prune(args) => block_on(prune::prune(args)),
         Command::Models(args) => block_on(models::models(args)),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),
@@ -101,7 +108,11 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
     // One thread is enough for one run, and spares waking others up for each step.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("can't start the runtime")?;
-    let result = runtime.block_on(work);
+    let result = runtime.block_on(async {
+        let result = work.await;
+        let is_whole = leave_store().await;
+        result.map(|exit| if exit == Exit::Done && !is_whole { Exit::Failed } else { exit })
+    });
     // Whoever insists on leaving doesn't wait for a thread that still reads a file.
     runtime.shutdown_background();
     result
@@ -124,6 +135,11 @@ fn trace() -> anyhow::Result<()> {
 /// Opens the home that the user's settings name.
 fn home() -> anyhow::Result<Arc<LocalHome>> {
     place()?.open()
+}
+
+/// The same to show logs: of a damaged one what stands before.
+fn home_to_show() -> anyhow::Result<Arc<LocalHome>> {
+    place()?.open_to_show()
 }
 
 /// Opens the home to look, and to change nothing: also where it can't be written.

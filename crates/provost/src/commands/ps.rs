@@ -84,6 +84,7 @@ pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
 /// and whether it was verified; of one that its model has suspended the cause.
 fn shown(run: &RunSummary, status: &str) -> String {
     match &run.status {
+        _ if run.damage.is_some() => status.to_owned(),
         RunStatus::Rests(
             outcome @ Outcome::Completed { verdict: Some(Verdict::Fail | Verdict::Partial), .. },
         ) => outcome.to_string(),

@@ -29,7 +29,7 @@ use self::tree::{Branches, Crew, Drawing, Extent};
 use super::ps::Line;
 use super::status::{at_terminal, provider_wait, status};
 use super::target::Target;
-use super::{approvals, goal, home_to_read, print};
+use super::{approvals, goal, home_to_show, print};
 use crate::cli::ShowArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
@@ -44,7 +44,7 @@ pub(crate) use self::page::moment;
 const READ_MAX: usize = 1_000;
 
 pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
-    let home = home_to_read()?;
+    let home = home_to_show()?;
     let run = Target::whole_run(&home, &args.run, "show").await?;
     let extent = if args.all { Extent::Whole } else { Extent::SummedUp };
     let drawing = Drawing { branches: Branches::choose(), extent, width: terminal_width() };

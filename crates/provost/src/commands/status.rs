@@ -22,6 +22,7 @@ const NEEDS_APPROVAL: &str = "needs approval";
 /// knowing than that it works or is suspended.
 pub(super) fn status(run: &RunSummary, open: &[Question], at_terminal: Option<&str>) -> String {
     let alone = match &run.status {
+        _ if run.damage.is_some() => "damaged",
         RunStatus::Running => "running",
         RunStatus::Interrupted => "interrupted",
         RunStatus::Rests(outcome) => outcome.word(),

@@ -8,7 +8,7 @@ use provost_event::{
     RunPolicy, RunStarted, Seq, SessionId, SessionStarted, Timestamp, Usage,
 };
 
-use crate::support::{Scene, json, line_in, until};
+use crate::support::{Scene, json, line_in, sealed, until};
 
 const OPUS: &str = "anthropic/claude-opus-4-5";
 const HAIKU: &str = "anthropic/claude-haiku-4-5";
@@ -100,7 +100,7 @@ fn instant(at: &str) -> Timestamp {
 
 #[track_caller]
 fn import(scene: &Scene, text: &str) {
-    scene.write("run.jsonl", text);
+    scene.write("run.jsonl", &sealed(text));
     let imported = scene.provost(&["import", scene.path("run.jsonl").to_str().unwrap()]);
     assert_eq!(imported.status, 0, "{imported:?}");
 }

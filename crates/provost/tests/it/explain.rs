@@ -14,7 +14,7 @@ use provost_event::{
 };
 use serde_json::Value;
 
-use crate::support::{Scene, json, line_in};
+use crate::support::{Scene, json, line_in, sealed};
 
 const RUN: &str = "00000000000a";
 
@@ -264,7 +264,8 @@ impl Log {
     fn import(&self) -> Scene {
         let scene = Scene::new();
         let records = self.of_run.iter().chain(&self.of_agent);
-        scene.write("run.jsonl", &records.map(|record| record.to_line().unwrap() + "\n").collect::<String>());
+        let lines = records.map(|record| record.to_line().unwrap() + "\n").collect::<String>();
+        scene.write("run.jsonl", &sealed(&lines));
         let imported = scene.provost(&["import", scene.path("run.jsonl").to_str().unwrap()]);
         assert_eq!(imported.status, 0, "{imported:?}");
         scene

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::{Scene, json, line_in};
+use crate::support::{Scene, json, line_in, sealed};
 
 const LOOKS: &str = "
 answers:
@@ -258,12 +258,17 @@ fn what_a_fork_goes_on_from_must_be_what_was_forked() {
     let file = export(&scene, &scene.last_run(), "fork.jsonl");
     let text = fs::read_to_string(&file).unwrap();
     fs::remove_dir_all(scene.path("state")).unwrap();
-    fs::write(&file, text.replace("It says hello.", "It says nothing.")).unwrap();
-    let imported = scene.provost(&["import", &file]);
-    assert_eq!(imported.status, 1, "{imported:?}");
-    assert!(imported.stderr.contains("isn't what was forked"), "{}", imported.stderr);
+    let changed = text.replace("It says hello.", "It says nothing.");
+    for (text, expected) in
+        [(changed.clone(), "isn't what was exported"), (sealed(&changed), "isn't what was forked")]
+    {
+        fs::write(&file, text).unwrap();
+        let imported = scene.provost(&["import", &file]);
+        assert_eq!(imported.status, 1, "{imported:?}");
+        assert!(imported.stderr.contains(expected), "{}", imported.stderr);
+    }
     let alone = text.lines().filter(|line| !line.contains(&format!("\"actor\":\"{run}")));
-    fs::write(&file, alone.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    fs::write(&file, sealed(&alone.map(|line| format!("{line}\n")).collect::<String>())).unwrap();
     let imported = scene.provost(&["import", &file]);
     assert_eq!(imported.status, 1, "{imported:?}");
     assert!(imported.stderr.contains("which a fork goes on from, isn't in it"), "{}", imported.stderr);

@@ -126,6 +126,8 @@ mod settings_permissions;
 #[cfg(test)]
 mod shown;
 #[cfg(test)]
+mod store_commands;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -242,3 +242,15 @@ pub(crate) fn gone(pid: &str) {
         (stat.is_none_or(|stat| stat.starts_with('Z')) || is_kernels).then_some(())
     });
 }
+
+/// The lines as if they had been exported like that: without the beginnings of the logs' hashes, and with a last line of
+/// their own.
+pub(crate) fn sealed(text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines().filter(|line| !line.contains("\"type\":\"end\"")) {
+        let chain = line.rfind(",\"chain\":").unwrap_or(line.len() - 1);
+        lines.push_str(&format!("{}}}\n", &line[..chain]));
+    }
+    let (count, hash) = (lines.lines().count(), blake3::hash(lines.as_bytes()).to_hex());
+    format!("{lines}{{\"v\":3,\"type\":\"end\",\"lines\":{count},\"hash\":\"{hash}\"}}\n")
+}

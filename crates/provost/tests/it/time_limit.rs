@@ -1,7 +1,7 @@
 //! The time limit from outside: what a run's programs do when it is over, real processes and all.
 
 use crate::control::{entries, log};
-use crate::support::{Scene, json};
+use crate::support::{Scene, json, sealed};
 
 /// Ignores the request to end, and so does what it starts.
 const STUBBORN: &str = r#"
@@ -47,13 +47,14 @@ fn with_the_wall_clock_set(log: &str, by_ms: i64) -> String {
     let lines = log.lines().map(|line| {
         let mut entry = json(line);
         is_set |= entry["type"] == "tool_finished";
-        if is_set {
+        if is_set && entry["type"] != "end" {
             let at = entry["at_ms"].as_u64().expect("every record has it");
             entry["at_ms"] = at.saturating_add_signed(by_ms).into();
         }
+        entry.as_object_mut().expect("a record").remove("chain");
         format!("{entry}\n")
     });
-    lines.collect()
+    sealed(&lines.collect::<String>())
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn an_import_that_cant_be_is_told_with_its_line() {
     let fresh = Scene::new();
     let cut = fresh.provost(&["import", scene.path("work/cut.jsonl").to_str().unwrap()]);
     assert_eq!(cut.status, 1);
-    assert!(cut.stderr.contains("cut.jsonl: line "), "{}", cut.stderr);
+    assert!(cut.stderr.contains("cut.jsonl: the file is cut: it ends after entry "), "{}", cut.stderr);
     assert_eq!(fresh.provost(&["ps"]).stdout, "no runs yet; start one with `provost run \"GOAL\"`\n");
     let missing = fresh.provost(&["import", "missing.jsonl"]);
     assert_eq!(missing.status, 1);

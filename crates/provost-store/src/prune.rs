@@ -1,0 +1,201 @@
+//! Removing runs that are over, with what is kept for them alone.
+
+use std::collections::BTreeSet;
+
+use provost_event::{ActorKey, BlobId, Entry, RunId, Seq, SessionId, SessionStarted, Timestamp};
+use provost_harness::{Home as _, HomeError, RunQuery, RunStatus, RunSummary};
+
+use crate::LocalHome;
+use crate::job::Job;
+
+/// Entries read at a time.
+const READ_MAX: usize = 1_000;
+
+/// Which runs are to go. All conditions that are given must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PruneRequest {
+    /// Only runs in which nothing has happened since then.
+    pub idle_since: Option<Timestamp>,
+    /// All but so many of the newest.
+    pub keep: Option<usize>,
+    /// Also those that wait for something (suspended, interrupted, a budget that is used up), which could go on.
+    pub suspended: bool,
+}
+
+/// Why a run stays that would else go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptBecause {
+    /// A process works on it.
+    WorkedOn,
+    /// It is suspended or interrupted.
+    MayGoOn,
+    /// This run's conversation begins with its entries.
+    Forked(RunId),
+    /// Its log is damaged: what is left of it may be wanted.
+    Damaged,
+}
+
+/// What is to go, and what stays nevertheless.
+#[derive(Debug, Clone, Default)]
+pub struct PrunePlan {
+    /// The runs to remove, the newest first.
+    pub remove: Vec<RunSummary>,
+    /// Those that fit the request and stay.
+    pub kept: Vec<(RunSummary, KeptBecause)>,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pruned {
+    /// The runs.
+    pub runs: Vec<RunId>,
+    /// How many outputs and pictures beside the logs, which no other run speaks of.
+    pub outputs: usize,
+    /// Why outputs that may not be needed stay, where they do.
+    pub outputs_stay: Option<String>,
+    /// Why the space isn't given back to the system yet; it is used for what is written next.
+    pub space_stays: Option<String>,
+}
+
+/// Says what would go. Changes nothing.
+///
+/// # Errors
+/// When the runs can't be listed.
+pub async fn plan_prune(home: &LocalHome, request: PruneRequest) -> Result<PrunePlan, HomeError> {
+    let listed = home.list(RunQuery { max: usize::MAX }).await?;
+    let mut plan = PrunePlan::default();
+    let mut stay = Vec::new();
+    for (place, run) in listed.into_iter().enumerate() {
+        let is_old = request.idle_since.is_none_or(|since| run.updated_at < since);
+        let is_spare = request.keep.is_none_or(|keep| place >= keep);
+        match because(&run, request) {
+            _ if !is_old || !is_spare => stay.push(run.run),
+            Some(because) => {
+                stay.push(run.run);
+                plan.kept.push((run, because));
+            }
+            None => plan.remove.push(run),
+        }
+    }
+    // What a run that stays is a fork of stays too, and what that is a fork of.
+    while let Some(fork) = stay.pop() {
+        for base in bases(home, fork).await? {
+            if let Some(place) = plan.remove.iter().position(|run| run.run == base) {
+                let run = plan.remove.remove(place);
+                stay.push(base);
+                plan.kept.push((run, KeptBecause::Forked(fork)));
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn because(run: &RunSummary, request: PruneRequest) -> Option<KeptBecause> {
+    if run.damage.is_some() {
+        return Some(KeptBecause::Damaged);
+    }
+    match &run.status {
+        RunStatus::Running => Some(KeptBecause::WorkedOn),
+        RunStatus::Interrupted if !request.suspended => Some(KeptBecause::MayGoOn),
+        RunStatus::Rests(outcome) if !outcome.is_final() && !request.suspended => Some(KeptBecause::MayGoOn),
+        RunStatus::Interrupted | RunStatus::Rests(_) => None,
+    }
+}
+
+/// The runs whose entries the conversation of `fork` begins with.
+async fn bases(home: &LocalHome, fork: RunId) -> Result<BTreeSet<RunId>, HomeError> {
+    let first = home.read(SessionId::root(fork).into(), Seq::START, 1).await?;
+    let Some(first) = first.first() else { return Ok(BTreeSet::new()) };
+    let Entry::SessionStarted(SessionStarted { fork: Some(fork), .. }) = &first.entry else {
+        return Ok(BTreeSet::new());
+    };
+    Ok(fork.bases.iter().map(|base| base.session.run).collect())
+}
+
+/// Removes what was planned: all of a run or nothing of it. Runs that are worked on by now stay. Then the outputs that no run
+/// speaks of any more, and gives the space back, where nobody works on any run.
+///
+/// # Errors
+/// When the store can't be read or written; the runs that were removed before stay removed.
+pub async fn prune(home: &LocalHome, plan: PrunePlan) -> Result<Pruned, HomeError> {
+    let mut pruned = Pruned { runs: Vec::new(), outputs: 0, outputs_stay: None, space_stays: None };
+    for run in plan.remove {
+        let run = run.run;
+        match home.ask(|reply| Job::Remove { run, reply }).await {
+            Ok(()) => pruned.runs.push(run),
+            Err(HomeError::Held { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if pruned.runs.is_empty() {
+        return Ok(pruned);
+    }
+    if let Some(run) = worked_on(home).await? {
+        let why = format!("run {run} is being worked on");
+        pruned.outputs_stay = Some(why.clone());
+        pruned.space_stays = Some(why);
+        return Ok(pruned);
+    }
+    match unused_outputs(home).await {
+        Ok(names) => {
+            pruned.outputs = names.len();
+            home.ask(|reply| Job::RemoveBlobs { names, reply }).await?;
+        }
+        Err(error @ (HomeError::Unreadable { .. } | HomeError::Storage { .. })) => {
+            pruned.outputs_stay = Some(error.to_string());
+        }
+        Err(error) => return Err(error),
+    }
+    if let Err(error) = home.ask(|reply| Job::Shrink { reply }).await {
+        pruned.space_stays = Some(error.to_string());
+    }
+    Ok(pruned)
+}
+
+async fn worked_on(home: &LocalHome) -> Result<Option<RunId>, HomeError> {
+    let listed = home.list(RunQuery { max: usize::MAX }).await?;
+    let claims = home.claims();
+    for run in listed {
+        // Also those that rest: whoever has just claimed one is about to go on with it.
+        if run.status == RunStatus::Running || claims.is_claimed(run.run)? {
+            return Ok(Some(run.run));
+        }
+    }
+    Ok(None)
+}
+
+/// The outputs that no log speaks of. Those that came while this looked count as spoken of.
+async fn unused_outputs(home: &LocalHome) -> Result<Vec<BlobId>, HomeError> {
+    let mut names = home.blobs().await?.into_iter().collect::<BTreeSet<_>>();
+    for run in home.list(RunQuery { max: usize::MAX }).await? {
+        for actor in home.actors(run.run).await? {
+            forget_used(home, actor, &mut names).await?;
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+async fn forget_used(
+    home: &LocalHome,
+    actor: ActorKey,
+    names: &mut BTreeSet<BlobId>,
+) -> Result<(), HomeError> {
+    let mut after = Seq::START;
+    loop {
+        let records = home.read(actor, after, READ_MAX).await?;
+        let Some(last) = records.last() else { return Ok(()) };
+        after = last.seq;
+        for output in records.iter().flat_map(|record| outputs_of(&record.entry)) {
+            names.remove(&output);
+        }
+    }
+}
+
+/// The outputs and pictures that an entry speaks of.
+pub(crate) fn outputs_of(entry: &Entry) -> Vec<BlobId> {
+    let whole = match entry {
+        Entry::ToolFinished(finished) => finished.whole.clone(),
+        _ => None,
+    };
+    whole.into_iter().chain(entry.images().into_iter().map(|image| image.blob.clone())).collect()
+}

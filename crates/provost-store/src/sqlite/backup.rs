@@ -1,0 +1,69 @@
+//! A copy of a database, as it is at one moment.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+use provost_harness::HomeError;
+use rusqlite::params;
+
+use super::inspect::{Inspection, inspect};
+use super::open;
+use crate::folder;
+
+const ATTEMPT: &str = "make the backup";
+
+/// Copies the database at `path` to `file`, which must not be there: as it is at one moment, also while others work with it. The
+/// copy is for its owner only (0600), on disk when this returns, and checked like [`inspect`] does. Returns what is in it.
+///
+/// # Errors
+/// [`HomeError::Storage`], with a hint: when there is such a file, there is no store, the file can't be written, or
+/// what the copy holds is damaged. Then no file is left.
+pub fn back_up(path: &Path, file: &Path) -> Result<Inspection, HomeError> {
+    let connection = open::as_it_is(path)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    folder::only_for_the_owner(&mut options);
+    options.open(file).map_err(|error| cant_make(file, &error))?;
+    let copied = copy(&connection, file).and_then(|()| checked(file));
+    if copied.is_err() {
+        // What is left of it is no backup.
+        let _ = std::fs::remove_file(file);
+    }
+    copied
+}
+
+fn cant_make(file: &Path, error: &std::io::Error) -> HomeError {
+    let hint = match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            "a backup is never written over another file: name one that isn't there"
+        }
+        _ => "name a file in a folder that is there and yours",
+    };
+    HomeError::Storage { attempt: ATTEMPT, message: format!("{}: {error}", file.display()), hint: Some(hint) }
+}
+
+fn copy(connection: &rusqlite::Connection, file: &Path) -> Result<(), HomeError> {
+    let io = |error: std::io::Error| cant_make(file, &error);
+    connection
+        .execute("VACUUM INTO ?1", params![file.to_string_lossy()])
+        .map_err(|error| super::error::storage(ATTEMPT, &error))?;
+    File::open(file).and_then(|copy| copy.sync_all()).map_err(io)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Where folders can't be synced, the file's name may be lost with the power, and the backup with it.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn checked(file: &Path) -> Result<Inspection, HomeError> {
+    let inspection = inspect(file)?;
+    match inspection.problems.iter().find(|problem| problem.is_loss()) {
+        None => Ok(inspection),
+        Some(problem) => Err(HomeError::Storage {
+            attempt: ATTEMPT,
+            message: format!("what was copied is damaged: {problem}"),
+            hint: Some("`provost doctor --store --salvage DIR` saves what can be read"),
+        }),
+    }
+}

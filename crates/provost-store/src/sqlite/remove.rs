@@ -1,0 +1,54 @@
+//! Taking runs away.
+
+use provost_event::{BlobId, RunId};
+use provost_harness::HomeError;
+use rusqlite::params;
+
+use super::SqliteStore;
+use super::error::Attempt;
+
+const ATTEMPT: &str = "remove a run";
+/// The logs of a run by their names: its own, and those of its sessions, `RUN.NUMBER`.
+const OF_RUN: &str = "(key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/'))";
+
+impl SqliteStore {
+    pub(super) fn remove_all_of(&mut self, run: RunId) -> Result<(), HomeError> {
+        let name = run.to_string();
+        // No number is given to an entry a second time: else a loss would not be missed.
+        self.connection
+            .execute(
+                "UPDATE given SET entries = max(entries, (SELECT coalesce(max(id), 0) FROM entries))",
+                [],
+            )
+            .attempt(ATTEMPT)?;
+        let logs = format!("SELECT id FROM actors WHERE {OF_RUN}");
+        let tables = [
+            format!("DELETE FROM entries WHERE actor IN ({logs})"),
+            format!("DELETE FROM effects WHERE run IN ({logs})"),
+            format!("DELETE FROM posts WHERE actor IN ({logs})"),
+            format!("DELETE FROM heads WHERE {OF_RUN}"),
+            format!("DELETE FROM actors WHERE {OF_RUN}"),
+            "DELETE FROM runs WHERE run = ?1".to_owned(),
+            "DELETE FROM owners WHERE run = ?1".to_owned(),
+        ];
+        for sql in tables {
+            self.connection.execute(&sql, params![name]).attempt(ATTEMPT)?;
+        }
+        self.known.clear();
+        self.next_entry = None;
+        Ok(())
+    }
+
+    pub(super) fn remove_bodies(&mut self, names: &[BlobId]) -> Result<(), HomeError> {
+        let mut statement =
+            self.connection.prepare_cached("DELETE FROM blobs WHERE hash = ?1").attempt("remove outputs")?;
+        for name in names {
+            statement.execute(params![&*name.0]).attempt("remove outputs")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn give_back(&self) -> Result<(), HomeError> {
+        self.connection.execute_batch("VACUUM").attempt("give space back to the system")
+    }
+}

@@ -1,0 +1,73 @@
+//! Hashes of rows that belong to no log.
+
+use provost_event::{ActorKey, Seq};
+use provost_harness::EntryChain;
+
+use super::int;
+use crate::StoredRun;
+
+/// A column as it goes into a row's sum.
+enum Column<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Number(i64),
+    Null,
+}
+
+/// The first eight bytes of a hash over all of it.
+fn sum(table: &str, columns: &[Column<'_>]) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(table.as_bytes());
+    for column in columns {
+        let number;
+        let (tag, bytes): (u8, &[u8]) = match column {
+            Column::Text(text) => (1, text.as_bytes()),
+            Column::Bytes(bytes) => (2, bytes),
+            Column::Number(value) => {
+                number = value.to_le_bytes();
+                (3, &number)
+            }
+            Column::Null => (4, &[]),
+        };
+        hasher.update(&[tag]);
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    }
+    let mut first = [0; 8];
+    hasher.finalize_xof().fill(&mut first);
+    i64::from_le_bytes(first)
+}
+
+/// Of the row that says where a log ends.
+pub(super) fn of_head(key: &str, actor: i64, head: Seq, chain: &EntryChain) -> i64 {
+    let columns = [
+        Column::Text(key),
+        Column::Number(actor),
+        Column::Number(int(head.0)),
+        Column::Bytes(chain.as_bytes()),
+    ];
+    sum("heads", &columns)
+}
+
+/// Of an open effect: what is to be done, and by whom.
+pub(super) fn of_effect(actor: ActorKey, seq: Seq, kind: &str) -> i64 {
+    let columns = [Column::Text(&actor.to_string()), Column::Number(int(seq.0)), Column::Text(kind)];
+    sum("effects", &columns)
+}
+
+/// Of a run's row.
+pub(super) fn of_run(run: &StoredRun, outcome: Option<&str>) -> i64 {
+    let columns = [
+        Column::Text(&run.run.to_string()),
+        Column::Number(int(run.started_at.0)),
+        Column::Number(int(run.updated_at.0)),
+        Column::Number(run.turns.into()),
+        Column::Number(int(run.tokens)),
+        Column::Number(int(run.cost.0)),
+        outcome.map_or(Column::Null, Column::Text),
+        Column::Text(&run.model),
+        Column::Text(&run.workspace.to_string_lossy()),
+        Column::Text(&run.goal),
+    ];
+    sum("runs", &columns)
+}

@@ -1,0 +1,163 @@
+//! `provost prune`: removes runs that are over.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use provost_event::{RunId, Timestamp};
+use provost_harness::{Clock as _, RunSummary, SystemClock};
+use provost_store::{KeptBecause, PrunePlan, PruneRequest, Pruned, plan_prune, prune as remove};
+use serde_json::{Value, json};
+
+use super::{place, print};
+use crate::cli::PruneArgs;
+use crate::exit::{Exit, Refusal};
+use crate::render::{age, one_line, plural, safe, size};
+
+const GOAL_WIDTH: usize = 60;
+
+pub(super) async fn prune(args: PruneArgs) -> anyhow::Result<Exit> {
+    let place = place()?;
+    let home = place.open()?;
+    let now = SystemClock.now();
+    let request = PruneRequest {
+        idle_since: args.older.map(|older| {
+            Timestamp(now.0.saturating_sub(u64::try_from(older.as_millis()).unwrap_or(u64::MAX)))
+        }),
+        keep: args.keep,
+        suspended: args.suspended,
+    };
+    let plan = plan_prune(&home, request).await?;
+    if !args.json {
+        print(&planned(&plan, now, args.dry_run))?;
+    }
+    let is_wanted = args.yes || args.dry_run || plan.remove.is_empty() || asked()?;
+    if args.dry_run || plan.remove.is_empty() || !is_wanted {
+        if args.json {
+            print(&format!("{}\n", as_json(&plan, None)))?;
+        } else if !is_wanted {
+            print("Nothing was removed.\n")?;
+        }
+        return Ok(if is_wanted { Exit::Done } else { Exit::Usage });
+    }
+    home.settle().await?;
+    let before = place.bytes();
+    let pruned = remove(&home, plan.clone()).await.context("can't remove all of it")?;
+    home.settle().await?;
+    let files = pruned.runs.iter().map(|run| place.remove_files_of(*run)).sum::<u64>();
+    let sizes = Sizes { before, after: place.bytes(), files };
+    let text = if args.json {
+        format!("{}\n", as_json(&plan, Some((&pruned, &sizes))))
+    } else {
+        removed(&pruned, &sizes)
+    };
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Bytes of the store, and of the files beside it that were removed.
+struct Sizes {
+    before: u64,
+    after: u64,
+    files: u64,
+}
+
+impl Sizes {
+    const fn freed(&self) -> u64 {
+        self.before.saturating_sub(self.after).saturating_add(self.files)
+    }
+}
+
+/// Asks the user; nobody else can say yes.
+fn asked() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        let hint = "`--yes` removes what is listed above, unasked; `--dry-run` only lists it";
+        return Err(Refusal::new("nobody can be asked: this is no terminal", hint).into());
+    }
+    print("They can't be brought back. Remove them? [y/N] ")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).context("can't read the answer")?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
+fn planned(plan: &PrunePlan, now: Timestamp, is_dry: bool) -> String {
+    let line = |run: &RunSummary| {
+        format!("{}  {:>4}  {}", run.run, age(now, run.updated_at), safe(&one_line(&run.goal, GOAL_WIDTH)))
+    };
+    let mut text = String::new();
+    for run in &plan.remove {
+        text.push_str(&format!("{} {}\n", if is_dry { "would remove" } else { "remove" }, line(run)));
+    }
+    for (run, because) in &plan.kept {
+        text.push_str(&format!("keep   {}: {}\n", line(run), in_words(*because)));
+    }
+    if plan.remove.is_empty() {
+        text.push_str("no run is to be removed\n");
+    }
+    text
+}
+
+fn in_words(because: KeptBecause) -> String {
+    match because {
+        KeptBecause::WorkedOn => "it is being worked on".to_owned(),
+        KeptBecause::MayGoOn => "it could go on (--suspended removes it too)".to_owned(),
+        KeptBecause::Forked(by) => format!("run {by} is a fork of it"),
+        KeptBecause::Damaged => {
+            "it is damaged; `provost doctor --store --salvage DIR` saves what is left".to_owned()
+        }
+    }
+}
+
+fn removed(pruned: &Pruned, sizes: &Sizes) -> String {
+    let mut text = format!(
+        "removed {} and {}: {} freed, the store has {} now\n",
+        plural(pruned.runs.len() as u64, "run"),
+        plural(pruned.outputs as u64, "output"),
+        size(sizes.freed()),
+        size(sizes.after),
+    );
+    if let Some(why) = &pruned.outputs_stay {
+        text.push_str(&format!("note: outputs that aren't needed any more stay: {}\n", safe(why)));
+    }
+    if let Some(why) = &pruned.space_stays {
+        text.push_str(&format!(
+            "note: the space is used for what is written next, and not given back yet: {}\n",
+            safe(why)
+        ));
+    }
+    text
+}
+
+fn as_json(plan: &PrunePlan, done: Option<(&Pruned, &Sizes)>) -> Value {
+    let names = |runs: &[RunSummary]| runs.iter().map(|run| run.run).collect::<Vec<RunId>>();
+    let kept = plan.kept.iter().map(|(run, because)| json!({ "run": run.run, "why": in_words(*because) }));
+    json!({
+        "planned": names(&plan.remove),
+        "kept": kept.collect::<Vec<_>>(),
+        "removed": done.map(|(pruned, _)| &pruned.runs),
+        "outputs": done.map(|(pruned, _)| pruned.outputs),
+        "freed_bytes": done.map(|(_, sizes)| sizes.freed()),
+        "bytes": done.map(|(_, sizes)| sizes.after),
+        "outputs_stay": done.and_then(|(pruned, _)| pruned.outputs_stay.as_ref()),
+        "space_stays": done.and_then(|(pruned, _)| pruned.space_stays.as_ref()),
+    })
+}
+
+/// Removes the files in a folder that belong to a run by their names, and in the folders in it. Returns their bytes.
+pub(crate) fn remove_files(folder: &Path, run: RunId) -> u64 {
+    let Ok(found) = std::fs::read_dir(folder) else { return 0 };
+    let mut bytes = 0_u64;
+    for entry in found.flatten() {
+        let Ok(facts) = entry.metadata() else { continue };
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(&run.to_string()));
+        if facts.is_dir() {
+            bytes = bytes.saturating_add(remove_files(&entry.path(), run));
+        } else if rest.is_some_and(|rest| rest.starts_with(['.', '-']))
+            && std::fs::remove_file(entry.path()).is_ok()
+        {
+            bytes = bytes.saturating_add(facts.len());
+        }
+    }
+    bytes
+}
