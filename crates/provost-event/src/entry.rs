@@ -648,6 +648,8 @@ pub enum ResumeCause {
         /// Which retry in a row this is, from 1.
         attempt: u32,
     },
+    /// It was suspended, and is to end: nothing but its outcome follows.
+    ToEnd,
 }
 
 /// The beginning of a segment, or the end of an interruption.

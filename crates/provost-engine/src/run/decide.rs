@@ -1,8 +1,8 @@
 //! What a run does about each event.
 
 use provost_event::{
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Entry, Exhausted,
-    Image, LimitOwner, Outcome, PauseReason, ProcessesLeft, Purpose, ResumeCause, Resumed, RunPolicy,
+    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Ended, Entry,
+    Exhausted, Image, LimitOwner, Outcome, PauseReason, ProcessesLeft, Purpose, ResumeCause, Resumed, RunPolicy,
     RunStarted, Seq, SessionId, SessionStarted, TimeLeft,
 };
 
@@ -229,6 +229,15 @@ impl Deciding<'_> {
         if self.state.flow.is_none() {
             self.tell(self.root(), SessionEvent::Resume { by, turns_max, text, reopens });
         }
+    }
+
+    /// Ends the run; one that was suspended, in a segment of its own.
+    pub(super) fn end(&mut self, outcome: Outcome) {
+        if self.state.outcome.is_some() {
+            let cause = ResumeCause::ToEnd;
+            self.commit(Resumed { cause, budget: Budget::default(), turns_max: None, reopens: false });
+        }
+        self.commit(Ended { outcome });
     }
 
     fn recover(&mut self, fresh: &[EffectId]) {

@@ -159,7 +159,7 @@ impl RunState {
         if let Some(flow) = &mut self.flow {
             flow.waits_go_on(now);
         }
-        if self.outcome.is_some() {
+        if self.outcome.is_some() && resumed.cause != ResumeCause::ToEnd {
             self.clock.start(now.elapsed);
             let awaits_restart = |agent: &Agent| agent.restart.is_some();
             let has_worked = self.agents.iter().filter(|(_, agent)| !awaits_restart(agent));

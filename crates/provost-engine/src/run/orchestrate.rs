@@ -2,7 +2,7 @@
 
 use provost_event::{
     Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
-    Dimension, Ended, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId,
+    Dimension, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId,
     SessionStarted, SlotWish, ToolStatus,
 };
 
@@ -129,7 +129,7 @@ impl Deciding<'_> {
         let Some(root) = self.state.agents.get(ROOT) else { return };
         match (root.finished.clone(), root.rests.clone()) {
             (Some(outcome), _) if self.state.agents.live() == 0 && !self.state.has_ended() => {
-                self.commit(Ended { outcome });
+                self.end(outcome);
             }
             (None, Some(outcome)) if self.state.outcome.is_none() && self.state.is_idle() => {
                 self.commit(Paused { outcome });
@@ -179,7 +179,7 @@ impl Deciding<'_> {
         }
         let child = self.root();
         match (self.state.agents.live(), outcome.is_final()) {
-            (0, true) => self.commit(Ended { outcome }),
+            (0, true) => self.end(outcome),
             (0, false) => self.commit(Paused { outcome }),
             (_, false) => self.commit(ChildPaused { child, outcome, for_child }),
             (_, true) => {

@@ -314,20 +314,35 @@ impl Deciding<'_> {
 
     /// Calls that kept their place for a rest have none at the end.
     pub(super) fn come_to_rest(&mut self, outcome: Outcome) {
-        let is_amid_calls = self.state.phase == Phase::Acting || self.state.stands_aside_of(Phase::Acting);
-        if outcome.is_final() && is_amid_calls {
+        if outcome.is_final() {
+            self.end_calls();
+        }
+        if self.closes_terminal(&outcome) || self.asks_about_worktree(&outcome) {
+            return;
+        }
+        self.state.open_effects().into_iter().for_each(|seq| self.step.close(seq));
+        self.end_segment(outcome);
+    }
+
+    /// Ends a suspended session, in a segment of its own. Nothing of it is in flight, and no process may be there to ask hooks.
+    fn end_suspended(&mut self, outcome: Outcome) {
+        self.begin_segment(ResumeCause::ToEnd, None);
+        self.end_calls();
+        self.end_segment(outcome);
+    }
+
+    /// Gives each open call its result.
+    fn end_calls(&mut self) {
+        if self.state.phase == Phase::Acting || self.state.stands_aside_of(Phase::Acting) {
             if let Phase::JudgeWaits(timer) = self.state.phase {
                 self.step.close(timer);
             }
             self.cut_delegated();
             self.cancel_calls();
         }
-        if self.closes_terminal(&outcome) || self.asks_about_worktree(&outcome) {
-            return;
-        }
-        if self.state.outcome.is_none() {
-            self.state.open_effects().into_iter().for_each(|seq| self.step.close(seq));
-        }
+    }
+
+    fn end_segment(&mut self, outcome: Outcome) {
         let for_child = self.state.stops_for_child;
         if outcome.is_final() {
             self.commit(Ended { outcome: outcome.clone() });
@@ -358,8 +373,7 @@ impl Deciding<'_> {
     pub(super) fn stop(&mut self, outcome: Outcome) {
         if self.state.outcome.is_some() {
             if outcome.is_final() {
-                // There may be nobody any more to ask hooks.
-                self.come_to_rest(outcome);
+                self.end_suspended(outcome);
             }
             return;
         }

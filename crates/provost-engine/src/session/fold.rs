@@ -404,7 +404,7 @@ impl SessionState {
         }
         match resumed.cause {
             // It goes on as if nothing had been.
-            ResumeCause::SlotFree => self.goal_goes_on(),
+            ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal_goes_on(),
             // Those that work for it count for themselves.
             ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {

@@ -43,7 +43,7 @@ impl Deciding<'_> {
     /// Has the program ended before the session comes to `outcome`, if one is there. Returns whether it is waited for.
     pub(super) fn closes_terminal(&mut self, outcome: &Outcome) -> bool {
         let is_open = self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open);
-        if !is_open || self.state.outcome.is_some() {
+        if !is_open {
             return false;
         }
         if let Phase::Waiting(timer) | Phase::JudgeWaits(timer) = self.state.phase {

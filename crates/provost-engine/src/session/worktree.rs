@@ -169,7 +169,7 @@ impl SessionState {
     }
 
     fn is_to_ask_about_worktree(&self, outcome: &Outcome) -> bool {
-        let Some((tree, _)) = self.made_worktree().filter(|_| self.outcome.is_none()) else { return false };
+        let Some((tree, _)) = self.made_worktree() else { return false };
         let known = tree.found.as_ref().map(|(untouched, _)| *untouched);
         untouched_at(outcome).is_some_and(|wanted| known.is_none_or(|known| known < wanted))
     }

@@ -673,6 +673,7 @@ fn a_cancelled_run_at_rest_answers_all_its_calls() {
             approval_requested c1: `ask shell` wants somebody to agree to it
             stop_requested: paused by a person
             paused: paused by a person
+            resumed
             approval_resolved #5 Deny { reason: "the agent was stopped before somebody answered" } by Provost
             tool_finished c1 Cancelled: Not run: the agent was stopped before this call's turn came.
             tool_finished c2 Cancelled: Not run: the agent was stopped before this call's turn came.

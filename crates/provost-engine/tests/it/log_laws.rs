@@ -9,6 +9,25 @@ use provost_event::{
 
 use crate::goal_laws::GoalLaws;
 
+/// Each segment of a log has one outcome.
+#[derive(Debug, Default)]
+pub(crate) struct SegmentLaw {
+    is_over: bool,
+}
+
+impl SegmentLaw {
+    pub(crate) fn see(&mut self, record: &Record) {
+        match record.entry {
+            Entry::Paused(_) | Entry::Ended(_) => {
+                let before = std::mem::replace(&mut self.is_over, true);
+                assert!(!before, "a second outcome of a segment of {}: {:?}", record.actor, record.entry);
+            }
+            Entry::Resumed(_) => self.is_over = false,
+            _ => {}
+        }
+    }
+}
+
 /// What the entries up to now say that the laws look at.
 #[derive(Debug, Default)]
 pub(crate) struct LogLaws {
@@ -19,6 +38,7 @@ pub(crate) struct LogLaws {
     /// Somebody's answer, or a hook's, may have changed the order of results, and let it rest amid calls.
     amid_calls: bool,
     has_ended: bool,
+    segments: SegmentLaw,
     /// Tokens that a request may have, if the model's window is known.
     room: Option<u64>,
     purposes: HashMap<u32, Purpose>,
@@ -38,6 +58,7 @@ impl LogLaws {
             assert!(matches!(record.entry, Entry::Resumed(_)), "an end is followed by {:?}", record.entry);
         }
         let is_over = matches!(record.entry, Entry::Paused(_) | Entry::Ended(_));
+        self.segments.see(record);
         assert!(!is_over || !self.program_runs, "it rests while its program runs");
         match &record.entry {
             Entry::SessionStarted(started) => {

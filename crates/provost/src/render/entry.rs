@@ -481,6 +481,7 @@ fn resumed(actor: ActorKey, entry: &Resumed) -> Saying {
         ResumeCause::Interrupted => "goes on after an interruption".to_owned(),
         ResumeCause::SlotFree => "goes on: it has a slot again".to_owned(),
         ResumeCause::Retry { attempt } => format!("is restarted, retry {attempt}"),
+        ResumeCause::ToEnd => "was suspended, and ends".to_owned(),
     };
     match actor {
         ActorKey::Run(run) => Saying::kept(Tag::Run, format!("{run} {cause}")),

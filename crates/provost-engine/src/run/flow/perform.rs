@@ -1,7 +1,7 @@
 //! How a run goes through its flow: begins steps, takes in how they end, and comes to a rest or an end without a root.
 
 use provost_event::{
-    AgentPolicy, Brief, Budget, ChildSpawned, Ended, ErrorClass, Outcome, PauseReason, Paused, Priority,
+    AgentPolicy, Brief, Budget, ChildSpawned, ErrorClass, Outcome, PauseReason, Paused, Priority,
     SessionId, SlotWish, StepEnd, StepEnded, StepPolicy, StopRequested,
 };
 
@@ -93,18 +93,18 @@ impl Deciding<'_> {
         }
         if self.state.agents.live() == 0 {
             if let Some(outcome) = self.state.stopping.clone().filter(Outcome::is_final) {
-                return self.commit(Ended { outcome });
+                return self.end(outcome);
             }
             if flow.is_over() {
                 let outcome = Outcome::Completed { verdict: None, verification: flow.verification() };
-                return self.commit(Ended { outcome });
+                return self.end(outcome);
             }
         }
         if self.state.outcome.is_some() || self.state.agents.at_work() > 0 {
             return;
         }
         match self.state.rest_of_flow() {
-            Some(outcome) if outcome.is_final() => self.commit(Ended { outcome }),
+            Some(outcome) if outcome.is_final() => self.end(outcome),
             Some(outcome) => self.commit(Paused { outcome }),
             None => {}
         }

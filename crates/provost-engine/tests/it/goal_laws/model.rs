@@ -292,7 +292,7 @@ impl GoalLaws {
     fn resumed(&mut self, resumed: &Resumed) {
         let was_at_rest = self.outcome.take().is_some();
         match resumed.cause {
-            ResumeCause::SlotFree => {}
+            ResumeCause::SlotFree | ResumeCause::ToEnd => {}
             ResumeCause::Interrupted => {
                 self.interruptions += u32::from(!was_at_rest);
                 self.is_interrupted = true;

@@ -11,6 +11,7 @@ use provost_event::{
 };
 
 use crate::goal_laws::GoalLaws;
+use crate::log_laws::SegmentLaw;
 
 const ROOT: u32 = 0;
 
@@ -92,6 +93,7 @@ pub(crate) struct RunLaws {
     is_stopping: bool,
     rests: bool,
     events: u64,
+    segments: SegmentLaw,
     pub(crate) preempted: u32,
     pub(crate) most_at_work: usize,
     pub(crate) waited: u32,
@@ -101,6 +103,7 @@ impl RunLaws {
     /// `rests_for_child` tells of an agent whether it rests for nothing but agents that it waits for.
     pub(crate) fn see(&mut self, record: &Record, rests_for_child: impl Fn(u32) -> bool) {
         self.events += 1;
+        self.segments.see(record);
         match &record.entry {
             Entry::RunStarted(started) => {
                 self.bound_by(&started.policy);
@@ -533,6 +536,7 @@ pub(crate) struct SessionLaws {
     /// It is for something else than for agents that it waits for.
     is_told_to_stop: bool,
     yields: bool,
+    segments: SegmentLaw,
     rests_for_child: bool,
     has_ended: bool,
     pub(crate) model_calls: BTreeSet<u32>,
@@ -550,6 +554,7 @@ fn may_follow_an_end(record: &Record) {
 
 impl SessionLaws {
     pub(crate) fn see(&mut self, record: &Record) {
+        self.segments.see(record);
         if std::mem::take(&mut self.has_ended) {
             may_follow_an_end(record);
         }
