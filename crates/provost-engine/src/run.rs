@@ -1,5 +1,6 @@
 //! The run's actor: its agents, the budget of all of them, and how the run as a whole stands.
 
+mod again;
 mod agent;
 mod agents;
 mod brief;
@@ -218,10 +219,10 @@ impl RunState {
                 parent: agent.parent.map(|parent| self.agents.session(parent)),
                 depth: agent.depth,
                 name: &agent.name,
-                goal: agent.brief.as_ref().map(|brief| brief.goal.as_str()),
+                goal: agent.live_brief().map(|brief| brief.goal.as_str()),
                 priority: self.agents.slots.priority(number).filter(|_| agent.is_live()),
                 standing: agent.standing(),
-                budget: agent.brief.as_ref().map(|brief| brief.budget).unwrap_or_default(),
+                budget: agent.live_brief().map(|brief| brief.budget).unwrap_or_default(),
                 turns: self.ledger.own_turns(number),
                 tokens: spent.map_or(0, |spent| spent.tokens),
                 cost: spent.map_or(MicroDollars(0), |spent| spent.cost),

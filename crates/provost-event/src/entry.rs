@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentPolicy, AgentPolicyChanged, AgentRetryScheduled, ApprovalRequested, ApprovalResolved, BlobId, Block,
-    Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId, ChildFinished, ChildGoesOn, ChildPaused,
-    ChildRested, ChildResumed, ChildSpawned, ChildStarted, ChildYields, Compacted, Dimension, ErrorClass,
-    Forked, GoalCheckStarted, GoalCleared, GoalJudged, GoalVerdict, HooksAsked, HooksDecided, Image, Json,
-    MicroDollars, ModelChanged, OutageWaitChanged, Outcome, PermissionDecided, Plan, ProviderAwaited,
-    Reprioritized, RunPolicy, RunPolicyChanged, Seq, SessionFork, SessionId, Snapshot, StepEnded, StopReport,
-    TerminalEnding, TerminalNoted, Usage, Worktree, WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp,
-    YieldRequested,
+    AgentAskedAgain, AgentPolicy, AgentPolicyChanged, AgentRetryScheduled, ApprovalRequested,
+    ApprovalResolved, BlobId, Block, Budget, BudgetCharged, BudgetExhausted, BudgetReserved, CallId,
+    ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
+    ChildYields, Compacted, Dimension, ErrorClass, Forked, GoalCheckStarted, GoalCleared, GoalJudged,
+    GoalVerdict, HooksAsked, HooksDecided, Image, Json, MicroDollars, ModelChanged, OutageWaitChanged,
+    Outcome, PermissionDecided, Plan, ProviderAwaited, Reprioritized, RunPolicy, RunPolicyChanged, Seq,
+    SessionFork, SessionId, Snapshot, StepEnded, StopReport, TerminalEnding, TerminalNoted, Usage, Worktree,
+    WorktreeAsked, WorktreeFound, WorktreeMade, WrappedUp, YieldRequested,
 };
 
 macro_rules! entries {
@@ -127,6 +127,8 @@ entries! {
     BudgetExhausted = "budget_exhausted",
     /// An agent was asked for.
     ChildSpawned = "child_spawned",
+    /// An agent that has delivered its result is asked to go on.
+    AgentAskedAgain = "agent_asked_again",
     /// An agent has a slot, and begins or goes on.
     ChildStarted = "child_started",
     /// An agent was told to make way.

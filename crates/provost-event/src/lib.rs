@@ -77,9 +77,9 @@ pub use terminal::{
     TerminalState, WindowSize,
 };
 pub use tree::{
-    AgentRetryScheduled, Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested, ChildResumed,
-    ChildSpawned, ChildStarted, ChildYields, Isolation, Reprioritized, SlotWish, SubAgentPolicy,
-    YieldRequested,
+    AgentAskedAgain, AgentRetryScheduled, Brief, ChildFinished, ChildGoesOn, ChildPaused, ChildRested,
+    ChildResumed, ChildSpawned, ChildStarted, ChildYields, Isolation, Reprioritized, SlotWish,
+    SubAgentPolicy, YieldRequested,
 };
 pub use trouble::{
     ModelChange, ModelChanged, ModelTrouble, OutageWaitChanged, ProviderAwaited, TroubleCause,

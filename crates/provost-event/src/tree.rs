@@ -160,6 +160,27 @@ pub struct AgentRetryScheduled {
     pub due: crate::Timestamp,
 }
 
+/// An agent that has delivered its result is asked to go on in its own session, and will get a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentAskedAgain {
+    /// Which.
+    pub child: SessionId,
+    /// The agent that asks: the one that asked for it first.
+    pub parent: SessionId,
+    /// The entry of that agent's log that has the call.
+    pub call: Seq,
+    /// What it is told.
+    pub text: String,
+    /// Its own limits from here on; what it spent before counts against them.
+    pub budget: Budget,
+    /// Turns that its session may have from here on, those before included.
+    pub turns_max: u32,
+    /// How urgent its work is.
+    pub priority: Priority,
+    /// How it comes by its slot.
+    pub slot: SlotWish,
+}
+
 /// An agent's work is over, and whoever asked for it has its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildFinished {
@@ -167,7 +188,7 @@ pub struct ChildFinished {
     pub child: SessionId,
     /// How. One that isn't final has been reported as it is; the agent's log ends after it all the same.
     pub outcome: Outcome,
-    /// How often it was restarted after a failure.
+    /// How often it was restarted after a failure, since it was last asked.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
 }

@@ -181,6 +181,7 @@ impl Shown {
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
             | Entry::ChildSpawned(_)
+            | Entry::AgentAskedAgain(_)
             | Entry::ChildStarted(_)
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)

@@ -212,6 +212,7 @@ impl Transcript {
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
             | Entry::ChildSpawned(_)
+            | Entry::AgentAskedAgain(_)
             | Entry::ChildStarted(_)
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)

@@ -29,6 +29,13 @@ pub(crate) fn told(entry: &Entry, sieve: &Sieve) -> Option<Told> {
             all.extend(sieve.text(&spawned.brief.goal).map(|goal| KeyValue::new(names::GOAL, goal)));
             Some((name, all))
         }
+        Entry::AgentAskedAgain(asked) => {
+            let (name, mut all) = state(HANDOFF, "asked again", asked.child);
+            all.push(KeyValue::new("provost.parent", asked.parent.to_string()));
+            all.push(KeyValue::new("provost.priority", asked.priority.name()));
+            all.extend(sieve.text(&asked.text).map(|goal| KeyValue::new(names::GOAL, goal)));
+            Some((name, all))
+        }
         Entry::ChildFinished(finished) => {
             let (name, mut all) = state(HANDOFF, "done", finished.child);
             all.push(KeyValue::new(names::OUTCOME, finished.outcome.word()));

@@ -93,6 +93,7 @@ impl RunObserver {
                 self.event("provost.budget.exhausted", record.at, attributes);
             }
             entry @ (Entry::ChildSpawned(_)
+            | Entry::AgentAskedAgain(_)
             | Entry::ChildFinished(_)
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)) => {

@@ -4,6 +4,7 @@ use provost_event::{Brief, Elapsed, Outcome, PauseReason, ProviderAwaited, Seq, 
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
+use super::again::PendingRequest;
 use super::clock::WorkClock;
 use super::restart::PendingRestart;
 
@@ -57,7 +58,7 @@ pub(super) struct Agent {
     pub(super) last_call: Seq,
     pub(super) depth: u32,
     pub(super) name: String,
-    /// Until its work is over.
+    /// What it was given, absent for the root. Once its work is over, only what binds it when it is asked again.
     pub(super) brief: Option<Brief>,
     pub(super) clock: WorkClock,
     pub(super) ask_timeout_ms: Option<u64>,
@@ -87,7 +88,10 @@ pub(super) struct Agent {
     /// It has failed, and this is its restart to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) restart: Option<Box<PendingRestart>>,
-    /// How often it was restarted.
+    /// It was asked again, and has yet to begin with that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<Box<PendingRequest>>,
+    /// How often it was restarted since it was last asked.
     #[serde(default)]
     pub(super) restarts: u32,
 }
@@ -95,6 +99,16 @@ pub(super) struct Agent {
 impl Agent {
     pub(super) fn is_live(&self) -> bool {
         self.finished.is_none()
+    }
+
+    /// What it was given, while its work isn't over.
+    pub(super) fn live_brief(&self) -> Option<&Brief> {
+        self.brief.as_ref().filter(|_| self.is_live())
+    }
+
+    /// Whether its session's last segment has ended, and it waits for a slot to begin another.
+    pub(super) fn awaits_new_segment(&self) -> bool {
+        self.restart.is_some() || self.request.is_some()
     }
 
     /// Whether its session is worked on.

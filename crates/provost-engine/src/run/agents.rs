@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_event::{
-    AgentRetryScheduled, ChildFinished, ChildPaused, ChildSpawned, Elapsed, Outcome, PauseReason, Priority,
-    ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotWish, SpawnBudget,
+    AgentAskedAgain, AgentRetryScheduled, ChildFinished, ChildPaused, ChildSpawned, Elapsed, Outcome,
+    PauseReason, Priority, ProviderAwaited, Reprioritized, RunId, Seq, SessionId, SlotWish, SpawnBudget,
 };
 use serde::{Deserialize, Serialize};
 
 use super::AgentNumber;
+use super::again::PendingRequest;
 use super::agent::{Agent, AgentStanding, Yields};
 use super::clock::WorkClock;
 use super::restart::PendingRestart;
@@ -78,6 +79,7 @@ impl Agents {
             due: None,
             awaits: None,
             restart: None,
+            request: None,
             restarts: 0,
         };
         self.all.insert(ROOT, root);
@@ -191,6 +193,7 @@ impl Agents {
             due: None,
             awaits: None,
             restart: None,
+            request: None,
             restarts: 0,
         };
         self.all.insert(number, agent);
@@ -200,16 +203,45 @@ impl Agents {
             parent.children = parent.children.saturating_add(1);
             parent.last_call = spawned.call.unwrap_or(parent.last_call);
         }
-        match spawned.slot {
+        self.asks_for_slot(number, spawned.priority, spawned.slot);
+    }
+
+    fn asks_for_slot(&mut self, number: AgentNumber, priority: Priority, slot: SlotWish) {
+        match slot {
             SlotWish::Free => {
-                self.slots.acquire(number, spawned.priority);
+                self.slots.acquire(number, priority);
                 self.moves.push_back(SlotMove::Begin(number));
             }
             SlotWish::After(_) => {
-                self.slots.acquire(number, spawned.priority);
+                self.slots.acquire(number, priority);
             }
-            SlotWish::InLine => self.moves.extend(self.slots.wait(number, spawned.priority)),
+            SlotWish::InLine => self.moves.extend(self.slots.wait(number, priority)),
         }
+    }
+
+    /// An agent whose work was over has more to do, as soon as it has a slot.
+    pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: Moment) {
+        let number = asked.child.agent;
+        self.change(number, |agent| {
+            agent.rests = agent.finished.take();
+            agent.shall_go_on = true;
+            agent.stopping = None;
+            agent.rests_for_child = false;
+            agent.call = Some(asked.call);
+            agent.restarts = 0;
+            (agent.spawned_at, agent.spawned) = (now.at, now.elapsed);
+            agent.clock = WorkClock::limited(asked.budget.wall_time_ms);
+            agent.request = Some(Box::new(PendingRequest::of(asked)));
+            if let Some(brief) = &mut agent.brief {
+                brief.goal.clone_from(&asked.text);
+            }
+        });
+        self.live = self.live.saturating_add(1);
+        if let Some(parent) = self.all.get_mut(&asked.parent.agent) {
+            parent.children = parent.children.saturating_add(1);
+            parent.last_call = asked.call;
+        }
+        self.asks_for_slot(number, asked.priority, asked.slot);
     }
 
     /// An agent has its slot and works.
@@ -219,6 +251,7 @@ impl Agents {
             agent.has_begun = true;
             agent.rests = None;
             agent.shall_go_on = false;
+            agent.request = None;
             if agent.restart.take().is_some() {
                 agent.restarts = agent.restarts.saturating_add(1);
             }
@@ -325,7 +358,10 @@ impl Agents {
         self.change(number, |agent| {
             agent.finished = Some(finished.outcome.clone());
             agent.awaits = None;
-            agent.brief = None;
+            if let Some(brief) = &mut agent.brief {
+                (brief.goal, brief.instructions) = (String::new(), None);
+            }
+            agent.request = None;
             agent.clock.stop(now);
         });
         self.live = self.live.saturating_sub(1);

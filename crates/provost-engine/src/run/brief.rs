@@ -2,15 +2,19 @@
 
 use provost_event::{
     Access, AgentPolicy, Brief, Budget, GoalPolicy, Isolation, Json, Pace, PermissionPolicy, Priority,
-    SpawnBudget, SubAgentPolicy, ToolSpec,
+    SessionId, SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::json;
 
+use super::agent::Agent;
 use super::{AgentNumber, RunState};
 
 /// The tool that asks for an agent like the one that calls it.
 pub const SPAWN_TOOL: &str = "spawn_agent";
+
+/// What is said of the argument that names an agent.
+const AGAIN: &str = "Goes on with an earlier agent of this tool (`RUN.2` in its result).";
 
 /// Bytes of another agent's words that whoever asked gets to see.
 const REPORT_BYTES_MAX: usize = 32 * 1024;
@@ -42,6 +46,7 @@ fn spawn_schema() -> serde_json::Value {
                 "type": "string",
                 "description": "What the agent is to reach, with all it needs to know: it sees nothing of this conversation."
             },
+            "agent": {"type": "string", "description": AGAIN},
             "name": {"type": "string", "description": "A short label for it."},
             "instructions": {"type": "string", "description": "What it is told besides, as part of its system prompt."},
             "tools": {
@@ -78,7 +83,8 @@ pub fn agent_tool(name: &str, description: &str) -> ToolSpec {
             "goal": {
                 "type": "string",
                 "description": "What it is to reach, with all it needs to know: it sees nothing of this conversation."
-            }
+            },
+            "agent": {"type": "string", "description": AGAIN}
         },
         "required": ["goal"],
         "additionalProperties": false
@@ -132,7 +138,83 @@ struct AskedByName {
     goal: String,
 }
 
+/// The arguments of a call for an agent that has worked before.
+#[derive(Debug, Deserialize)]
+struct AskedAgain {
+    agent: String,
+    goal: String,
+    #[serde(default)]
+    priority: Option<Priority>,
+    #[serde(flatten)]
+    others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// An agent that has worked before and is wanted again.
+#[derive(Debug)]
+pub(super) struct WantedAgain {
+    pub(super) agent: AgentNumber,
+    pub(super) goal: String,
+    pub(super) priority: Priority,
+}
+
+/// Whether a call for an agent names one that has worked before.
+pub(super) fn names_agent(input: &Json) -> bool {
+    let named = input.read::<serde_json::Value>().ok().and_then(|value| value.get("agent").cloned());
+    named.is_some_and(|agent| !agent.is_null())
+}
+
 impl RunState {
+    /// The agent that agent `asking` wants to go on, with a call of `tool`.
+    ///
+    /// # Errors
+    /// Why it can't, in words for the agent that asks.
+    pub(super) fn wanted_again(
+        &self,
+        asking: AgentNumber,
+        tool: &str,
+        input: &Json,
+    ) -> Result<WantedAgain, String> {
+        let asked =
+            input.read::<AskedAgain>().map_err(|error| format!("The arguments make no sense: {error}."))?;
+        if asked.goal.trim().is_empty() {
+            return Err("The goal is empty: say what the agent is to reach.".to_owned());
+        }
+        if let Some(other) = asked.others.iter().find(|(_, value)| !value.is_null()).map(|(name, _)| name) {
+            return Err(format!("An agent that goes on keeps its settings: leave `{other}` out."));
+        }
+        let named = asked.agent.trim();
+        let number = named.parse::<AgentNumber>().ok();
+        let number = number.or_else(|| {
+            let session = named.parse::<SessionId>().ok()?;
+            (session.run == self.run).then_some(session.agent)
+        });
+        let found = number.and_then(|number| Some((number, self.agents.get(number)?)));
+        let kind = self.sub_agent(tool).map(|policy| policy.name.as_str());
+        let is_own = |one: &Agent| {
+            one.parent == Some(asking)
+                && one.brief.as_ref().is_some_and(|brief| brief.agent.as_deref() == kind)
+        };
+        let Some((agent, one)) = found.filter(|(_, one)| is_own(one)) else {
+            return Err(format!(
+                "No agent `{named}` has worked for you by `{tool}`: give its name as its result has it, or leave \
+                 `agent` out for a new one."
+            ));
+        };
+        if one.is_live() {
+            return Err(format!("Agent `{named}` still works: wait for its result."));
+        }
+        if !one.has_begun {
+            return Err(format!("Agent `{named}` never began: leave `agent` out for a new one."));
+        }
+        let own = self.agents.slots.priority(asking).unwrap_or_default();
+        let usual = self.sub_agent(tool).map_or(own.min(Priority::Normal), |policy| policy.priority);
+        let priority = asked.priority.filter(|_| kind.is_none()).unwrap_or(usual);
+        if kind.is_none() && priority > own.max(Priority::Normal) {
+            return Err(format!("Its priority can be {} at most.", own.max(Priority::Normal)));
+        }
+        Ok(WantedAgain { agent, goal: asked.goal, priority })
+    }
+
     pub(super) fn spawn_budget(&self) -> SpawnBudget {
         self.policy.as_ref().map(|policy| policy.spawn).unwrap_or_default()
     }

@@ -46,7 +46,7 @@ impl Deciding<'_> {
 impl RunState {
     /// Whether an agent was asked for by a name that the settings no longer have: it keeps what it was given.
     fn lacks_its_settings(&self, number: AgentNumber) -> bool {
-        let brief = self.agents.get(number).and_then(|agent| agent.brief.as_ref());
+        let brief = self.agents.get(number).and_then(|agent| agent.live_brief());
         brief.and_then(|brief| brief.agent.as_deref()).is_some_and(|name| self.sub_agent(name).is_none())
     }
 

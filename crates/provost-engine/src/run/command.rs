@@ -27,8 +27,10 @@ impl Deciding<'_> {
 
     /// An agent whose session has ended hears nothing before its restart: the speaker is told so.
     pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
-        let has_ended =
-            |agent: &Agent| agent.restart.as_ref().is_some_and(|restart| restart.failed.is_final());
+        let has_ended = |agent: &Agent| {
+            let restart = agent.restart.as_ref();
+            agent.request.is_some() || restart.is_some_and(|restart| restart.failed.is_final())
+        };
         let hears = |agent: &Agent| agent.is_live() && agent.has_begun && !has_ended(agent);
         if self.state.agents.get(agent).is_some_and(hears) {
             self.tell(self.state.agents.session(agent), SessionEvent::Say { text, by });
@@ -72,7 +74,7 @@ impl Deciding<'_> {
     /// An agent that waits for a slot shall not get one before somebody has it go on.
     pub(super) fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let waits = |agent: &Agent| match &agent.rests {
-            Some(rest) => rest.is_preempted() || agent.restart.is_some(),
+            Some(rest) => rest.is_preempted() || agent.awaits_new_segment(),
             None => !agent.has_begun,
         };
         if !outcome.is_final() && self.state.agents.get(agent).is_some_and(|one| one.is_live() && waits(one))
@@ -154,6 +156,13 @@ impl Deciding<'_> {
         let child = self.state.agents.session(agent);
         let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
         if one.restart.is_some() && self.ends_without_restart(agent, outcome) {
+            return;
+        }
+        if self.state.agents.get(agent).is_some_and(|one| one.request.is_some()) {
+            // Its session has ended.
+            if outcome.is_final() {
+                self.finish(child, outcome.clone(), "");
+            }
             return;
         }
         let Some(one) = self.state.agents.get(agent) else { return };

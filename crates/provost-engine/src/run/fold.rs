@@ -30,6 +30,7 @@ impl RunState {
             Entry::BudgetCharged(charged) => self.ledger.charge(charged),
             Entry::BudgetExhausted(exhausted) => self.exhausted(exhausted),
             Entry::ChildSpawned(spawned) => self.spawned(spawned, now),
+            Entry::AgentAskedAgain(asked) => self.asked_again(asked, now),
             Entry::ChildStarted(started) => self.agents.started(started.child.agent, now.elapsed),
             Entry::ChildYields(yields) => self.agents.yields(yields.child.agent, yields.to),
             Entry::ChildPaused(paused) => {

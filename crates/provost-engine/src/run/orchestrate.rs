@@ -2,13 +2,14 @@
 
 use provost_event::{
     Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
-    Dimension, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId,
-    SessionStarted, SlotWish, ToolStatus,
+    Dimension, Json, LimitOwner, Outcome, PauseReason, Paused, Priority, Seq, SessionId, SessionStarted,
+    SlotWish, ToolStatus,
 };
 
+use super::agent::Agent;
 use super::agents::ROOT;
-use super::brief::Wanted;
 use super::brief::told_of_goal;
+use super::brief::{Wanted, names_agent};
 use super::restart::PendingRestart;
 use super::spawn::{Acquired, SlotMove};
 use super::{AgentNumber, Deciding};
@@ -18,6 +19,15 @@ use crate::{ChildReport, SessionEvent};
 /// How long an agent that makes way may still wait for its model; then that call is cancelled, and made again later.
 const PREEMPT_GRACE_MS: u64 = 30_000;
 
+/// A call for an agent that no agent works for.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// How the call counts.
+    pub(super) status: ToolStatus,
+    /// Why, in words for the agent that asks.
+    pub(super) why: String,
+}
+
 impl Deciding<'_> {
     pub(super) fn spawn(&mut self, parent: SessionId, call: Seq, tool: &str, input: &Json) {
         let Some(asking) = self.state.agents.get(parent.agent).filter(|agent| agent.is_at_work()) else {
@@ -26,12 +36,13 @@ impl Deciding<'_> {
         if call <= asking.last_call {
             return;
         }
-        match self.newcomer((parent, call), tool, input) {
-            Ok(newcomer) => self.admit(newcomer),
-            Err((status, text)) => {
-                let report = ChildReport { status, text, duration_ms: 0, ended: None };
-                self.tell(parent, SessionEvent::ChildDone { started: call, report });
-            }
+        let asked = match names_agent(input) {
+            true => self.ask_again(parent, call, tool, input),
+            false => self.newcomer((parent, call), tool, input).map(|newcomer| self.admit(newcomer)),
+        };
+        if let Err(Refused { status, why }) = asked {
+            let report = ChildReport { status, text: why, duration_ms: 0, ended: None };
+            self.tell(parent, SessionEvent::ChildDone { started: call, report });
         }
     }
 
@@ -39,38 +50,30 @@ impl Deciding<'_> {
     ///
     /// # Errors
     /// How the call counts, and why there is no such agent, in words for the agent that asks.
-    fn newcomer(
-        &self,
-        asked: (SessionId, Seq),
-        tool: &str,
-        input: &Json,
-    ) -> Result<ChildSpawned, (ToolStatus, String)> {
-        let (state, (parent, call)) = (&*self.state, asked);
-        let Wanted { brief, priority } =
-            state.wanted(parent.agent, tool, input).map_err(|why| (ToolStatus::Rejected, why))?;
-        if state.comes_to_rest() {
-            return Err((ToolStatus::Cancelled, "Not started: the run is being stopped.".to_owned()));
-        }
-        let asking = state.agents.get(parent.agent);
-        let (above, children) = asking.map_or((0, 0), |asking| (asking.depth, asking.children));
+    fn newcomer(&self, asked: (SessionId, Seq), tool: &str, input: &Json) -> Result<ChildSpawned, Refused> {
+        let state = &*self.state;
+        let (parent, call) = asked;
+        let rejected = |why: String| Refused { status: ToolStatus::Rejected, why };
+        let Wanted { brief, priority } = state.wanted(parent.agent, tool, input).map_err(rejected)?;
+        let above = state.agents.get(parent.agent).map_or(0, |asking| asking.depth);
         let place = ChainContext { chain: parent.run, parent: None, depth: above };
         let place = place.child_of(parent, state.spawn_budget().max_depth);
-        let depth = place.map_err(|deep| (ToolStatus::Error, deep.to_string()))?.depth;
-        let slot = match state.agents.slots.would_acquire(priority) {
-            Acquired::Granted => SlotWish::Free,
-            Acquired::After(victim) => SlotWish::After(state.agents.session(victim)),
-            // Who waits already for another of its own may wait for this one too: that one comes to an end.
-            Acquired::Exhausted if children > 0 => SlotWish::InLine,
-            Acquired::Exhausted => return Err((ToolStatus::Error, state.no_slot(priority))),
-        };
+        let too_deep = |why: String| Refused { status: ToolStatus::Error, why };
+        let depth = place.map_err(|deep| too_deep(deep.to_string()))?.depth;
+        let slot = state.slot_for(parent.agent, priority)?;
         let child = state.agents.session(state.agents.next());
         Ok(ChildSpawned { child, parent: Some(parent), call: Some(call), depth, brief, priority, slot })
     }
 
     /// Begins with a new agent; who makes way for it is told to.
     pub(super) fn admit(&mut self, newcomer: ChildSpawned) {
-        let (child, slot) = (newcomer.child, newcomer.slot);
+        let ChildSpawned { child, slot, .. } = newcomer;
         self.commit(newcomer);
+        self.free_slot(slot, child);
+    }
+
+    /// Has the agent make way that `child` gets its slot from, if it is to.
+    pub(super) fn free_slot(&mut self, slot: SlotWish, child: SessionId) {
         if let SlotWish::After(victim) = slot {
             self.have_make_way(victim, Some(child));
         }
@@ -101,6 +104,7 @@ impl Deciding<'_> {
         let rested = self.state.agents.get(agent).and_then(|agent| agent.rests.clone());
         let has_begun = self.state.agents.get(agent).is_some_and(|agent| agent.has_begun);
         let restart = self.state.agents.get(agent).and_then(|agent| agent.restart.clone());
+        let request = self.state.agents.get(agent).and_then(|agent| agent.request.clone());
         self.commit(ChildStarted { child });
         if rested.is_some() {
             self.tell_of_going_on(agent);
@@ -108,6 +112,9 @@ impl Deciding<'_> {
         if let Some(restart) = restart {
             let PendingRestart { attempt, attempts_max, .. } = *restart;
             return self.tell(child, SessionEvent::Restart { attempt, attempts_max });
+        }
+        if let Some(request) = request {
+            return self.tell(child, request.into_event());
         }
         let event = match rested.filter(|_| has_begun) {
             Some(outcome) if outcome.is_preempted() => SessionEvent::SlotFree,
@@ -145,7 +152,8 @@ impl Deciding<'_> {
         text: &str,
         for_child: bool,
     ) {
-        if self.state.agents.get(session.agent).is_none_or(|agent| !agent.is_live()) {
+        let is_done = |agent: &Agent| !agent.is_live() || agent.request.is_some();
+        if self.state.agents.get(session.agent).is_none_or(is_done) {
             return;
         }
         if session.agent == ROOT {
@@ -310,6 +318,25 @@ impl super::RunState {
     /// Whether nobody works and nobody will by itself.
     fn is_idle(&self) -> bool {
         self.agents.at_work() == 0 && (self.comes_to_rest() || !self.agents.any_awaits_restart())
+    }
+
+    /// How an agent that agent `asking` asks for comes by a slot.
+    ///
+    /// # Errors
+    /// There is none for it, in words for the agent that asks.
+    pub(super) fn slot_for(&self, asking: AgentNumber, priority: Priority) -> Result<SlotWish, Refused> {
+        if self.comes_to_rest() {
+            let why = "Not started: the run is being stopped.".to_owned();
+            return Err(Refused { status: ToolStatus::Cancelled, why });
+        }
+        let children = self.agents.get(asking).map_or(0, |asking| asking.children);
+        match self.agents.slots.would_acquire(priority) {
+            Acquired::Granted => Ok(SlotWish::Free),
+            Acquired::After(victim) => Ok(SlotWish::After(self.agents.session(victim))),
+            // An agent that waits already for another of its own may wait for this one too: that one comes to an end.
+            Acquired::Exhausted if children > 0 => Ok(SlotWish::InLine),
+            Acquired::Exhausted => Err(Refused { status: ToolStatus::Error, why: self.no_slot(priority) }),
+        }
     }
 
     fn no_slot(&self, priority: Priority) -> String {

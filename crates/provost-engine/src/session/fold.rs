@@ -81,6 +81,7 @@ impl SessionState {
             | Entry::BudgetCharged(_)
             | Entry::BudgetExhausted(_)
             | Entry::ChildSpawned(_)
+            | Entry::AgentAskedAgain(_)
             | Entry::ChildStarted(_)
             | Entry::ChildYields(_)
             | Entry::ChildPaused(_)

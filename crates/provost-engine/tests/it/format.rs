@@ -206,6 +206,8 @@ fn tree_run() -> Tree {
     tree.event(3, SessionEvent::WorktreeChecked { seq, left });
     tree.say(2, "second");
     tree.say(1, "first");
+    tree.call(0, &[("low", r#"{"goal":"and the second half","agent":"2"}"#)]);
+    tree.say(2, "the second half");
     tree.say(0, "done");
     assert!(matches!(tree.outcome(), Some(Outcome::Completed { .. })), "{:?}", tree.outcome());
     tree

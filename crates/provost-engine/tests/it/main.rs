@@ -1,6 +1,7 @@
 //! The engine from outside: scripts of events in, entries and effects out.
 
 #[cfg(test)]
+mod asked_again;
 mod change;
 #[cfg(test)]
 mod clocks;

@@ -815,7 +815,7 @@ fn whoever_is_asked_for_too_long_is_cancelled() {
 #[test]
 fn a_child_is_bound_by_its_own_budget_and_its_parent_hears_when_that_is_spent() {
     let mut policy = policy(3);
-    policy.agents[2].budget.tokens = Some(2_500);
+    policy.agents[2].budget.tokens = Some(2_600);
     let mut tree = Tree::start(policy);
     tree.spawn(0, &["normal"]);
     tree.usage.output_tokens = 1_000;
@@ -827,8 +827,8 @@ fn a_child_is_bound_by_its_own_budget_and_its_parent_hears_when_that_is_spent() 
         expect![[r#"
             1 spawned by 0 (normal, a slot is free)
             1 started
-            1 at a limit of 1: Token budget of the agent too small to go on: 1,050 of 2,500 used; the next call needs about 1,317 tokens, 1,829 are kept for the final summary; 1,450 are left
-            1 finished: Token budget of the agent too small to go on: 1,050 of 2,500 used; the next call needs about 1,317 tokens, 1,829 are kept for the final summary; 1,450 are left
+            1 at a limit of 1: Token budget of the agent too small to go on: 1,050 of 2,600 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,550 are left
+            1 finished: Token budget of the agent too small to go on: 1,050 of 2,600 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,550 are left
             ended: completed, not verified
         "#]],
     );
@@ -858,10 +858,10 @@ fn a_child_draws_from_every_budget_above_it() {
             1 started
             2 spawned by 1 (high, a slot is free)
             2 started
-            2 at a limit of 1: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,317 tokens, 1,829 are kept for the final summary; 1,850 are left
-            2 finished: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,317 tokens, 1,829 are kept for the final summary; 1,850 are left
-            1 at a limit of 1: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,244 tokens; 800 are left
-            1 finished: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,244 tokens; 800 are left; no final summary: it can't be paid either
+            2 at a limit of 1: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,850 are left
+            2 finished: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,850 are left
+            1 at a limit of 1: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,472 tokens; 800 are left
+            1 finished: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,472 tokens; 800 are left; no final summary: it can't be paid either
             ended: completed, not verified
         "#]],
     );
@@ -883,11 +883,11 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
             1 started
             2 spawned by 0 (normal, a slot is free)
             2 started
-            2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,132 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
-            2 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,132 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
+            2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
+            2 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
             1 finished: completed, not verified
-            0 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,132 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
-            rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,132 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            0 rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            rests: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
         "#]],
     );
     assert!(matches!(tree.outcome(), Some(Outcome::BudgetExhausted(_))));

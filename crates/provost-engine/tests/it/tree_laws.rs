@@ -509,6 +509,7 @@ impl Seen {
     fn look_at(&mut self, driver: &Driver) {
         let laws = &driver.tree.laws;
         self.count("made way", laws.preempted);
+        self.count("asked again", laws.again);
         self.count("quiet with somebody waiting", laws.waited);
         self.count(format!("{} at work", laws.most_at_work), 1);
         self.count("agents", driver.agents());
@@ -594,6 +595,7 @@ fn a_tree_of_agents_keeps_its_laws_whatever_happens() {
         "child rests: Asked",
         "child rests: Approval",
         "child rests: Tokens used up",
+        "asked again",
         "child rests: preempted",
         "child_resumed",
         "reprioritized",

@@ -221,7 +221,8 @@ impl Tree {
             AgentStanding::InLine => match real {
                 Standing::New => !self.laws.has_begun(agent),
                 Standing::Rests(outcome) => {
-                    (!outcome.is_final() || outcome.may_restart()) && self.laws.has_begun(agent)
+                    let may_go_on = outcome.may_restart() || self.laws.awaits_request(agent);
+                    (!outcome.is_final() || may_go_on) && self.laws.has_begun(agent)
                 }
                 Standing::Live | Standing::BetweenTurns { .. } => false,
             },
@@ -236,7 +237,9 @@ impl Tree {
             }
             AgentStanding::Rests(_) => match real {
                 Standing::New => !self.laws.has_begun(agent),
-                Standing::Rests(outcome) => !outcome.is_final() || outcome.may_restart(),
+                Standing::Rests(outcome) => {
+                    !outcome.is_final() || outcome.may_restart() || self.laws.awaits_request(agent)
+                }
                 Standing::Live | Standing::BetweenTurns { .. } => false,
             },
             AgentStanding::Finished(_) => match real {
@@ -488,6 +491,12 @@ fn line(entry: &Entry) -> Option<String> {
                 provost_event::SlotWish::InLine => "in line".to_owned(),
             };
             format!("{} spawned by {parent} ({}, {slot})", spawned.child.agent, spawned.priority)
+        }
+        Entry::AgentAskedAgain(asked) => {
+            format!(
+                "{} asked again by {} ({}, {:?})",
+                asked.child.agent, asked.parent.agent, asked.priority, asked.slot
+            )
         }
         Entry::ChildStarted(started) => format!("{} started", started.child.agent),
         Entry::ChildYields(yields) => match yields.to {

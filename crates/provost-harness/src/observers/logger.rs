@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_event::{
-    AgentRetryScheduled, ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned, ChildYields, Compacted,
-    CompactionKind, Entry, GoalFinding, HookDecision, HooksDecided, MicroDollars, ModelCalled, Purpose,
-    RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
+    AgentAskedAgain, AgentRetryScheduled, ApprovalAnswer, ApprovalResolved, AsideCall, ChildSpawned,
+    ChildYields, Compacted, CompactionKind, Entry, GoalFinding, HookDecision, HooksDecided, MicroDollars,
+    ModelCalled, Purpose, RetryCause, RunId, StopHookVerdict, StopVerdicts, Usage, WrappedUp,
 };
 
 use super::per_run::PerRun;
@@ -154,6 +154,7 @@ fn words(kind: ObservedKind, entry: &Entry) -> String {
         },
         Entry::WrappedUp(wrapped) => last_words(wrapped),
         Entry::ChildSpawned(spawned) => handed_over(spawned),
+        Entry::AgentAskedAgain(asked) => asked_again(asked),
         Entry::ChildFinished(finished) => format!("back from {}: {}", finished.child, finished.outcome),
         Entry::ChildStarted(started) => format!("{} has a slot", started.child),
         Entry::ChildYields(yields) => made_way(yields),
@@ -227,6 +228,10 @@ fn made_way(yields: &ChildYields) -> String {
         Some(to) => format!("{} shall make way for {to}", yields.child),
         None => format!("{} shall make way", yields.child),
     }
+}
+
+fn asked_again(asked: &AgentAskedAgain) -> String {
+    format!("from {} again to {}: {}", asked.parent, asked.child, asked.text)
 }
 
 fn handed_over(spawned: &ChildSpawned) -> String {

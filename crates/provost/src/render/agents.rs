@@ -1,9 +1,9 @@
 //! What happens among the agents of a run, in words.
 
 use provost_event::{
-    AgentRetryScheduled, ChildFinished, ChildPaused, ChildRested, ChildResumed, ChildSpawned, ChildStarted,
-    ChildYields, Outcome, PauseReason, Priority, Reprioritized, SessionId, SlotWish, Verification,
-    YieldRequested,
+    AgentAskedAgain, AgentRetryScheduled, ChildFinished, ChildPaused, ChildRested, ChildResumed,
+    ChildSpawned, ChildStarted, ChildYields, Outcome, PauseReason, Priority, Reprioritized, SessionId,
+    SlotWish, Verification, YieldRequested,
 };
 
 use super::context::outcome_in_words;
@@ -15,19 +15,37 @@ use crate::names::Names;
 const GOAL_WIDTH: usize = 100;
 
 pub(super) fn spawned(entry: &ChildSpawned, names: &Names) -> Saying {
-    let comes = match entry.slot {
-        SlotWish::Free => "begins".to_owned(),
-        SlotWish::After(victim) => format!("begins when {} has made way", names.in_words(victim)),
-        SlotWish::InLine => "waits in the line for a slot".to_owned(),
-    };
-    let priority = match entry.priority {
+    let comes = comes(entry.slot, "begins", names);
+    let whom = for_whom(entry.parent, names);
+    let line = format!("{} {comes}{whom}{}", names.in_words(entry.child), priority(entry.priority));
+    Saying::kept(Tag::Run, line).with([one_line(&entry.brief.goal, GOAL_WIDTH)])
+}
+
+pub(super) fn asked_again(entry: &AgentAskedAgain, names: &Names) -> Saying {
+    let comes = comes(entry.slot, "goes on, asked again", names);
+    let whom = for_whom(Some(entry.parent), names);
+    let line = format!("{} {comes}{whom}{}", names.in_words(entry.child), priority(entry.priority));
+    Saying::kept(Tag::Run, line).with([one_line(&entry.text, GOAL_WIDTH)])
+}
+
+fn comes(slot: SlotWish, begins: &str, names: &Names) -> String {
+    match slot {
+        SlotWish::Free => begins.to_owned(),
+        SlotWish::After(victim) => format!("{begins} when {} has yielded its slot", names.in_words(victim)),
+        SlotWish::InLine => format!("{begins} when a slot is free"),
+    }
+}
+
+fn priority(priority: Priority) -> String {
+    match priority {
         Priority::Normal => String::new(),
         other => format!(", priority {other}"),
-    };
-    let parent = entry.parent.filter(|parent| parent.agent > 0);
-    let parent = parent.map_or_else(String::new, |parent| format!(", for {}", names.in_words(parent)));
-    let line = format!("{} {comes}{parent}{priority}", names.in_words(entry.child));
-    Saying::kept(Tag::Run, line).with([one_line(&entry.brief.goal, GOAL_WIDTH)])
+    }
+}
+
+fn for_whom(parent: Option<SessionId>, names: &Names) -> String {
+    let parent = parent.filter(|parent| parent.agent > 0);
+    parent.map_or_else(String::new, |parent| format!(", for {}", names.in_words(parent)))
 }
 
 /// One that begins at once was told of when it was asked for.

@@ -21,10 +21,14 @@ pub(crate) fn call(tool: &str, input: &Json) -> String {
             path => format!("{} in {path}", text("pattern")),
         },
         "update_plan" => plan(&value),
-        SPAWN_TOOL => match text("name") {
+        SPAWN_TOOL if text("agent").is_empty() => match text("name") {
             name if name.is_empty() => text("goal"),
             name => format!("{name}: {}", text("goal")),
         },
+        // A sub-agent's tool takes these two.
+        _ if !text("agent").is_empty() && !text("goal").is_empty() => {
+            format!("agent {}: {}", text("agent"), text("goal"))
+        }
         _ => others(&value),
     };
     one_line(&format!("{tool} {arguments}"), WIDTH_MAX)
@@ -77,6 +81,12 @@ mod tests {
             "update_plan 1/2 b",
         );
         check("lookup", r#"{"word":"otter"}"#, "lookup otter");
+        check("coder", r#"{"goal":"and the tests","agent":"2"}"#, "coder agent 2: and the tests");
+        check(
+            "spawn_agent",
+            r#"{"goal":"and the tests","agent":"r.2"}"#,
+            "spawn_agent agent r.2: and the tests",
+        );
         check("add", r#"{"a":1,"b":2}"#, r#"add {"a":1,"b":2}"#);
         check("shell", r#"{"command":"\u001b[2Jls"}"#, "shell ls");
     }

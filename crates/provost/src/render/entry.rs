@@ -94,6 +94,12 @@ impl Sayer {
             Entry::BudgetCharged(entry) => budget_charged(entry),
             Entry::BudgetExhausted(entry) => self.budget_exhausted(entry),
             Entry::ChildSpawned(entry) => self.child_spawned(entry),
+            Entry::AgentAskedAgain(entry) => {
+                if entry.slot != SlotWish::Free {
+                    self.waiting.insert(entry.child.agent);
+                }
+                agents::asked_again(entry, &self.names)
+            }
             Entry::ChildStarted(entry) => {
                 let has_waited = self.waiting.remove(&entry.child.agent);
                 agents::started(entry, &self.names, has_waited)

@@ -165,6 +165,13 @@ impl Tracker {
                     self.doing.entry(parent.agent).or_default().ends(|running| running.started == call);
                 }
             }
+            Entry::AgentAskedAgain(entry) => {
+                self.delegated.insert((entry.parent.agent, entry.call));
+                self.doing
+                    .entry(entry.parent.agent)
+                    .or_default()
+                    .ends(|running| running.started == entry.call);
+            }
             Entry::StepEnded(StepEnded { end: StepEnd::Done { .. }, .. }) => {
                 self.steps_done = self.steps_done.saturating_add(1);
             }

@@ -123,3 +123,26 @@ fn a_budget_of_its_own_ends_an_agent_and_the_run_goes_on() {
     assert!(results.iter().any(|result| result.to_string().contains("As far as I got.")), "{results:?}");
     assert!(!records.iter().any(|record| record.to_string().contains("Never said.")));
 }
+
+#[test]
+fn an_agent_that_is_asked_again_goes_on_with_what_it_knows() {
+    let root = "answers:\n  - tools:\n      - researcher: { goal: What is in it? }\n  - tools:\n      \
+                - researcher: { goal: And in which folder?, agent: \"1\" }\n  - text: All is done.\n";
+    let scene = Scene::scripted(root).with_settings(TWO);
+    scene.write("work/researcher.yaml", "answers:\n  - text: Three files.\n  - text: In src.\n");
+    scene.write("work/writer.yaml", "answers:\n  - text: Written.\n");
+    let ran = scene.provost(&["run", "Do it"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, "All is done.\n"), "{ran:?}");
+    assert!(ran.stderr.contains("agent 1 (researcher) goes on, asked again"), "{ran:?}");
+    let records = records(&scene);
+    assert_eq!(of_kind(&records, "child_spawned").len(), 1);
+    assert_eq!(of_kind(&records, "child_finished").len(), 2, "it has delivered twice");
+    let results = of_kind(&records, "tool_finished");
+    let said = results.iter().filter_map(|result| result["output"].as_str()).collect::<Vec<_>>();
+    assert!(said.iter().any(|output| output.starts_with("In src.")), "{said:?}");
+    let shown = scene.provost(&["show", "last"]).stdout;
+    assert!(shown.lines().any(|line| line.contains("1 researcher") && line.contains("done")), "{shown}");
+    let said = scene.provost(&["logs", "last.1"]).stdout;
+    let question = said.find("And in which folder?").expect("it is told what it is asked");
+    assert!(said.find("Three files.").is_some_and(|before| before < question), "{said}");
+}

@@ -99,7 +99,10 @@ fn after_a_failure_and_after_a_cancel_it_goes_on_too() {
     let resumed = scene.provost(&["resume", "last", "--max-turns", "3", "go on"]);
     assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "done\n"), "{resumed:?}");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
-    let resumed = log.lines().filter(|line| line.contains(r#""type":"resumed""#)).collect::<Vec<_>>();
+    let is_resumed = |line: &&str| line.contains(r#""type":"resumed""#);
+    let (to_end, resumed) =
+        log.lines().filter(is_resumed).partition::<Vec<_>, _>(|line| line.contains(r#""cause":"to_end""#));
+    assert_eq!(to_end.len(), 2, "the cancelled suspension ends in a segment of its own: {to_end:?}");
     assert!(resumed.iter().all(|line| line.contains(r#""reopens":true"#)), "{resumed:?}");
 }
 

@@ -53,6 +53,13 @@ fn take(entry: &Entry, agents: &mut BTreeMap<SessionId, Agent>, found: &mut Brea
                 found.doubled(format!("{} was asked for twice", spawned.child));
             }
         }
+        Entry::AgentAskedAgain(asked) => {
+            let agent = agents.entry(asked.child).or_default();
+            if agent.ends == 0 {
+                found.wrong(format!("{} was asked again before it had delivered", asked.child));
+            }
+            (agent.ends, agent.wants_slot) = (0, true);
+        }
         Entry::ChildStarted(started) => {
             let agent = agents.entry(started.child).or_default();
             if agent.is_at_work || agent.ends > 0 {

@@ -1,8 +1,8 @@
 //! How a run goes through its flow: begins steps, takes in how they end, and comes to a rest or an end without a root.
 
 use provost_event::{
-    AgentPolicy, Brief, Budget, ChildSpawned, ErrorClass, Outcome, PauseReason, Paused, Priority,
-    SessionId, SlotWish, StepEnd, StepEnded, StepPolicy, StopRequested,
+    AgentPolicy, Brief, Budget, ChildSpawned, ErrorClass, Outcome, PauseReason, Paused, Priority, SessionId,
+    SlotWish, StepEnd, StepEnded, StepPolicy, StopRequested,
 };
 
 use super::{Attempt, StepNumber, cut};

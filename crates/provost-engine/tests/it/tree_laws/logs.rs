@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use provost_engine::RunState;
 use provost_event::{
-    ActorKey, AgentRetryScheduled, Block, Budget, BudgetCharged, BudgetReserved, CallId, ChildPaused,
-    ChildSpawned, Dimension, Entry, MicroDollars, Outcome, PauseReason, Paused, Priority, Purpose, Record,
-    ResumeCause, Resumed, RunPolicy, Seq, SessionId, SlotWish, SpawnBudget,
+    ActorKey, AgentAskedAgain, AgentRetryScheduled, Block, Budget, BudgetCharged, BudgetReserved, CallId,
+    ChildPaused, ChildSpawned, Dimension, Entry, MicroDollars, Outcome, PauseReason, Paused, Priority,
+    Purpose, Record, ResumeCause, Resumed, RunPolicy, Seq, SessionId, SlotWish, SpawnBudget,
 };
 
 use crate::goal_laws::GoalLaws;
@@ -63,6 +63,7 @@ struct One {
     charged: BTreeSet<u32>,
     /// It has failed, and nobody has been told: its restart is to come.
     awaits_restart: bool,
+    awaits_request: bool,
     /// Nor has anybody seen to it since.
     is_timed: bool,
     /// Restarts scheduled in a row, and all that it had.
@@ -95,6 +96,8 @@ pub(crate) struct RunLaws {
     events: u64,
     segments: SegmentLaw,
     pub(crate) preempted: u32,
+    /// Agents that were asked again.
+    pub(crate) again: u32,
     pub(crate) most_at_work: usize,
     pub(crate) waited: u32,
 }
@@ -110,6 +113,7 @@ impl RunLaws {
                 self.agents.insert(ROOT, One::new(None, 0, Priority::Normal, At::Works, 0));
             }
             Entry::ChildSpawned(spawned) => self.spawned(spawned),
+            Entry::AgentAskedAgain(asked) => self.asked_again(asked),
             Entry::ChildStarted(started) => self.started(started.child.agent),
             Entry::ChildYields(yields) => {
                 let to = yields.to.map(|to| to.agent);
@@ -260,22 +264,46 @@ impl RunLaws {
         above.children += 1;
         assert_eq!(spawned.depth, depth);
         assert!(depth <= self.spawn.max_depth, "too deep");
-        match spawned.slot {
-            SlotWish::Free => assert!(!self.is_full(), "there is no free slot"),
-            SlotWish::After(victim) => {
-                assert!(self.is_full(), "somebody makes way though a slot is free");
-                assert!(spawned.priority > Priority::Normal && self.spawn.allow_preempt, "it may not");
-                let found = self.victim_of(spawned.priority);
-                assert_eq!(found, Some(victim.agent), "the lowest below, of several the youngest");
-            }
-            SlotWish::InLine => {
-                assert!(self.is_full() && siblings > 0, "it waits in line");
-            }
-        }
+        self.slot_is_due(spawned.slot, spawned.priority, siblings);
         assert!(!self.agents.contains_key(&child), "a number twice");
         let claim = if matches!(spawned.slot, SlotWish::After(_)) { Claim::Heir } else { Claim::None };
         let one = One::new(Some(parent), depth, spawned.priority, At::Line, self.events);
         self.agents.insert(child, One { budget: spawned.brief.budget, claim, ..one });
+    }
+
+    /// An agent's slot is given as the pool has it.
+    fn slot_is_due(&self, slot: SlotWish, priority: Priority, siblings: u32) {
+        match slot {
+            SlotWish::Free => assert!(!self.is_full(), "there is no free slot"),
+            SlotWish::After(victim) => {
+                assert!(self.is_full(), "an agent yields though a slot is free");
+                assert!(priority > Priority::Normal && self.spawn.allow_preempt, "it may not");
+                let found = self.victim_of(priority);
+                assert_eq!(found, Some(victim.agent), "the lowest below, of several the youngest");
+            }
+            SlotWish::InLine => assert!(self.is_full() && siblings > 0, "it waits in line"),
+        }
+    }
+
+    /// Only the agent that asked for it first asks again, once it has the result.
+    fn asked_again(&mut self, asked: &AgentAskedAgain) {
+        let events = self.events;
+        let (child, parent) = (asked.child.agent, asked.parent.agent);
+        assert!(!self.is_stopping, "an agent is asked again in a run that stops");
+        let above = self.one(parent);
+        assert!(matches!(above.at, At::Works | At::Yields), "{:?} asks again", above.at);
+        assert!(above.calls.insert(asked.call), "one call, two agents");
+        let siblings = above.children;
+        above.children += 1;
+        self.slot_is_due(asked.slot, asked.priority, siblings);
+        let one = self.one(child);
+        assert_eq!((one.at, one.parent), (At::Finished, Some(parent)), "{child} is asked again");
+        assert!(one.has_begun, "{child} has no session to go on with");
+        (one.at, one.since, one.priority, one.budget) = (At::Line, events, asked.priority, asked.budget);
+        one.claim = if matches!(asked.slot, SlotWish::After(_)) { Claim::Heir } else { Claim::None };
+        (one.is_held, one.is_timed, one.awaits_restart, one.in_a_row) = (false, false, false, 0);
+        (one.awaits_request, one.restarts) = (true, 0);
+        self.again += 1;
     }
 
     fn victim_of(&self, priority: Priority) -> Option<u32> {
@@ -306,7 +334,7 @@ impl RunLaws {
         (one.at, one.has_begun, one.claim) = (At::Works, true, Claim::None);
         (one.is_granted, one.is_held) = (false, false);
         one.restarts += u32::from(std::mem::take(&mut one.awaits_restart));
-        one.is_timed = false;
+        (one.is_timed, one.awaits_request) = (false, false);
     }
 
     /// Who joins the line while a slot is free has it at once, whoever joins after it.
@@ -396,7 +424,7 @@ impl RunLaws {
         let events = self.events;
         let one = self.one(agent);
         assert!(one.at != At::Finished, "{agent} is done twice");
-        (one.at, one.is_granted) = (At::Finished, false);
+        (one.at, one.is_granted, one.awaits_request) = (At::Finished, false, false);
         self.give_back(agent);
         let Some(parent) = self.one(agent).parent else { return };
         let above = self.one(parent);
@@ -477,6 +505,11 @@ impl RunLaws {
         self.agents.get(&agent.agent).is_some_and(|one| one.children > 0)
     }
 
+    /// Whether it was asked again and has yet to begin with that.
+    pub(crate) fn awaits_request(&self, agent: SessionId) -> bool {
+        self.agents.get(&agent.agent).is_some_and(|one| one.awaits_request)
+    }
+
     pub(crate) fn has_begun(&self, agent: SessionId) -> bool {
         self.agents.get(&agent.agent).is_some_and(|one| one.has_begun)
     }
@@ -510,6 +543,7 @@ impl One {
             reserved: BTreeMap::new(),
             charged: BTreeSet::new(),
             awaits_restart: false,
+            awaits_request: false,
             is_timed: false,
             in_a_row: 0,
             restarts: 0,
@@ -548,8 +582,12 @@ fn may_follow_an_end(record: &Record) {
     let kind = record.entry.kind();
     assert!(matches!(record.entry, Entry::Resumed(_)), "{kind} after the end of {}", record.actor);
     let is_root = matches!(record.actor, ActorKey::Session(session) if session.agent == ROOT);
-    let is_restart = matches!(&record.entry, Entry::Resumed(resumed) if matches!(resumed.cause, ResumeCause::Retry { .. }));
-    assert!(is_root || is_restart, "{} had been delivered, and goes on", record.actor);
+    let may_go_on = match &record.entry {
+        Entry::Resumed(Resumed { cause: ResumeCause::Retry { .. }, .. }) => true,
+        Entry::Resumed(Resumed { cause: ResumeCause::Asked { by }, .. }) => by.starts_with("agent "),
+        _ => false,
+    };
+    assert!(is_root || may_go_on, "{} had been delivered, and goes on", record.actor);
 }
 
 impl SessionLaws {

@@ -96,7 +96,17 @@ impl Script {
         if bits & 22 == 18 {
             calls.insert(0, own("edit"));
         }
+        if bits & 24 == 24 {
+            calls.extend(self.call_again(number, turn));
+        }
         calls
+    }
+
+    /// A call for an agent that this one has asked before, or for another if the guess is wrong.
+    fn call_again(&self, number: usize, turn: u8) -> Option<(String, String)> {
+        let before = (0..turn).find_map(|earlier| self.children.get(&(number, earlier))?.first())?;
+        let (tool, _) = self.call_for(*before);
+        Some((tool, format!(r#"{{"goal":"again","agent":"{before}"}}"#)))
     }
 
     fn call_for(&self, child: usize) -> (String, String) {
@@ -175,6 +185,9 @@ fn child_of(tree: &Tree, parent: u32, call: &CallId) -> Option<u32> {
     tree.log(RUN.into()).iter().find_map(|record| match &record.entry {
         Entry::ChildSpawned(spawned) if spawned.parent == Some(session(parent)) && is_by(spawned.call) => {
             Some(spawned.child.agent)
+        }
+        Entry::AgentAskedAgain(asked) if asked.parent == session(parent) && asked.call == started => {
+            Some(asked.child.agent)
         }
         _ => None,
     })

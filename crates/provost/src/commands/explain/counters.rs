@@ -274,7 +274,7 @@ impl CounterSums {
             self.restarts.reaches(attempt);
         }
         match resumed.cause {
-            ResumeCause::SlotFree => {}
+            ResumeCause::SlotFree | ResumeCause::ToEnd => {}
             ResumeCause::Interrupted => {
                 self.now.interruptions += 1;
                 self.interruptions.asked();
