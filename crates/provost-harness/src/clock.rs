@@ -112,8 +112,14 @@ impl SimulatedClock {
 
     /// Waits until there is a wait, then lets the time pass until the first is over; returns what the wall clock shows then.
     pub async fn advance_to_next_sleeper(&self) -> Timestamp {
+        self.advance_to_sleeper_within(u64::MAX).await
+    }
+
+    /// The same, once there is a wait that is over within `ms` milliseconds; one for later doesn't count before.
+    pub async fn advance_to_sleeper_within(&self, ms: u64) -> Timestamp {
+        let latest = self.monotonic().plus_ms(ms);
         let mut waits = self.waits.subscribe();
-        let due = match waits.wait_for(|all| !all.is_empty()).await {
+        let due = match waits.wait_for(|all| all.iter().any(|due| *due <= latest)).await {
             Ok(all) => all.iter().min().copied().unwrap_or_default(),
             Err(_) => return self.now(),
         };

@@ -103,6 +103,11 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     ("run", "budget_charged", r#"{"session":"SESSION","call":1,"turn":1,"usage":{}}"#),
     ("run", "budget_exhausted", r#"{"session":"SESSION","dimension":"tokens","used":9,"limit":8}"#),
     ("run", "child_spawned", r#"{"child":"SESSION","depth":1,"brief":BRIEF,"priority":"low","slot":"free"}"#),
+    (
+        "run",
+        "agent_asked_again",
+        r#"{"child":"SESSION","parent":"SESSION","call":1,"text":"t","budget":{},"turns_max":1,"priority":"low","slot":"free"}"#,
+    ),
     ("run", "child_started", r#"{"child":"SESSION"}"#),
     ("run", "child_yields", r#"{"child":"SESSION"}"#),
     ("run", "child_paused", r#"{"child":"SESSION","outcome":OUTCOME}"#),
