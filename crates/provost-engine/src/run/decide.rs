@@ -2,8 +2,8 @@
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Ended, Entry,
-    Exhausted, Image, LimitOwner, Outcome, PauseReason, ProcessesLeft, Purpose, ResumeCause, Resumed, RunPolicy,
-    RunStarted, Seq, SessionId, SessionStarted, TimeLeft,
+    Exhausted, Image, LimitOwner, Outcome, PauseReason, ProcessesLeft, Purpose, ResumeCause, Resumed,
+    RunPolicy, RunStarted, Seq, SessionId, SessionStarted, TimeLeft,
 };
 
 use super::agents::ROOT;

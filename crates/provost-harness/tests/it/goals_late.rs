@@ -6,7 +6,6 @@ use expect_test::{Expect, expect};
 use provost_engine::RunEvent;
 use provost_event::{Budget, Entry, GoalState, Outcome, PauseReason, RunPolicy, Seq};
 use provost_harness::{AgentHarness, Clock as _, Harness, HarnessError, Home, HomeError};
-use provost_store::LocalHome;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
