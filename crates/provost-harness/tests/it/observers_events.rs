@@ -97,6 +97,8 @@ const ENTRIES: &[(&str, &str, &str)] = &[
         "goal_verdict",
         r#"{"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}}"#,
     ),
+    ("session", "stop_check_cut_short", r#"{"turn":1,"reports":[VERDICT"allow"}]}"#),
+    ("run", "processes_left", "{}"),
     ("session", "goal_cleared", r#"{"by":"me"}"#),
     ("session", "stop_requested", r#"{"outcome":OUTCOME}"#),
     ("run", "budget_reserved", r#"{"session":"SESSION","call":1,"tokens":9,"cost":1,"output_tokens_max":9}"#),
@@ -269,12 +271,15 @@ async fn entries_are_told_as_the_events_they_are() {
         session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"unverified":{"why":"w"}}} → GUARDRAIL_TRIP
         session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"not_achieved":{"reasoning":"r"}}} → GUARDRAIL_TRIP
         session goal_verdict {"trigger":"claim","turn":1,"generation":1,"finding":{"achieved":{"confidence":1.0,"reasoning":"r"}}} → nobody is told
+        session stop_check_cut_short → nobody is told
+        run processes_left → nobody is told
         session goal_cleared → nobody is told
         session stop_requested → nobody is told
         run budget_reserved → BUDGET
         run budget_charged → BUDGET
         run budget_exhausted → BUDGET
         run child_spawned → HANDOFF
+        run agent_asked_again → HANDOFF
         run child_started → BUDGET
         run child_yields → BUDGET
         run child_paused → BUDGET

@@ -56,10 +56,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 6.6k → 4.7k tokens
+            provost: summed up by the agent: entries 1 to 22, 6.7k → 4.7k tokens
             retry: no summary to be had: it is empty
             provost: shortened by rule: entries 1 to 49 left out, 6.7k → 4.0k tokens
-            completed, not verified · 15 turns · 91.2k tokens · $0.00 · TIME
+            completed, not verified · 15 turns · 91.7k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -73,9 +73,9 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["provost", "completed"],
         expect![[r#"
             provost: shortened: results up to entry 10 are a line each, 5.5k → 4.7k tokens
-            provost: shortened: results up to entry 26 are a line each, 6.4k → 5.0k tokens
-            provost: shortened: results up to entry 42 are a line each, 6.6k → 5.2k tokens
-            completed, not verified · 10 turns · 38.8k tokens · $0.00 · TIME
+            provost: shortened: results up to entry 26 are a line each, 6.5k → 5.0k tokens
+            provost: shortened: results up to entry 42 are a line each, 6.6k → 5.3k tokens
+            completed, not verified · 10 turns · 39.1k tokens · $0.00 · TIME
         "#]],
     );
 }
