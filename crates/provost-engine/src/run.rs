@@ -29,6 +29,7 @@ pub use agent::AgentStanding;
 pub use brief::{SPAWN_TOOL, agent_tool, judged_spawn_tool, spawn_tool, told_of_goal};
 pub use flow::{Attempt, FlowProblem, StepNumber, StepStanding, StepTracker, StepWait, check_flow};
 pub use ledger::{ExecutionTracker, LAST_WORDS_TOKENS, Ledger, Refusal, USEFUL_OUTPUT_TOKENS, Uncertain};
+pub(crate) use orchestrate::DELIVERED;
 pub use spawn::{Acquired, AgentNumber, SlotMove, SpawnTracker, Then};
 
 use crate::ActorStatus;
@@ -37,7 +38,6 @@ use crate::retry::RetryTracker;
 use crate::snapshot::{self, Snapshots};
 use crate::step::StepBuilder;
 use agents::Agents;
-use change::Changed;
 use clock::WorkClock;
 
 /// Between two snapshots there are so many entries for each agent, if that makes more than usual: all of them together
@@ -109,7 +109,7 @@ pub struct RunState {
     model: Option<Box<ModelPolicy>>,
     /// The goal and the policy that somebody has put in place of those it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    changed: Option<Box<Changed>>,
+    changed: Option<Box<RunPolicy>>,
     /// How long outages are waited out, where somebody has said so later than the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outage_max_ms: Option<u64>,
@@ -267,16 +267,8 @@ impl RunState {
     /// Takes from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::RunStarted(started) = first else { return false };
-        match &self.changed {
-            Some(changed) => {
-                self.goal.clone_from(&changed.goal);
-                self.policy = Some(changed.policy.clone());
-            }
-            None => {
-                self.goal.clone_from(&started.goal);
-                self.policy = Some(started.policy.clone());
-            }
-        }
+        self.goal.clone_from(&started.goal);
+        self.policy = Some(self.changed.as_deref().unwrap_or(&started.policy).clone());
         true
     }
 }

@@ -221,6 +221,12 @@ pub struct SessionState {
     #[serde(skip)]
     depth: u32,
     turns_max: u32,
+    /// Turns that had ended when the agent that asked for it asked again: its limit counts from there.
+    #[serde(default)]
+    turns_before: u32,
+    /// Its goal was taken away, and it hasn't been told.
+    #[serde(default)]
+    lost_goal: bool,
     phase: Phase,
     outcome: Option<Outcome>,
     /// What it was completed with, until something more is said to the agent.
@@ -306,6 +312,8 @@ impl SessionState {
             parent: None,
             depth: 0,
             turns_max: 0,
+            turns_before: 0,
+            lost_goal: false,
             phase: Phase::New,
             outcome: None,
             done_before: None,

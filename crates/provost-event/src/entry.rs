@@ -283,7 +283,7 @@ pub enum ItemKind {
     LastTurn,
     /// Another segment begins, and what there is to know of it.
     Resumed,
-    /// Somebody has given the agent a goal, or another one.
+    /// The agent was given a goal, or another one, or its goal was taken away.
     GoalGiven,
     /// So much of a limit is used.
     LimitNotice {

@@ -58,6 +58,8 @@ pub enum ErrorClass {
     Program,
     /// An external agent's program waited for somebody, and nobody came in time.
     Unanswered,
+    /// An external program has ended, and its profile has no way to take its session up again.
+    ProgramGone,
 }
 
 impl ErrorClass {
@@ -89,6 +91,7 @@ impl ErrorClass {
             | Self::ScriptMismatch
             | Self::Storage
             | Self::Program
+            | Self::ProgramGone
             | Self::Unanswered => false,
         }
     }
@@ -119,6 +122,7 @@ impl ErrorClass {
             | Self::Refusal
             | Self::ScriptMismatch
             | Self::Storage
+            | Self::ProgramGone
             | Self::Unanswered => false,
         }
     }
@@ -151,6 +155,7 @@ impl ErrorClass {
             Self::ScriptMismatch => "the script doesn't fit the conversation",
             Self::Storage => "the log can't be written",
             Self::Program => "the program failed",
+            Self::ProgramGone => "the program can't go on",
             Self::Unanswered => "nobody answered the program",
         }
     }

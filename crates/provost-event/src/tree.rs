@@ -171,9 +171,7 @@ pub struct AgentAskedAgain {
     pub call: Seq,
     /// What it is told.
     pub text: String,
-    /// Its own limits from here on; what it spent before counts against them.
-    pub budget: Budget,
-    /// Turns that its session may have from here on, those before included.
+    /// Turns that its session may have from here on, those before included. Its other limits count from here, too.
     pub turns_max: u32,
     /// How urgent its work is.
     pub priority: Priority,

@@ -65,6 +65,7 @@ impl ErrorClass {
             | Self::ScriptMismatch
             | Self::Storage
             | Self::Program
+            | Self::ProgramGone
             | Self::Unanswered => TroubleCause::Provider,
         }
     }

@@ -430,6 +430,7 @@ const fn error_kind(outcome: &Outcome) -> &'static str {
         | ErrorClass::ScriptMismatch
         | ErrorClass::Storage
         | ErrorClass::Program
+        | ErrorClass::ProgramGone
         | ErrorClass::Unanswered => "unknown",
     }
 }

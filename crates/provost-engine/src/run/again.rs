@@ -1,8 +1,9 @@
 //! An agent that has delivered its result, and is asked again: it goes on in its own session.
 
-use provost_event::{AgentAskedAgain, Budget, Json, MicroDollars, Seq, SessionId, ToolStatus};
+use provost_event::{AgentAskedAgain, Json, Seq, SessionId, ToolStatus};
 use serde::{Deserialize, Serialize};
 
+use super::brief::WantedAgain;
 use super::orchestrate::Refused;
 use super::{AgentNumber, Deciding, RunState};
 use crate::SessionEvent;
@@ -44,9 +45,9 @@ impl Deciding<'_> {
         let asked = self.state.wanted_again(parent.agent, tool, input).map_err(rejected)?;
         let slot = self.state.slot_for(parent.agent, asked.priority)?;
         let child = self.state.agents.session(asked.agent);
-        let (budget, turns_max) = self.state.limits_anew(asked.agent);
-        let (text, priority) = (asked.goal, asked.priority);
-        self.commit(AgentAskedAgain { child, parent, call, text, budget, turns_max, priority, slot });
+        let turns_max = self.state.turns_anew(asked.agent);
+        let WantedAgain { goal: text, priority, .. } = asked;
+        self.commit(AgentAskedAgain { child, parent, call, text, turns_max, priority, slot });
         self.free_slot(slot, child);
         Ok(())
     }
@@ -54,23 +55,14 @@ impl Deciding<'_> {
 
 impl RunState {
     pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: Moment) {
-        self.ledger.admit(asked.child.agent, Some(asked.parent.agent), asked.budget);
+        self.ledger.asked_again(asked.child.agent);
         self.retries.reset(asked.child.agent);
         self.agents.asked_again(asked, now);
     }
 
-    /// The limits of an agent that is asked again: what it has used, and once more what it may use when it is asked.
-    fn limits_anew(&self, agent: AgentNumber) -> (Budget, u32) {
-        let brief = self.agents.get(agent).and_then(|agent| agent.brief.as_ref());
-        let each = brief.map(|brief| brief.budget).unwrap_or_default();
-        let spent = self.ledger.spent(agent).copied().unwrap_or_default();
-        let budget = Budget {
-            tokens: each.tokens.map(|tokens| tokens.saturating_add(spent.tokens)),
-            money: each.money.map(|money| MicroDollars(money.0.saturating_add(spent.cost.0))),
-            turns: each.turns.map(|turns| turns.saturating_add(spent.turns)),
-            wall_time_ms: each.wall_time_ms,
-        };
+    /// Turns that an agent's session may have once it is asked again: those that it had, and once more its limit.
+    fn turns_anew(&self, agent: AgentNumber) -> u32 {
         let turns = self.policy_of(agent).map_or(0, |policy| policy.limits.turns_max);
-        (budget, turns.saturating_add(self.ledger.own_turns(agent)))
+        turns.saturating_add(self.ledger.own_turns(agent))
     }
 }

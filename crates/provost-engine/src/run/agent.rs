@@ -163,6 +163,6 @@ impl Agent {
 
     /// How long it is waited for, once that is over.
     pub(super) fn asked_too_long(&self, now: Elapsed) -> Option<u64> {
-        self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_ms(now) >= *timeout_ms)
+        self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_since_asked_ms(now) >= *timeout_ms)
     }
 }

@@ -230,7 +230,7 @@ impl Agents {
             agent.call = Some(asked.call);
             agent.restarts = 0;
             (agent.spawned_at, agent.spawned) = (now.at, now.elapsed);
-            agent.clock = WorkClock::limited(asked.budget.wall_time_ms);
+            agent.clock.asked_again();
             agent.request = Some(Box::new(PendingRequest::of(asked)));
             if let Some(brief) = &mut agent.brief {
                 brief.goal.clone_from(&asked.text);

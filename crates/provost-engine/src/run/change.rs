@@ -1,19 +1,11 @@
 //! A policy, or a goal, that somebody puts in place of what the run was started with.
 
 use provost_event::{AgentPolicyChanged, Budget, RunPolicy, RunPolicyChanged};
-use serde::{Deserialize, Serialize};
 
 use super::agents::ROOT;
 use super::brief::told_of_goal;
 use super::{AgentNumber, Deciding, RunState};
 use crate::SessionEvent;
-
-/// What binds a run in place of what its first entry says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Changed {
-    pub(super) goal: String,
-    pub(super) policy: RunPolicy,
-}
 
 impl Deciding<'_> {
     /// Has the run bound by another policy, and with it each of its agents that may go on.
@@ -64,11 +56,8 @@ impl RunState {
         }
         self.clock.limit_ms = self.budget.wall_time_ms;
         self.agents.slots.limit(new.spawn);
-        if let Some(goal) = &changed.goal {
-            self.goal.clone_from(goal);
-        }
         self.policy = Some(new.clone());
-        self.changed = Some(Box::new(Changed { goal: self.goal.clone(), policy: new.clone() }));
+        self.changed = Some(Box::new(new.clone()));
     }
 }
 

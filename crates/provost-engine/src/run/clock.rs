@@ -15,6 +15,9 @@ pub(super) struct WorkClock {
     pub(super) limit_ms: Option<u64>,
     /// Milliseconds worked before `since`.
     before_ms: u64,
+    /// Milliseconds worked before the agent was last asked: its limits count from there.
+    #[serde(default)]
+    asked_at_ms: u64,
     /// Since when it runs; absent while nobody works.
     since: Option<Elapsed>,
     /// Those who work have been told that time is over; what is left of it is for their last words.
@@ -53,8 +56,19 @@ impl WorkClock {
         }
     }
 
-    /// When so much will have been worked, if nothing interrupts; absent while nobody works.
+    /// The agent is asked again, while it doesn't work.
+    pub(super) const fn asked_again(&mut self) {
+        self.asked_at_ms = self.before_ms;
+    }
+
+    /// Milliseconds worked until `now` since the agent was last asked.
+    pub(super) const fn used_since_asked_ms(&self, now: Elapsed) -> u64 {
+        self.used_ms(now).saturating_sub(self.asked_at_ms)
+    }
+
+    /// When so much will have been worked since the agent was last asked, if nothing interrupts; absent while it doesn't work.
     pub(super) fn when(&self, worked_ms: u64) -> Option<Elapsed> {
+        let worked_ms = worked_ms.saturating_add(self.asked_at_ms);
         Some(self.since?.plus_ms(worked_ms.saturating_sub(self.before_ms)))
     }
 
@@ -78,7 +92,7 @@ impl WorkClock {
     /// What is used of the limit, if there is one.
     pub(super) fn used(&self, now: Elapsed) -> Option<Exhausted> {
         let limit = self.limit_ms?;
-        Some(Exhausted::new(Dimension::WallTime, self.used_ms(now), limit))
+        Some(Exhausted::new(Dimension::WallTime, self.used_since_asked_ms(now), limit))
     }
 
     /// The limit, once all of it is used up.

@@ -72,10 +72,20 @@ struct Account {
     budget: Budget,
     /// With what those below it took.
     spent: ExecutionTracker,
+    /// What of it was spent before the agent was last asked: its budget counts from there.
+    #[serde(default, skip_serializing_if = "ExecutionTracker::is_empty")]
+    spent_before: ExecutionTracker,
     own_turns: u32,
     /// By call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     reserved: BTreeMap<u32, Reservation>,
+}
+
+impl Account {
+    /// What its budget counts.
+    fn since_asked(&self) -> ExecutionTracker {
+        self.spent.since(self.spent_before)
+    }
 }
 
 fn is_unlimited(budget: &Budget) -> bool {
@@ -141,6 +151,13 @@ impl Ledger {
             self.agents.entry(parent).or_default();
         }
         self.agents.entry(agent).or_insert_with(|| Account { parent, ..Account::default() }).budget = budget;
+    }
+
+    /// An agent is asked again: its budget counts from here.
+    pub fn asked_again(&mut self, agent: AgentNumber) {
+        if let Some(account) = self.agents.get_mut(&agent) {
+            account.spent_before = account.spent.charged();
+        }
     }
 
     /// Notes what is set aside for a call, in place of what already was.
@@ -284,7 +301,7 @@ impl Ledger {
         let mut output = u64::from(request.output_tokens_max);
         for (by, account) in self.up_from(agent) {
             let limit = (account.budget, LimitOwner::Agent);
-            let fits = account.spent.fitting_output(limit, request, opens);
+            let fits = account.since_asked().fitting_output(limit, request, opens);
             output = output.min(fits.map_err(|exhausted| Refusal {
                 exhausted,
                 by: Some(by),
@@ -308,7 +325,9 @@ impl Ledger {
     pub fn limits_near(&self, run_budget: Budget, agent: AgentNumber) -> Vec<LimitUse> {
         let mut nearest = BTreeMap::<Dimension, LimitUse>::new();
         let own = self.up_from(agent);
-        let own = own.flat_map(|(_, account)| account.spent.limits_near(account.budget, LimitOwner::Agent));
+        let own = own.flat_map(|(_, account)| {
+            account.since_asked().limits_near(account.budget, LimitOwner::Agent).collect::<Vec<_>>()
+        });
         for limit in own.chain(self.run.limits_near(run_budget, LimitOwner::Run)) {
             let known = nearest.entry(limit.dimension).or_insert(limit);
             if limit.percent() > known.percent() {
@@ -322,7 +341,7 @@ impl Ledger {
     #[must_use]
     pub fn is_at_last_turn(&self, run_budget: Budget, agent: AgentNumber) -> bool {
         self.run.is_at_last_turn(run_budget)
-            || self.up_from(agent).any(|(_, account)| account.spent.is_at_last_turn(account.budget))
+            || self.up_from(agent).any(|(_, account)| account.since_asked().is_at_last_turn(account.budget))
     }
 
     /// An agent's account and those of all above it.

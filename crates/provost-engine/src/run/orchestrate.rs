@@ -19,6 +19,9 @@ use crate::{ChildReport, SessionEvent};
 /// How long an agent that makes way may still wait for its model; then that call is cancelled, and made again later.
 const PREEMPT_GRACE_MS: u64 = 30_000;
 
+/// Who ends an agent that was suspended, once its result as it is has been delivered.
+pub(crate) const DELIVERED: &str = "the agent that asked for it, which has its result";
+
 /// A call for an agent that no agent works for.
 #[derive(Debug)]
 pub(super) struct Refused {
@@ -216,7 +219,7 @@ impl Deciding<'_> {
         let (is_final, has_begun) = (outcome.is_final(), agent.has_begun);
         self.commit(ChildFinished { child, outcome: outcome.clone(), restarts });
         if !is_final && has_begun {
-            let by = "the agent that asked for it, which has its result".to_owned();
+            let by = DELIVERED.to_owned();
             self.tell(child, SessionEvent::Stop { outcome: Outcome::Cancelled { by } });
         }
         self.end_below(child.agent);

@@ -59,15 +59,21 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Turns that the agent itself may take.
+    /// Turns that the agent itself may take since it was last asked.
     fn turns_limit(&self) -> Option<u32> {
-        Some(self.turns_max).filter(|turns| *turns != Limits::TURNS_UNLIMITED)
+        let limit = Some(self.turns_max).filter(|turns| *turns != Limits::TURNS_UNLIMITED)?;
+        Some(limit.saturating_sub(self.turns_before))
+    }
+
+    const fn turns_since_asked(&self) -> u32 {
+        self.counters.turns_ended.saturating_sub(self.turns_before)
     }
 
     /// The agent's own turns, once they are used up.
     pub(super) fn turns_exhausted(&self) -> Option<Exhausted> {
-        let limit = self.turns_limit().filter(|limit| self.counters.turns_ended >= *limit)?;
-        let exhausted = Exhausted::new(Dimension::Turns, self.counters.turns_ended.into(), limit.into());
+        let turns = self.turns_since_asked();
+        let limit = self.turns_limit().filter(|limit| turns >= *limit)?;
+        let exhausted = Exhausted::new(Dimension::Turns, turns.into(), limit.into());
         Some(Exhausted { owner: LimitOwner::Agent, ..exhausted })
     }
 
@@ -75,7 +81,7 @@ impl SessionState {
     fn limits_near(&self, limits: &[LimitUse]) -> Vec<LimitUse> {
         let own = self.turns_limit().map(|limit| LimitUse {
             dimension: Dimension::Turns,
-            used: self.counters.turns_ended.into(),
+            used: self.turns_since_asked().into(),
             limit: limit.into(),
             owner: LimitOwner::Agent,
         });

@@ -134,6 +134,7 @@ impl Deciding<'_> {
             | ErrorClass::ScriptMismatch
             | ErrorClass::Storage
             | ErrorClass::Program
+            | ErrorClass::ProgramGone
             | ErrorClass::Workspace
             | ErrorClass::StepFailed
                 if is_summary =>
@@ -144,6 +145,7 @@ impl Deciding<'_> {
             | ErrorClass::ScriptMismatch
             | ErrorClass::Storage
             | ErrorClass::Program
+            | ErrorClass::ProgramGone
             | ErrorClass::Workspace
             | ErrorClass::StepFailed => self.end_as_failed(failure),
             _ => self.give_up(failure),

@@ -13,8 +13,12 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has the agent know of a goal that it was given while it was at rest.
-    pub(super) fn tell_of_given_goal(&mut self) {
+    /// Has the agent know of a goal that it was given, or that was taken away, while it was suspended or over.
+    pub(super) fn tell_of_changed_goal(&mut self) {
+        if self.state.lost_goal {
+            let body = "The condition for being done is taken away: judges no longer verify it. Do what you are asked.";
+            return self.say(ItemKind::GoalGiven, body);
+        }
         let Some(goal) = self.state.goal_track.as_ref().filter(|track| track.is_untold) else { return };
         let again = if goal.had_another { "another goal, in place of the one before" } else { "a goal" };
         let condition = self.state.goal_policy().map(|goal| goal.condition.as_str()).unwrap_or_default();
@@ -45,15 +49,17 @@ impl SessionState {
                 self.turns_max = new.limits.turns_max;
             }
             self.context.policy_changed(&old, new);
-            let before = old.goal.is_some();
-            let after = new.goal.is_some();
+            let condition = |policy: &AgentPolicy| policy.goal.as_ref().map(|goal| goal.condition.clone());
+            let before = condition(&old);
+            let after = condition(new);
             if changed.goal.is_some() {
-                self.goal_given(before);
-            } else if !before && after {
+                self.goal_given(before.is_some() && before != after);
+            } else if before.is_none() && after.is_some() {
                 self.goal_given(false);
-            } else if !after {
+            } else if after.is_none() {
                 self.goal_track = None;
             }
+            self.lost_goal = (self.lost_goal || before.is_some()) && after.is_none();
         }
         self.compactions.forget_refusals();
         self.is_bound_by(new.clone());

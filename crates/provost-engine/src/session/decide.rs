@@ -8,6 +8,7 @@ use provost_event::{
 
 use super::announce::Heard;
 use super::{Deciding, Phase, SessionState};
+use crate::run::DELIVERED;
 use crate::{Effect, Event, Message, ReserveRequest, RunEvent, SessionEvent, SettleNote, Think};
 
 impl Deciding<'_> {
@@ -423,7 +424,7 @@ impl Deciding<'_> {
         let Some(before) = self.state.outcome.clone() else { return };
         self.begin_segment(ResumeCause::Asked { by: by.clone() }, turns_max);
         self.tell_of_end(&before, text.is_some());
-        self.tell_of_given_goal();
+        self.tell_of_changed_goal();
         match text {
             // Open questions are asked as soon as the session goes on.
             Some(text) if self.state.has_hook(HookMoment::PromptSubmit) => {
@@ -460,6 +461,9 @@ impl Deciding<'_> {
                 "You were done, and somebody has asked you to go on. Look whether everything that was asked for is \
                  done, and do what is missing."
                     .to_owned()
+            }
+            Outcome::Cancelled { by } if by == DELIVERED => {
+                "What you had come to was delivered, and you are asked to go on with it.".to_owned()
             }
             outcome => {
                 format!("Your work had ended ({outcome}), and somebody has asked you to go on with it.")

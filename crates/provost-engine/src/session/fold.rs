@@ -149,6 +149,7 @@ impl SessionState {
             ItemKind::LimitNotice { dimension, percent } => self.told.told_of(dimension, percent),
             ItemKind::NoProgressNotice => self.progress.is_told = true,
             ItemKind::GoalGiven => {
+                self.lost_goal = false;
                 if let Some(track) = &mut self.goal_track {
                     track.is_untold = false;
                 }
@@ -430,6 +431,9 @@ impl SessionState {
                 self.block = None;
                 self.unanswered.clear();
                 self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
+                if self.parent.is_some() && resumed.turns_max.is_some() {
+                    self.turns_before = self.counters.turns_ended;
+                }
             }
         }
         self.ask_for_approval_anew(at);

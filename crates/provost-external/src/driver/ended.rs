@@ -63,6 +63,6 @@ impl Ended {
             ),
             None => format!("`{program}` has ended ({})", self.exit),
         };
-        ModelFailure::new(ErrorClass::Program, message)
+        ModelFailure::new(ErrorClass::ProgramGone, message)
     }
 }

@@ -108,7 +108,7 @@ const ENTRIES: &[(&str, &str, &str)] = &[
     (
         "run",
         "agent_asked_again",
-        r#"{"child":"SESSION","parent":"SESSION","call":1,"text":"t","budget":{},"turns_max":1,"priority":"low","slot":"free"}"#,
+        r#"{"child":"SESSION","parent":"SESSION","call":1,"text":"t","turns_max":1,"priority":"low","slot":"free"}"#,
     ),
     ("run", "child_started", r#"{"child":"SESSION"}"#),
     ("run", "child_yields", r#"{"child":"SESSION"}"#),

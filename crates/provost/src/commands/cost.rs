@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 use jiff::tz::TimeZone;
-use provost_event::{Entry, RunId, Seq, SessionId, Timestamp};
-use provost_harness::{Clock as _, Home as _, HomeError, RunQuery, RunSummary, SystemClock};
+use provost_event::{Entry, MicroDollars, RunId, Seq, SessionId, Timestamp};
+use provost_harness::{Clock as _, Home as _, HomeError, RunQuery, RunStatus, RunSummary, SystemClock};
 use provost_store::LocalHome;
 
 use self::page::Page;
@@ -46,16 +46,24 @@ pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     }
     let only = target.and_then(|target| target.agent);
     let sums = Sums::by(groups(&args), zone);
-    let mut reading = Reading { home: &home, since, only, sums, names: HashMap::new(), unread: Vec::new() };
+    let mut reading = Reading {
+        home: &home,
+        since,
+        only,
+        sums,
+        names: HashMap::new(),
+        open: OpenCalls::default(),
+        unread: Vec::new(),
+    };
     for run in &runs {
         reading.run(run).await?;
     }
-    let Reading { sums, names, unread, .. } = reading;
+    let Reading { sums, names, open, unread, .. } = reading;
     if let (Some(Target { run, agent: Some(agent) }), 0) = (target, sums.total().calls) {
         let state = run_state(&home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
         agent_of(&state, SessionId { run, agent })?;
     }
-    let page = Page { sums: &sums, runs: &runs, names: &names, one_run: args.run.is_some(), since };
+    let page = Page { sums: &sums, runs: &runs, names: &names, one_run: args.run.is_some(), since, open };
     print(&if args.json { page.json()? } else { safe(&page.text(terminal_width())) })?;
     for error in &unread {
         tell(&format!("error: not all that was spent is in it: {error}"));
@@ -83,6 +91,13 @@ fn groups(args: &CostArgs) -> Vec<CostGroup> {
     }
 }
 
+/// What is set aside for model calls without a report.
+#[derive(Debug, Clone, Copy, Default)]
+struct OpenCalls {
+    tokens: u64,
+    cost: MicroDollars,
+}
+
 struct Reading<'a> {
     home: &'a LocalHome,
     since: Option<Timestamp>,
@@ -91,6 +106,8 @@ struct Reading<'a> {
     sums: Sums,
     /// What the agents of the runs are called.
     names: HashMap<RunId, Names>,
+    /// What calls may take that have no report yet.
+    open: OpenCalls,
     /// Logs that are damaged: they don't keep the others from being summed up.
     unread: Vec<HomeError>,
 }
@@ -115,7 +132,7 @@ impl Reading<'_> {
         let mut segments = SegmentCounter::new();
         loop {
             let records = self.home.read(run.run.into(), after, READ_MAX).await?;
-            let Some(last) = records.last() else { return Ok(()) };
+            let Some(last) = records.last() else { return self.open_calls(run).await };
             after = last.seq;
             for record in &records {
                 segments.see(&record.entry);
@@ -135,5 +152,19 @@ impl Reading<'_> {
                 }
             }
         }
+    }
+
+    /// Counts what calls of `run` may take that are in flight, or were when its process was killed.
+    async fn open_calls(&mut self, run: &RunSummary) -> Result<(), HomeError> {
+        if matches!(run.status, RunStatus::Rests(_)) || self.only.is_some() {
+            return Ok(());
+        }
+        // One that can't be read is told by its own log.
+        if let Some(state) = run_state(self.home, run.run).await.unwrap_or_default() {
+            let ledger = state.ledger();
+            self.open.tokens = self.open.tokens.saturating_add(ledger.run().tokens_set_aside);
+            self.open.cost += ledger.run().cost_set_aside;
+        }
+        Ok(())
     }
 }

@@ -134,29 +134,33 @@ async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printe
     let (mut all, mut heads, mut rests) = (Vec::new(), Vec::new(), false);
     for key in keys {
         let mut seen = Seen::default();
+        let mut latest = None;
         let head = each(home, key, |record| {
             seen.note(&record);
             if matches!(key, ActorKey::Run(_)) {
                 rests = place(&record) == 2;
             }
-            all.push(record);
+            // Each log stays in its order, also where the clock was set back.
+            let moment = latest.max(Some((record.elapsed, record.at, place(&record))));
+            latest = moment;
+            all.push((moment, record));
         })
         .await?;
         heads.push((key, head));
         printer.seen.insert(key, seen);
     }
     // Agents that began after the logs were listed: their beginning is read already, their logs are not.
-    let begun = all.iter().filter_map(|record| match &record.entry {
+    let begun = all.iter().filter_map(|(_, record)| match &record.entry {
         Entry::ChildStarted(started) => Some(ActorKey::from(started.child)),
         _ => None,
     });
     heads.extend(begun.filter(|key| !printer.seen.contains_key(key)).map(|key| (key, Seq::START)));
-    all.sort_by_key(|record| (record.elapsed, place(record), record.seq));
-    all.iter().try_for_each(|record| printer.print(record))?;
+    all.sort_by_key(|(moment, _)| *moment);
+    all.iter().try_for_each(|(_, record)| printer.print(record))?;
     Ok(There { heads, rests })
 }
 
-/// Among entries of one moment the run's own come first, but for its rest or end; each log stays in its order.
+/// Among entries of one moment the run's own come first, but for its suspension or end.
 const fn place(record: &Record) -> u8 {
     match (record.actor, &record.entry) {
         (ActorKey::Run(_), Entry::Paused(_) | Entry::Ended(_)) => 2,

@@ -132,7 +132,11 @@ impl Tuning {
         (settings, variables): (&Settings, &Variables),
     ) -> anyhow::Result<Self> {
         let now = &change.model;
-        let wait_ms = outage_max_ms(settings);
+        let wait_ms = match outage_max_ms(settings) {
+            0 => 0,
+            // A run that was started at a terminal has none of its own.
+            today => Some(change.policy.agent.limits.outage_max_ms).filter(|own| *own > 0).unwrap_or(today),
+        };
         let outage_max_ms = (wait_ms != state.outage_max_ms()).then_some(wait_ms);
         let wanted = (args.model.as_deref(), args.effort.as_deref());
         let Some(chosen) = choose_again(wanted, now, (settings, variables))? else {

@@ -33,12 +33,22 @@ impl Difference {
 /// The command with which the run goes on, and what makes a difference in brackets. `None` where nothing is left to do.
 pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Option<String> {
     let is_flow = state.flow().is_some();
-    if is_flow && matches!(outcome, Outcome::Completed { .. }) {
+    let is_over = match outcome {
+        Outcome::Completed { .. } => is_flow,
+        // Its conversation is the program's own, and that is gone.
+        Outcome::Failed { class, .. } => *class == ErrorClass::ProgramGone,
+        _ => false,
+    };
+    if is_over {
         return None;
     }
     let Difference { words, why } = difference(state, outcome, is_flow);
     let mut command = format!("provost resume {run}");
-    for more in [words, if why.is_empty() { why } else { format!(" ({why})") }] {
+    let limits = match outcome {
+        Outcome::BudgetExhausted(_) => String::new(),
+        _ => used_up(state).join(" "),
+    };
+    for more in [limits, words, if why.is_empty() { why } else { format!(" ({why})") }] {
         if !more.is_empty() {
             command.push(' ');
             command.push_str(&more);
@@ -47,12 +57,35 @@ pub(crate) fn go_on_with(run: RunId, state: &RunState, outcome: &Outcome) -> Opt
     Some(command)
 }
 
+/// The limits that are used up, without more of which nothing goes on.
+fn used_up(state: &RunState) -> Vec<String> {
+    let Some(policy) = state.policy() else { return Vec::new() };
+    let (budget, ledger) = (state.budget_under(policy), state.ledger());
+    let own_turns = state.turns_max_under(policy);
+    let is_own = state.flow().is_none() && ledger.own_turns(0) >= own_turns;
+    let turns = budget.turns.filter(|limit| ledger.turns() >= *limit).or(Some(own_turns).filter(|_| is_own));
+    let of = |dimension, used: u64, limit: Option<u64>| {
+        let limit = limit.filter(|limit| used >= *limit)?;
+        Some(more_of(&Exhausted::new(dimension, used, limit)))
+    };
+    let used_up = [
+        turns.map(|turns| format!("--max-turns {turns}")),
+        of(Dimension::Tokens, ledger.tokens, budget.tokens),
+        of(Dimension::Money, ledger.cost.0, budget.money.map(|money| money.0)),
+        of(Dimension::WallTime, state.active_ms(), budget.wall_time_ms),
+    ];
+    used_up.into_iter().flatten().collect()
+}
+
 fn difference(state: &RunState, outcome: &Outcome, is_flow: bool) -> Difference {
     let with_settings = || state.policy().map_or_else(|| "--with-settings".to_owned(), with_settings);
     match outcome {
         Outcome::Completed { .. } => Difference::words("\"and now …\""),
         Outcome::BudgetExhausted(exhausted) => Difference::words(more_of(exhausted)),
         Outcome::Blocked { reasons } => after_checks(state, reasons).unwrap_or_default(),
+        Outcome::Paused { why: PauseReason::Model(trouble) } if trouble.class == ErrorClass::Refusal => {
+            Difference::words("\"what to do otherwise\"").because("or --model NAME")
+        }
         Outcome::Paused { why: PauseReason::Model(trouble) } => of_trouble(trouble.cause()),
         Outcome::Paused { .. } | Outcome::Cancelled { .. } => Difference::default(),
         Outcome::Aborted { hook, .. } => {
@@ -113,7 +146,7 @@ fn of_failure(class: ErrorClass) -> Difference {
         ErrorClass::Unanswered => {
             Difference::why("starts the program again: attend to it, or answer its questions")
         }
-        ErrorClass::Aborted => Difference::default(),
+        ErrorClass::Aborted | ErrorClass::ProgramGone => Difference::default(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Amounts that no provider has reported, as a short mark: `~$0.15`.
+//! Amounts that no provider has reported, or not all of them, as a short mark: `~$0.15`.
 
 use provost_engine::Ledger;
 
@@ -13,11 +13,12 @@ pub(crate) struct Uncertain {
 }
 
 impl Uncertain {
-    /// Of what was charged.
-    pub(crate) const fn of(ledger: &Ledger) -> Self {
+    /// Of what was charged; what calls take that have no report yet isn't in it.
+    pub(crate) fn of(ledger: &Ledger) -> Self {
+        let is_open = ledger.run().tokens_set_aside > 0;
         Self {
-            tokens: ledger.estimated.tokens > 0 || ledger.unconfirmed.tokens > 0,
-            money: ledger.estimated.cost.0 > 0 || ledger.unconfirmed.cost.0 > 0,
+            tokens: is_open || ledger.estimated.tokens > 0 || ledger.unconfirmed.tokens > 0,
+            money: is_open || ledger.estimated.cost.0 > 0 || ledger.unconfirmed.cost.0 > 0,
         }
     }
 

@@ -628,7 +628,7 @@ fn the_end_of_a_budget_says_whether_the_goal_was_reached() {
                 completed, verified · 1 turn · 630 tokens · $0.00 · TIME
                 verified: the goal is reached (confidence 0.90)
                 no final summary: the model's answer was empty
-                go on with: provost resume RUN "and now …""#]],
+                go on with: provost resume RUN --max-turns 1 "and now …""#]],
         ),
     ] {
         let scene = scene(looks, &format!("verdicts: [{verdict}]\n"));

@@ -155,6 +155,7 @@ fn the_goal_of_an_ended_run_can_be_taken_away_for_what_comes_next() {
     let resumed = scene.provost(&["resume", "last", "--no-goal", "and now rest"]);
     says(&resumed, 0, &["the goal is taken away by", "completed, not verified"]);
     assert!(!scene.provost(&["show", "last"]).stdout.contains("condition"));
+    shows(&scene, &["logs", "last", "--view"], &["The condition for being done is taken away"]);
     says(&scene.provost(&["goal", "show", "last"]), 2, &["has no goal that judges verify"]);
     says(&scene.provost(&["resume", "last", "--no-goal"]), 2, &["has no goal that judges verify"]);
 }
@@ -276,9 +277,11 @@ fn another_goal_is_told_verified_and_shown_everywhere() {
     says(&scene.provost(&["run", "make a"]), 4, &["blocked"]);
     let resumed = scene.provost(&["resume", "last", "--goal", "b is there"]);
     says(&resumed, 4, &["goal.condition: a is there → b is there", "the goal isn't reached"]);
-    shows(&scene, &["show", "last"], &["goal        b is there", "condition   b is there", "1 of 1 claims"]);
+    shows(&scene, &["show", "last"], &["condition   b is there", "1 of 1 claims"]);
     shows(&scene, &["goal", "show", "last"], &["b is there"]);
-    shows(&scene, &["ps"], &["b is there"]);
+    // What it is asked to do stays what it was.
+    shows(&scene, &["show", "last"], &["goal        make a"]);
+    shows(&scene, &["ps"], &["make a"]);
     shows(&scene, &["logs", "last", "--view"], &["another goal, in place of the one before", "b is there"]);
     // It is the one that a later segment is about, read from the log.
     says(&scene.provost(&["resume", "last", "go on"]), 0, &["the goal is reached", "completed, verified"]);

@@ -1,7 +1,7 @@
 //! What people are told: how a run goes on, what is uncertain, what can't be seen, and what is too long to be shown.
 
 use crate::approvals::{asks, killed};
-use crate::support::{Scene, json, sealed};
+use crate::support::{Scene, json, sealed, until};
 
 #[track_caller]
 fn has(text: &str, words: &str) {
@@ -137,7 +137,7 @@ fn with_the_clock_set_back_a_question_has_no_more_time_than_it_was_given() {
     has(&shown, "  asked   not known when: the clock was set since\n");
     has(&there.provost(&["show", "last"]).stdout, "left: at most 1h00m; the run is interrupted");
     let listed = there.provost(&["ps"]).stdout;
-    assert!(!listed.contains("1h"), "{listed}");
+    assert!(!listed.contains(" 1h"), "{listed}");
 }
 
 #[test]
@@ -159,4 +159,62 @@ fn todays_settings_are_told_in_their_own_words() {
     has(&resumed.stderr, "hooks.h: (not set) → true\n");
     let internals = ["input_schema", "4294967295", "{\"", "otherwise"];
     assert!(internals.iter().all(|word| !resumed.stderr.contains(word)), "{resumed:?}");
+}
+
+#[test]
+fn at_a_limit_that_is_used_up_the_command_that_goes_on_adds_to_it() {
+    let scene = Scene::scripted("answers: [{ text: done }, { text: more }]");
+    let completed = scene.provost(&["run", "x", "--max-turns", "1"]);
+    assert_eq!(completed.status, 0, "{completed:?}");
+    let run = scene.last_run();
+    has(&completed.stderr, &format!("go on with: provost resume {run} --max-turns 1 \"and now …\"\n"));
+    let resumed = scene.provost(&["resume", &run, "--max-turns", "1", "and now more"]);
+    assert_eq!((resumed.status, resumed.stdout.as_str()), (0, "more\n"), "{resumed:?}");
+}
+
+#[test]
+fn each_log_is_shown_in_its_order_also_over_segments() {
+    let scene = Scene::scripted("answers: [{ text: done }, { text: more }]");
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    assert_eq!(scene.provost(&["resume", "last", "more"]).status, 0);
+    for args in [&["logs", "last", "--json"][..], &["logs", "last", "--json", "--agent", "run"]] {
+        let shown = scene.provost(args).stdout;
+        let mut last = std::collections::HashMap::new();
+        for entry in shown.lines().map(json) {
+            let seq = entry["seq"].as_u64().unwrap();
+            let before = last.insert(entry["actor"].to_string(), seq).unwrap_or_default();
+            assert_eq!(before + 1, seq, "{args:?}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_call_may_have_taken_is_told_before_it_is_known() {
+    let scene = Scene::scripted("answers: [{ text: done, delay_ms: 600000 }]");
+    let running = scene.start(&["run", "x", "--tokens", "50000"]);
+    until("the model is called", || {
+        let log = scene.provost(&["logs", "last"]);
+        log.stdout.contains("model_called").then_some(())
+    });
+    running.kill();
+    let cost = scene.provost(&["cost", "last"]).stdout;
+    has(&cost, "no provider has reported anything yet\nnot in it: at most $0.00 and ");
+    has(&scene.provost(&["ps"]).stdout, " ~0 ");
+    has(&scene.provost(&["show", "last"]).stdout, " more for calls without a report\n");
+}
+
+#[test]
+fn a_resumed_run_waits_for_its_provider_as_long_as_its_own_settings_say() {
+    let scene = Scene::new();
+    scene.write(
+        "home/.config/provost/config.toml",
+        "[providers.mine]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+    );
+    scene.write("work/provost.toml", "[limits]\nmodel_patience = \"1s\"\noutage_max = \"1s\"\n");
+    let ran = scene.provost(&["run", "x", "--model", "mine/big", "--allow-unpriced", "--usd", "1"]);
+    assert_eq!(ran.status, 4, "{ran:?}");
+    let resumed = scene.provost(&["resume", "last"]);
+    assert_eq!(resumed.status, 4, "{resumed:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    assert!(!log.contains("outage_wait_changed"), "{log}");
 }

@@ -50,6 +50,22 @@ impl ExecutionTracker {
         *self == Self::default()
     }
 
+    /// What was charged, without what is set aside.
+    pub(super) fn charged(self) -> Self {
+        let Self { tokens, cost, turns, .. } = self;
+        Self { tokens, cost, turns, ..Self::default() }
+    }
+
+    /// What was charged after `before`, and all that is set aside.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(before.tokens),
+            cost: self.cost.saturating_sub(before.cost),
+            turns: self.turns.saturating_sub(before.turns),
+            ..self
+        }
+    }
+
     pub(super) fn set_aside(&mut self, tokens: u64, cost: MicroDollars, turns: u32) {
         self.turns_set_aside = self.turns_set_aside.saturating_add(turns);
         self.tokens_set_aside = self.tokens_set_aside.saturating_add(tokens);

@@ -58,6 +58,7 @@ struct One {
     is_granted: bool,
     budget: Budget,
     spent: Spent,
+    spent_before: Spent,
     calls: BTreeSet<Seq>,
     reserved: BTreeMap<u32, (u64, MicroDollars)>,
     charged: BTreeSet<u32>,
@@ -299,7 +300,8 @@ impl RunLaws {
         let one = self.one(child);
         assert_eq!((one.at, one.parent), (At::Finished, Some(parent)), "{child} is asked again");
         assert!(one.has_begun, "{child} has no session to go on with");
-        (one.at, one.since, one.priority, one.budget) = (At::Line, events, asked.priority, asked.budget);
+        (one.at, one.since, one.priority) = (At::Line, events, asked.priority);
+        one.spent_before = one.spent;
         one.claim = if matches!(asked.slot, SlotWish::After(_)) { Claim::Heir } else { Claim::None };
         (one.is_held, one.is_timed, one.awaits_restart, one.in_a_row) = (false, false, false, 0);
         (one.awaits_request, one.restarts) = (true, 0);
@@ -446,7 +448,14 @@ impl RunLaws {
         let mut next = Some(agent);
         while let Some(number) = next {
             let one = self.one(number);
-            change(&mut one.spent, one.budget, &format!("agent {number}"));
+            // Its own budget counts from when it was last asked.
+            let before = one.spent_before;
+            let limit = Budget {
+                tokens: one.budget.tokens.map(|tokens| tokens + before.tokens),
+                money: one.budget.money.map(|money| MicroDollars(money.0 + before.money)),
+                ..one.budget
+            };
+            change(&mut one.spent, limit, &format!("agent {number}"));
             next = one.parent;
         }
         change(&mut self.spent, self.budget, "the run");
@@ -539,6 +548,7 @@ impl One {
             is_granted: false,
             budget: Budget::default(),
             spent: Spent::default(),
+            spent_before: Spent::default(),
             calls: BTreeSet::new(),
             reserved: BTreeMap::new(),
             charged: BTreeSet::new(),

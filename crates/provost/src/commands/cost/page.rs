@@ -6,6 +6,7 @@ use provost_event::{MicroDollars, RunId, SessionId, Timestamp};
 use provost_harness::RunSummary;
 use serde::Serialize;
 
+use super::OpenCalls;
 use super::since::at;
 use super::sums::{Key, Spent, Sums};
 use crate::cli::CostGroup;
@@ -25,13 +26,18 @@ pub(super) struct Page<'a> {
     /// Whether somebody asked for just one.
     pub(super) one_run: bool,
     pub(super) since: Option<Timestamp>,
+    /// What isn't in the sums yet.
+    pub(super) open: OpenCalls,
 }
 
 impl Page<'_> {
     pub(super) fn text(&self, width: Option<usize>) -> String {
         let total = self.sums.total();
         if total.calls == 0 {
-            return format!("nothing was spent: no model was called{}\n", self.since_when());
+            return match self.open.tokens {
+                0 => format!("nothing was spent: no model was called{}\n", self.since_when()),
+                _ => format!("no provider has reported anything yet\n{}", self.open_calls()),
+            };
         }
         let layout = Layout::of(self, total);
         let mut table = Table::new(&layout.columns());
@@ -43,7 +49,18 @@ impl Page<'_> {
             "total".clone_into(first);
         }
         table.row(layout.row(names, &total, ""));
-        table.lines(width) + &footnote(&total)
+        table.lines(width) + &footnote(&total) + &self.open_calls()
+    }
+
+    fn open_calls(&self) -> String {
+        let OpenCalls { tokens, cost } = self.open;
+        match tokens {
+            0 => String::new(),
+            _ => format!(
+                "not in it: at most {cost} and {} for model calls without a report\n",
+                plural(tokens, "token")
+            ),
+        }
     }
 
     fn since_when(&self) -> String {

@@ -295,7 +295,17 @@ fn uncertain(ledger: &Ledger) -> String {
         cost => format!("{cost} {what}"),
     });
     let parts = parts.collect::<Vec<_>>();
-    if parts.is_empty() { String::new() } else { format!(" (of it {})", parts.join(", ")) }
+    let known = if parts.is_empty() { String::new() } else { format!(" (of it {})", parts.join(", ")) };
+    match ledger.run().tokens_set_aside {
+        0 => known,
+        tokens => {
+            let most = plural(tokens, "token");
+            format!(
+                "{known}; at most {most}, {} more for calls without a report",
+                ledger.run().cost_set_aside
+            )
+        }
+    }
 }
 
 fn calls(facts: &Facts) -> String {
