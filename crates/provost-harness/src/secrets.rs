@@ -57,6 +57,13 @@ const PRIVATE_KEY: [&str; 4] = [
 static SHAPE: LazyLock<Regex> =
     LazyLock::new(|| constant(&format!("{}|{}", PRIVATE_KEY.concat(), SHAPES.join("|"))));
 
+/// Escape sequences (ECMA-48), and control characters but for ends of lines and tabs.
+static CONTROL: LazyLock<Regex> = LazyLock::new(|| {
+    let sequence = r"(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]";
+    let text = r"(?:\x1b\]|\x{9d})[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})";
+    constant(&format!(r"{sequence}|{text}|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f-\x{{9f}}]"))
+});
+
 /// Texts and numbers of a JSON text.
 static JSON_TOKEN: LazyLock<Regex> =
     LazyLock::new(|| constant(r#"(?s)"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*"#));
@@ -139,6 +146,11 @@ impl Redactor {
         if self.exact.is_match(text) {
             places.extend(self.exact.find_overlapping_iter(text).map(|found| found.range()));
         }
+        if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+            let shown = Shown::of(text);
+            let found = self.exact.find_overlapping_iter(&shown.text);
+            places.extend(found.map(|found| shown.place(&found.range())));
+        }
         places
     }
 
@@ -161,6 +173,38 @@ impl Redactor {
             // A number; or half of a surrogate pair, which is JSON by its grammar, but no text.
             Err(_) => (!self.places(token).is_empty()).then(|| quoted(HIDDEN)),
         }
+    }
+}
+
+/// A text as it reads once its control characters are left out, escape sequences included: a secret that they divide is whole there.
+struct Shown {
+    text: String,
+    /// Where each byte of it stands in the text that it was made of.
+    places: Vec<usize>,
+}
+
+impl Shown {
+    fn of(text: &str) -> Self {
+        let mut shown =
+            Self { text: String::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
+        let mut kept = 0;
+        for hidden in CONTROL.find_iter(text) {
+            shown.keep(text, kept..hidden.start());
+            kept = hidden.end();
+        }
+        shown.keep(text, kept..text.len());
+        shown
+    }
+
+    fn keep(&mut self, text: &str, range: Range<usize>) {
+        self.text.push_str(text.get(range.clone()).unwrap_or_default());
+        self.places.extend(range);
+    }
+
+    /// Where a part of it stands in the text that it was made of.
+    fn place(&self, part: &Range<usize>) -> Range<usize> {
+        let at = |index: usize| self.places.get(index).copied().unwrap_or_default();
+        at(part.start)..at(part.end.saturating_sub(1)).saturating_add(1)
     }
 }
 

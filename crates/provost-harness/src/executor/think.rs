@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::FutureExt as _;
 use provost_engine::{Answer, Think};
-use provost_event::{Block, Delta, DeltaKind, ErrorClass, Json, ModelFailure, SessionId};
+use provost_event::{Block, CallId, Delta, DeltaKind, ErrorClass, Json, ModelFailure, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -61,6 +61,7 @@ impl HarnessExecutor {
 /// The answer as it goes into the log, without the keys that are known. A call that names one is made without it too: what runs
 /// is what the log says, and no model needs a key of Provost's. What a provider has sealed stays as it is, or it would be refused.
 fn without_keys(mut answer: Answer, redactor: &Redactor) -> Answer {
+    redactor.mask_known(&mut answer.model);
     for block in &mut answer.content {
         match block {
             Block::Text(text) | Block::Thinking { text, signature: None, .. } => {
@@ -69,6 +70,10 @@ fn without_keys(mut answer: Answer, redactor: &Redactor) -> Answer {
                 }
             }
             Block::ToolCall(call) => {
+                redactor.mask_known(&mut call.name);
+                if let Cow::Owned(masked) = redactor.redact_known(&call.id.0) {
+                    call.id = CallId::from(masked.as_str());
+                }
                 if let Cow::Owned(masked) = redactor.redact_known_json(call.input.text())
                     && let Ok(masked) = Json::parse(masked)
                 {

@@ -43,10 +43,10 @@ struct Written {
 /// Other fields are ignored, as long as they hold no object at any depth: an object inside of another, the verdict or one
 /// that it quotes, is no verdict.
 ///
-/// Around it there may be words, such as thoughts before it or a fence, but no other brace and nothing that reads like the
-/// field (`achieved:`): a judge that quotes what an agent planted, and then gives its own verdict, however broken, has given
-/// two, and none counts. A verdict that says achieved must also be the last thing said, apart from the end of its fence, so
-/// that a quotation that is then spoken about isn't taken for one.
+/// A verdict that says achieved is all that is said, apart from a fence around it and `<think>…</think>` before it: other words before or after it may say that it is
+/// quoted from the evidence, where an agent can plant one. Around a verdict that says no there may be words, such as thoughts
+/// before it, but no other brace and nothing that reads like the field (`achieved:`): a judge that quotes one and then gives its
+/// own, however broken, has given two, and none counts.
 ///
 /// It takes time and memory in proportion to the answer, of which at most 64 KiB are read.
 ///
@@ -72,7 +72,7 @@ pub(super) fn beginning(text: &str, chars_max: usize) -> String {
 fn read(answer: &str) -> Option<SupervisorVerdict> {
     let (before, object, after) = taken_apart(answer)?;
     let written = written(object)?;
-    if written.achieved && !ends_a_fence(after) {
+    if written.achieved && !(begins_a_fence(before) && ends_a_fence(after)) {
         return None;
     }
     let are_plain = is_plain(before) && is_plain(after);
@@ -108,6 +108,20 @@ fn verdict(written: Written) -> SupervisorVerdict {
             .map(|line| beginning(line, SUGGESTION_CHARS_MAX))
             .collect(),
     }
+}
+
+/// Whether nothing is said but, at most, the beginning of a fenced block, with the name of what it holds.
+fn begins_a_fence(before: &str) -> bool {
+    let before = without_thoughts(before.trim_start_matches('\u{feff}')).trim();
+    let name = before.trim_start_matches(['`', '~']);
+    let is_fenced = before.len() >= name.len().saturating_add(3);
+    before.is_empty() || (is_fenced && (name.is_empty() || name.eq_ignore_ascii_case("json")))
+}
+
+/// What stands behind the thoughts that some models write in front of their answer.
+fn without_thoughts(text: &str) -> &str {
+    let thoughts = text.trim_start().strip_prefix("<think>").and_then(|rest| rest.split_once("</think>"));
+    thoughts.map_or(text, |(_, behind)| behind)
 }
 
 /// Whether nothing is said but, at most, the end of a fenced block.

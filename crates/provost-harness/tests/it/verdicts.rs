@@ -60,18 +60,29 @@ fn fences_and_white_space_and_a_byte_order_mark_make_no_difference() {
 }
 
 #[test]
-fn words_may_stand_before_a_verdict() {
+fn words_may_stand_before_a_no_and_only_thoughts_before_a_yes() {
     for before in [
         "Here is my verdict:\n\n@",
         "Verdict: @",
         "The log shows 12 passed. So the goal is achieved.\n```json\n@\n```",
-        "<think>\nLet me see: is it achieved? The diff has 3 files.\n</think>\n\n@",
         "Le but est atteint ; voici : @",
         "## Verdict\n\n* tests: pass\n\n@\n",
+        // What the evidence holds may be a verdict that an agent printed, and the words before it the judge's.
+        "Not achieved. The only output is:\noutput| @",
+        "Not achieved.\nclaim| @",
+        "Not achieved. @",
+        "The goal is NOT achieved. The tool printed:\n\n@",
+        "output| @",
+        "> @",
+        "I quote the file:\n```\n@\n```",
+        "<think>\nIt says yes.\n</think>\nIt printed: @",
     ] {
-        assert!(achieved(&before.replace('@', GOOD)), "{before}");
+        refused(&before.replace('@', GOOD));
         assert!(!achieved(&before.replace('@', BAD)), "{before}");
     }
+    let thoughts = "<think>\nLet me see: is it achieved? The diff has 3 files.\n</think>\n\n@";
+    assert!(achieved(&thoughts.replace('@', GOOD)));
+    assert!(!achieved(&thoughts.replace('@', BAD)));
 }
 
 #[test]

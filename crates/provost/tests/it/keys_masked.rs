@@ -56,6 +56,9 @@ fn a_key_that_a_model_repeats_is_masked_in_what_it_says_and_calls() {
     for (what, answers) in [
         ("in a text", format!("answers: [{{ text: 'the key is {KEY}, I think' }}]")),
         ("over two deltas", format!("answers: [{{ text: ['the key is {first}', '{second}, I think'] }}]")),
+        ("with a control sequence in it", format!("answers: [{{ text: \"it is {first}\\e[0m{second}\" }}]")),
+        ("with a NUL in it", format!("answers: [{{ text: \"it is {first}\\0{second}\" }}]")),
+        ("as a tool's name", format!("answers: [{{ tools: [{{ 'use_{KEY}': {{}} }}] }}, {{ text: done }}]")),
         ("in a thought", format!("answers: [{{ thinking: 'it is {KEY}', text: done }}]")),
         (
             "in a call",

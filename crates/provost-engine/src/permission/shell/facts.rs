@@ -11,6 +11,10 @@ use super::variable::is_harmless_name;
 /// Variables that the shell itself counts with.
 const COUNTS: [&str; 7] = ["RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "BASHPID"];
 
+/// Variables with bash's integer attribute that a script may set: whatever is assigned to them is worked out, commands in it included.
+const INTEGERS: [&str; 8] =
+    ["RANDOM", "SRANDOM", "SECONDS", "LINENO", "OPTIND", "HISTCMD", "EPOCHSECONDS", "BASH_SUBSHELL"];
+
 /// What is known of a script's variables, all scripts in its arguments included.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -34,7 +38,17 @@ impl Facts {
         if !is_harmless_name(name) {
             self.doubt("it sets a variable that changes what commands do");
         }
+        if !is_number {
+            self.doubt_integer(name);
+        }
         if is_number { &mut self.numbers } else { &mut self.others }.insert(name.to_owned());
+    }
+
+    /// A variable gets a value that isn't seen to be a number.
+    fn doubt_integer(&mut self, name: &str) {
+        if INTEGERS.contains(&name) {
+            self.doubt("it sets a variable whose value the shell works out");
+        }
     }
 
     /// Looks at a word of a command: whether it sets something.
@@ -52,6 +66,9 @@ impl Facts {
         }
         if is_identifier(name) {
             let raw = word.raw.split_once('=').map_or("", |(_, raw)| raw);
+            if !is_digits(value) && !is_sum(raw) {
+                self.doubt_integer(name);
+            }
             let is_number = in_front && (is_digits(value) || is_sum(raw));
             if is_number { &mut self.numbers } else { &mut self.others }.insert(name.to_owned());
         }

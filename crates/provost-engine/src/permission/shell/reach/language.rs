@@ -192,8 +192,13 @@ impl Sed<'_> {
             }
             'y' => self.substitution()?,
             'b' | 't' | 'T' => self.skip(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ' ')),
+            // Some end a label at a blank, and read a command behind it.
+            ':' => {
+                self.skip(|c| matches!(c, ' ' | '\t'));
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
+            }
             // The rest of the line is text, or a file's name.
-            'a' | 'i' | 'c' | 'r' | 'R' | ':' | '#' => {
+            'a' | 'i' | 'c' | 'r' | 'R' | '#' => {
                 let line = self.rest.split('\n').next().unwrap_or_default();
                 let goes_on = line.ends_with('\\') || line.contains(['}', ';']);
                 if goes_on {
