@@ -112,7 +112,7 @@ async fn words_for_a_program_that_has_ended_and_can_not_go_on_are_an_error_that_
     let policy = Program::shell("echo built")
         .policy_with(&stage, |agent| agent.stop_hooks.push(blocks_once("the tests fail")));
     let outcome = stage.run("build", policy).await;
-    let Outcome::Failed { class: ErrorClass::Program, message } = outcome else { panic!("{outcome:?}") };
+    let Outcome::Failed { class: ErrorClass::ProgramGone, message } = outcome else { panic!("{outcome:?}") };
     assert!(message.contains("has ended") && message.contains("the tests fail"), "{message}");
 }
 
