@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use console::{Alignment, Style, pad_str};
-use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId};
+use provost_event::{ActorKey, Elapsed, Entry, Record, RunId, Seq, SessionId};
 use provost_harness::Home as _;
 use provost_store::LocalHome;
 
@@ -134,16 +134,13 @@ async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printe
     let (mut all, mut heads, mut rests) = (Vec::new(), Vec::new(), false);
     for key in keys {
         let mut seen = Seen::default();
-        let mut latest = None;
+        let mut moments = Moments::default();
         let head = each(home, key, |record| {
             seen.note(&record);
             if matches!(key, ActorKey::Run(_)) {
                 rests = place(&record) == 2;
             }
-            // Each log stays in its order, also where the clock was set back.
-            let moment = latest.max(Some((record.elapsed, record.at, place(&record))));
-            latest = moment;
-            all.push((moment, record));
+            all.push((moments.of(&record), record));
         })
         .await?;
         heads.push((key, head));
@@ -158,6 +155,28 @@ async fn print_there(home: &LocalHome, keys: Vec<ActorKey>, printer: &mut Printe
     all.sort_by_key(|(moment, _)| *moment);
     all.iter().try_for_each(|(_, record)| printer.print(record))?;
     Ok(There { heads, rests })
+}
+
+/// When entries of one log happened, by the run's elapsed time, which doesn't pass between two segments.
+#[derive(Default)]
+struct Moments {
+    elapsed: Elapsed,
+    /// Segments of this log that were over by then, of those that ended in this very millisecond.
+    over: u8,
+}
+
+impl Moments {
+    /// What entries of all logs are sorted by: of one millisecond, each segment's before those of the next.
+    fn of(&mut self, record: &Record) -> (Elapsed, u8, u8) {
+        if record.elapsed > self.elapsed {
+            (self.elapsed, self.over) = (record.elapsed, 0);
+        }
+        let moment = (self.elapsed, self.over, place(record));
+        if matches!(record.entry, Entry::Paused(_) | Entry::Ended(_)) {
+            self.over = self.over.saturating_add(1);
+        }
+        moment
+    }
 }
 
 /// Among entries of one moment the run's own come first, but for its suspension or end.
