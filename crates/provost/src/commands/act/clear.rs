@@ -14,7 +14,7 @@ use crate::questions::somebody;
 use crate::render::{outcome_in_words, safe};
 
 /// # Errors
-/// [`Refusal`](crate::exit::Refusal) when there is no such goal, or the run has ended.
+/// [`Refusal`] when there is no such goal, or the run has ended.
 pub(in crate::commands) async fn clear_goal(args: ActArgs) -> anyhow::Result<Exit> {
     let MeantAgent { home, run, agent } = meant(&args.run).await?;
     let session = SessionId { run, agent: agent.unwrap_or(0) };
