@@ -92,9 +92,10 @@ impl Scene {
         fs::read_to_string(self.folder.join("work/effects.txt")).unwrap_or_default()
     }
 
-    fn export(&self) -> Result<Vec<String>> {
-        let output = self.provost(&["export", "last"]).output()?;
-        ensure!(output.status.success(), "export: {}", String::from_utf8_lossy(&output.stderr));
+    /// The entries of all logs, in the lines that `run --json` shows too.
+    fn entries(&self) -> Result<Vec<String>> {
+        let output = self.provost(&["logs", "last", "--json"]).output()?;
+        ensure!(output.status.success(), "logs: {}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
     }
 }
@@ -184,7 +185,7 @@ fn killed(scene: &Scene, args: &[&str], delay: Duration, tally: &mut Tally) -> R
 }
 
 fn check(scene: &Scene, shown: &[String], tally: &mut Tally) -> Result<()> {
-    let lines = scene.export()?;
+    let lines = scene.entries()?;
     let logs = log_check::check(&lines)?;
     ensure!(logs.calls == STEPS * 2, "{} calls", logs.calls);
     let known = lines.iter().map(String::as_str).collect::<HashSet<_>>();
