@@ -62,6 +62,8 @@ mod permissions_everyday;
 #[cfg(test)]
 mod permissions_laws;
 #[cfg(test)]
+mod permissions_writes;
+#[cfg(test)]
 mod restart;
 mod retry;
 #[cfg(test)]

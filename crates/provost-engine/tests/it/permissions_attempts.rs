@@ -158,6 +158,16 @@ const ALLOWED: &[&str] = &[
     "npm",
     "npx",
     "go",
+    "sqlite3",
+    "ip",
+    "hg",
+    "capsh",
+    "zless",
+    "zmore",
+    "pip",
+    "cloc",
+    "mypy",
+    "pandoc",
     "f",
     "x",
     "a",
@@ -308,7 +318,7 @@ fn program(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
 }
 
-fn rows(text: &'static str) -> Vec<(&'static str, String)> {
+pub(crate) fn rows(text: &'static str) -> Vec<(&'static str, String)> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
     lines
         .map(|line| line.split_once('\t').unwrap_or_else(|| panic!("a tab is missing: {line}")))

@@ -55,6 +55,11 @@ fn a_file_that_a_command_runs_is_named_however_the_command_says_it() {
         ("git rebase --exec ./build.sh main", "./build.sh"),
         ("awk 'BEGIN { system(\"./build.sh\") }'", "./build.sh"),
         ("rg --pre ./build.sh x", "./build.sh"),
+        ("pip --python ./t.sh list", "./t.sh"),
+        ("pip3 --python=./t.sh install x", "./t.sh"),
+        ("uv pip list -p ./t.sh", "./t.sh"),
+        ("python3 -m pip --python ./t.sh list", "./t.sh"),
+        ("strace -o '|./t.sh' true", "./t.sh"),
     ] {
         let names = named(line);
         assert!(names.files.iter().any(|known| known == file), "{line}: {names:?}");
@@ -111,6 +116,10 @@ fn what_the_text_cannot_name_is_told_and_ordinary_commands_are_not_such() {
         "((n)); ./build.sh",
         "eval \"$x\"",
         "sh -c \"$x\"",
+        "GIT_EXEC_PATH=sub git ls-remote https://example.org/x",
+        "export GIT_EXEC_PATH=$PWD/sub; git fetch",
+        "git --exec-path=sub fetch",
+        "PYTHONPATH=sub pytest",
     ] {
         assert!(named(line).unnamed, "{line}: {:?}", named(line));
     }

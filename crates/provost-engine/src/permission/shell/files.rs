@@ -17,6 +17,21 @@ const CHANGE_FOLDERS: [&str; 11] =
     ["cd", "pushd", "env", "parallel", "make", "gmake", "cmake", "git", "find", "gfind", "bfs"];
 /// What the shell does itself with names and texts of commands.
 const KEEP_COMMANDS: [&str; 8] = ["alias", "hash", "enable", "trap", "bind", "complete", "eval", "fc"];
+/// Variables that name folders in which programs look for what they run or load.
+const FOLDERS_OF_PROGRAMS: [&str; 12] = [
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERLLIB",
+    "RUBYLIB",
+    "LD_LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "BASH_LOADABLES_PATH",
+];
 /// Calculators: what they read is no script.
 const CALCULATE: [&str; 2] = ["bc", "dc"];
 
@@ -240,6 +255,7 @@ impl ScriptNames {
             if is_setting || word.value.starts_with("-c") {
                 self.note_text(&word.value);
             }
+            self.unnamed |= word.value.starts_with("--exec-path=");
             is_setting = matches!(word.value.as_str(), "-c" | "--config-env");
         }
     }
@@ -253,6 +269,7 @@ impl ScriptNames {
         }
         self.note_text(text);
         self.sets_path |= name == "PATH";
+        self.unnamed |= FOLDERS_OF_PROGRAMS.contains(&name);
         if matches!(name, "PATH" | "CDPATH") {
             let value = resolved(word);
             let (_, folders) = value.split_once('=').unwrap_or_default();

@@ -45,6 +45,9 @@ pub(super) struct Runner {
     /// Long options without a value, and with one behind them.
     pub(super) long_flags: &'static [&'static str],
     pub(super) long_valued: &'static [&'static str],
+    /// Letters of options that set a variable for the command, and of those that name a file to write.
+    pub(super) sets: &'static str,
+    pub(super) writes: &'static str,
     /// Arguments between the options and the command.
     pub(super) operands: usize,
     pub(super) takes: Takes,
@@ -75,13 +78,31 @@ pub(super) struct Options {
     pub(super) runs: &'static str,
     /// Letters of options that take a value: what follows in the same word is no option.
     pub(super) valued: &'static str,
-    /// Long options and letters with which it writes a file.
+    /// Letters of options whose value, if there is one, stands in the same word.
+    pub(super) attached: &'static str,
+    /// Long options that take a value, in the word behind them where no `=` follows.
+    pub(super) valued_long: &'static [&'static str],
+    /// Long options and letters with which it writes a file, or changes the machine.
     pub(super) writes_long: &'static [&'static str],
     pub(super) writes: &'static str,
+    /// Whether it writes what its operands name.
+    pub(super) operands: Operands,
     /// Beginnings of words that make it run or load something.
     pub(super) begins: &'static [&'static str],
     /// Whether it runs what the project says anyway: then what the shell puts in adds nothing to that.
     pub(super) builds: bool,
+}
+
+/// What a program does to its operands: the words that are neither options nor their values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operands {
+    Reads,
+    /// It reads the first and writes the second.
+    WritesSecond,
+    /// It sets something to them, except where they begin with `+`.
+    Sets,
+    /// It sets something to those that contain `=`.
+    SetsByName,
 }
 
 const RUNNER: Runner = Runner {
@@ -91,6 +112,8 @@ const RUNNER: Runner = Runner {
     valued: "",
     long_flags: &[],
     long_valued: &[],
+    sets: "",
+    writes: "",
     operands: 0,
     takes: Takes::Words,
     alone: false,
@@ -101,8 +124,11 @@ const OPTIONS: Options = Options {
     runs_long: &[],
     runs: "",
     valued: "",
+    attached: "",
+    valued_long: &[],
     writes_long: &[],
     writes: "",
+    operands: Operands::Reads,
     begins: &[],
     builds: false,
 };
@@ -142,9 +168,9 @@ const RUNNERS: &[Runner] = &[
     Runner { names: &["taskset"], flags: "ap", valued: "c", operands: 0, ..RUNNER },
     Runner { names: &["taskset"], flags: "apc", operands: 1, ..RUNNER },
     Runner { names: &["stdbuf"], valued: "ioe", long_valued: &["input", "output", "error"], ..RUNNER },
-    Runner { names: &["time", "gtime"], flags: "apqvV", valued: "fo", long_flags: &["append", "portability", "quiet", "verbose"], long_valued: &["format", "output"], ..RUNNER },
-    Runner { names: &["strace"], flags: "cCdfFhiknqrtTvVwxyYzZ", valued: "abeEIoOpPsSuUX", ..RUNNER },
-    Runner { names: &["ltrace"], flags: "bcCfhiLrStTV", valued: "aAeDFlnopsuwx", ..RUNNER },
+    Runner { names: &["time", "gtime"], flags: "apqvV", valued: "fo", writes: "o", long_flags: &["append", "portability", "quiet", "verbose"], long_valued: &["format", "output"], ..RUNNER },
+    Runner { names: &["strace"], flags: "cCdfFhiknqrtTvVwxyYzZ", valued: "abeEIoOpPsSuUX", sets: "E", writes: "o", long_valued: &["env", "output"], ..RUNNER },
+    Runner { names: &["ltrace"], flags: "bcCfhiLrStTV", valued: "aAeDFlnopsuwx", writes: "o", long_valued: &["output"], ..RUNNER },
     Runner { names: &["unshare"], flags: "muinpUCTfrc", valued: "RwSGl", alone: true, long_flags: &["mount", "uts", "ipc", "net", "pid", "user", "cgroup", "time", "fork", "map-root-user", "map-current-user", "mount-proc", "keep-caps", "kill-child"], ..RUNNER },
     Runner { names: &["nsenter"], flags: "amuinpUCTrwFeZ", valued: "tSG", alone: true, long_flags: &["all", "mount", "uts", "ipc", "net", "pid", "user", "cgroup", "time", "root", "wd", "no-fork", "preserve-credentials"], long_valued: &["target", "setuid", "setgid"], ..RUNNER },
     Runner { names: &["setpriv"], flags: "dhV", long_flags: &["dump", "nnp", "no-new-privs", "clear-groups", "init-groups", "keep-groups", "reset-env"],
@@ -160,7 +186,7 @@ const RUNNERS: &[Runner] = &[
     Runner { names: &["unbuffer"], flags: "p", ..RUNNER },
     Runner { names: &["catchsegv", "torsocks", "torify", "proxychains", "proxychains4", "fakechroot", "eatmydata", "pkexec", "gksudo", "kdesu", "nocache", "ts-node-run", "fakeroot", "ssh-agent", "dbus-launch", "aoss", "cgexec", "numactl", "stdoutisatty", "firejail", "setuidgid", "envuidgid", "softlimit", "chpst", "envdir", "envfile", "with-contenv", "s6-setuidgid", "gosu", "su-exec", "tini", "dumb-init", "catatonit", "xvfb-run", "dbus-run-session", "faketime", "rlwrap", "ld.so", "systemd-inhibit", "cpulimit", "trickle", "choom", "uclampset", "coresched", "enosys"], ..RUNNER },
     Runner { names: &["setuidgid", "envuidgid", "chpst", "envdir", "gosu", "su-exec", "s6-setuidgid", "faketime"], operands: 1, ..RUNNER },
-    Runner { names: &["systemd-run"], flags: "rtPqGSd", valued: "HMpEu", alone: true, long_flags: &["user", "system", "scope", "wait", "pty", "pipe", "quiet", "collect", "no-block", "same-dir", "remain-after-exit", "no-ask-password"], ..RUNNER },
+    Runner { names: &["systemd-run"], flags: "rtPqGSd", valued: "HMpEu", sets: "E", alone: true, long_flags: &["user", "system", "scope", "wait", "pty", "pipe", "quiet", "collect", "no-block", "same-dir", "remain-after-exit", "no-ask-password"], ..RUNNER },
     Runner { names: &["xargs", "gxargs"], flags: "0eiloprtx", valued: "adEILnPs", takes: Takes::WordsAndMore,
         long_flags: &["null", "exit", "interactive", "no-run-if-empty", "verbose", "open-tty", "show-limits"], long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars"], ..RUNNER },
     Runner { names: &["watch"], flags: "bcdegtwxC", valued: "nq", takes: Takes::Text,
@@ -175,6 +201,7 @@ const RUNNERS: &[Runner] = &[
     behind(&["npm", "mise"], &["x"]),
     Runner { names: &["direnv"], behind: &["exec"], operands: 1, ..RUNNER },
     Runner { names: &["ip"], behind: &["netns", "exec"], operands: 1, ..RUNNER },
+    Runner { names: &["ip"], behind: &["vrf", "exec"], operands: 1, ..RUNNER },
     behind(&["op"], &["run"]),
     behind(&["cmake"], &["-E", "env"]),
     behind(&["cmake"], &["-E", "time"]),
@@ -187,7 +214,7 @@ const WITH_OPTIONS: &[Options] = &[
     Options { names: &["rg", "ripgrep"], runs_long: &["pre", "hostname-bin"], ..OPTIONS },
     Options { names: &["split", "gsplit"], runs_long: &["filter"], ..OPTIONS },
     Options { names: &["install", "ginstall"], runs_long: &["strip-program"], ..OPTIONS },
-    Options { names: &["tree"], writes: "o", valued: "LPI", ..OPTIONS },
+    Options { names: &["tree"], writes: "oR", ..OPTIONS },
     Options { names: &["sdiff", "diff3"], runs_long: &["diff-program"], writes_long: &["output"], writes: "o", ..OPTIONS },
     Options { names: &["patch"], runs_long: &["ed"], runs: "e", valued: "pidorBDFVYz", ..OPTIONS },
     Options { names: &["tar", "gtar", "bsdtar"], runs_long: &["checkpoint-action", "to-command", "use-compress-program", "info-script", "new-volume-script", "rsh-command", "rmt-command", "files-from"], runs: "IFT", valued: "fCbgHKLNVX", ..OPTIONS },
@@ -196,7 +223,7 @@ const WITH_OPTIONS: &[Options] = &[
     Options { names: &["rsync"], runs_long: &["rsh", "rsync-path", "early-exec", "remote-option"], runs: "eM", valued: "BTfL", ..OPTIONS },
     Options { names: &["scp", "sftp"], runs: "SoDFJ", valued: "ciPlX", ..OPTIONS },
     Options { names: &["man"], runs_long: &["pager", "html", "config-file", "preprocessor", "gxditview", "ditroff", "troff"], runs: "PHCpXtTZ", valued: "LmMSsReErl", ..OPTIONS },
-    Options { names: &["less", "more", "most", "lesspipe"], runs_long: &["lesskey-src", "lesskey-content", "lesskey-file"], runs: "k", valued: "bhjpPtTxyz", writes: "oO", writes_long: &["log-file", "LOG-FILE"], begins: &["+"] , ..OPTIONS },
+    Options { names: &["less", "more", "most", "lesspipe", "zless", "bzless", "xzless", "lzless", "zstdless", "zmore", "bzmore", "xzmore", "lzmore", "pg"], runs_long: &["lesskey-src", "lesskey-content", "lesskey-file"], runs: "k", valued: "bhjpPtTxyz", writes: "oO", writes_long: &["log-file", "LOG-FILE"], begins: &["+"] , ..OPTIONS },
     Options { names: &["wget", "wget2"], runs_long: &["use-askpass", "execute", "config"], runs: "e", valued: "OoaiPUtTwQBDIlRA", ..OPTIONS },
     Options { names: &["npm", "pnpm", "yarn", "npx", "bunx", "bun", "pnpx"], runs_long: &["call", "script-shell", "shell-mode", "node-options", "node-arg", "prefix", "userconfig", "globalconfig", "scripts-prepend-node-path", "shell", "git", "editor", "viewer"], runs: "c", valued: "pw", begins: &["script-shell"], builds: true, ..OPTIONS },
     Options { names: &["go"], begins: &["-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool", "-overlay", "--overlay"], builds: true, ..OPTIONS },
@@ -214,10 +241,37 @@ const WITH_OPTIONS: &[Options] = &[
     Options { names: &["pg_dump", "sqlite3", "sqlite"], runs_long: &["command", "execute", "file", "pager", "init", "cmd", "init-command"], runs: "cefi", valued: "dhUpuP", begins: &[".", "-cmd", "-init", "\\"], ..OPTIONS },
     Options { names: &["mosh", "autossh"], runs_long: &["ssh", "server", "client"], ..OPTIONS },
     Options { names: &["rclone", "restic", "borg", "aria2c", "yt-dlp", "youtube-dl", "mpv"], runs_long: &["password-command", "rsh", "exec", "on-download-complete", "script", "on-download-start", "on-download-stop", "on-bt-download-complete", "exec-before-download", "downloader", "option", "config", "input-conf", "conf-path", "include", "external-downloader", "netrc-cmd"], runs: "o", ..OPTIONS },
-    Options { names: &["column", "date", "file", "xxd", "uniq"], writes: "C", writes_long: &["set", "compile"], ..OPTIONS },
+    Options { names: &["file"], writes: "C", writes_long: &["compile"], ..OPTIONS },
+    Options { names: &["uniq", "guniq"], valued: "fsw", valued_long: &["skip-fields", "skip-chars", "check-chars"], operands: Operands::WritesSecond, ..OPTIONS },
+    Options { names: &["xxd"], valued: "cglsonR", operands: Operands::WritesSecond, ..OPTIONS },
+    Options { names: &["ptx", "gptx"], writes: "G", writes_long: &["traditional"], ..OPTIONS },
+    Options { names: &["shuf", "gshuf"], valued: "in", writes: "o", writes_long: &["output"], ..OPTIONS },
+    Options { names: &["iconv"], valued: "ft", writes: "o", writes_long: &["output"], ..OPTIONS },
+    Options { names: &["base64", "diffstat", "ncdu", "info"], writes: "o", writes_long: &["output"], ..OPTIONS },
+    Options { names: &["date", "gdate"], valued: "dfrv", attached: "I", valued_long: &["date", "file", "reference", "rfc-3339"], writes: "s", writes_long: &["set"], operands: Operands::Sets, ..OPTIONS },
+    Options { names: &["hostname", "domainname", "nisdomainname", "ypdomainname"], writes: "Fb", writes_long: &["file", "boot"], operands: Operands::Sets, ..OPTIONS },
+    Options { names: &["sysctl"], valued: "r", writes: "wpf", writes_long: &["write", "load", "system"], operands: Operands::SetsByName, ..OPTIONS },
+    Options { names: &["ss"], valued: "fAFN", writes: "DK", writes_long: &["diag", "kill"], ..OPTIONS },
+    Options { names: &["fuser"], valued: "n", writes: "k", writes_long: &["kill"], ..OPTIONS },
+    Options { names: &["dmesg"], valued: "lfsF", writes: "cCDEn", writes_long: &["clear", "read-clear", "console-off", "console-on", "console-level"], ..OPTIONS },
+    Options { names: &["journalctl"], valued: "nobutpgSUcMDp", writes_long: &["cursor-file", "vacuum-size", "vacuum-time", "vacuum-files", "rotate", "flush", "sync", "relinquish-var", "smart-relinquish-var", "setup-keys", "update-catalog"], ..OPTIONS },
+    Options { names: &["blkid"], writes: "cwg", writes_long: &["cache-file", "garbage-collect"], ..OPTIONS },
+    Options { names: &["cloc"], runs_long: &["extract-with", "vcs", "config"], writes_long: &["out", "report-file", "sql", "write-lang-def", "counted", "found", "ignored", "categorized", "unicode"], begins: &["-extract-with", "-vcs", "-config", "-out", "-report-file", "-sql", "-write-lang-def"], ..OPTIONS },
+    Options { names: &["pip", "pipenv", "virtualenv"], runs_long: &["python", "editor"], runs: "p", valued: "rceti", builds: true, ..OPTIONS },
+    Options { names: &["uv"], runs_long: &["python"], runs: "p", builds: true, ..OPTIONS },
+    Options { names: &["mypy", "dmypy"], runs_long: &["python-executable"], builds: true, ..OPTIONS },
+    Options { names: &["pylint"], runs_long: &["init-hook", "load-plugins"], builds: true, ..OPTIONS },
+    Options { names: &["pandoc"], runs_long: &["filter", "lua-filter", "pdf-engine", "defaults"], runs: "FLd", valued: "frtowDVMHBAT", ..OPTIONS },
+    Options { names: &["hg", "jj"], runs_long: &["config", "config-file", "tool"], ..OPTIONS },
+    Options { names: &["svn"], runs_long: &["editor-cmd", "diff-cmd", "diff3-cmd", "config-option", "config-dir"], ..OPTIONS },
+    Options { names: &["helm"], runs_long: &["post-renderer"], ..OPTIONS },
+    Options { names: &["ssh-keygen", "ssh-add"], runs: "Dws", ..OPTIONS },
+    Options { names: &["ssh-copy-id"], runs: "oF", ..OPTIONS },
+    Options { names: &["ip"], runs_long: &["batch"], begins: &["-b"], ..OPTIONS },
     Options { names: &["ctags"], runs_long: &["options"], ..OPTIONS },
     Options { names: &["openssl"], begins: &["-engine", "-provider"], ..OPTIONS },
-    Options { names: &["jq", "yq", "xmllint"], runs_long: &["shell"], ..OPTIONS },
+    Options { names: &["yq"], valued: "opI", writes: "is", writes_long: &["inplace", "in-place", "split-exp", "split-exp-file"], ..OPTIONS },
+    Options { names: &["xmllint"], runs_long: &["shell"], begins: &["-shell", "-output", "-o"], writes_long: &["output"], ..OPTIONS },
     Options { names: &["bat", "batcat", "delta", "fzf"], runs_long: &["pager", "preview", "bind", "diff-so-fancy"], ..OPTIONS },
     Options { names: &["ag", "ack"], runs_long: &["pager"], ..OPTIONS },
     Options { names: &["gh"], runs_long: &["editor", "browser"], begins: &["alias", "extension", "ext"], ..OPTIONS },
@@ -245,7 +299,7 @@ const SHELLS: &[&str] = &[
 /// Languages, and tools that do what files of the project or their standard input tell them.
 #[rustfmt::skip]
 const INTERPRETERS: &[&str] = &[
-    "python", "pypy", "ipython", "perl", "ruby", "node", "nodejs", "deno", "php", "lua", "luajit", "tclsh", "wish", "guile", "julia", "r", "rscript", "irb", "ghci", "runghc", "ocaml",
+    "python", "pypy", "ipython", "perl", "ruby", "node", "nodejs", "deno", "php", "lua", "luajit", "tclsh", "wish", "guile", "julia", "r", "rscript", "irb", "mongosh", "ghci", "runghc", "ocaml",
     "scala", "groovy", "kotlin", "jshell", "java", "erl", "elixir", "iex", "swift", "octave", "m4", "bc", "dc", "ts-node", "tsx", "racket", "sbcl", "clisp", "gawk-run", "jrunscript", "crystal", "nim", "raku", "qjs", "mujs", "bpython", "uvx", "pipx",
 ];
 
@@ -306,7 +360,9 @@ pub(super) fn program_of(name: &str) -> Program {
     if BUILTINS.contains(&name) {
         return Program::Builtin;
     }
-    if let Some(options) = WITH_OPTIONS.iter().find(|options| options.names.contains(&name)) {
+    if let Some(options) =
+        WITH_OPTIONS.iter().find(|options| options.names.iter().any(|known| [name, bare].contains(known)))
+    {
         return Program::Options(options);
     }
     if name.starts_with("ld-linux") || name.starts_with("ld-musl") || name.starts_with("ld64") {

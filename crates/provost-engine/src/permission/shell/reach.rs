@@ -3,6 +3,7 @@
 mod builtin;
 mod git;
 mod language;
+mod operand;
 mod option;
 mod runner;
 
@@ -159,6 +160,9 @@ impl Reach {
         }
         if first.value.starts_with("/proc/") || first.value.starts_with("/dev/") {
             self.doubt("which program it runs shows only when it runs");
+        }
+        if arguments.iter().any(|word| word.value.starts_with("BASH_FUNC_")) {
+            self.doubt("a variable that it sets is a function of bash");
         }
         if depth >= DEPTH_MAX {
             self.scripts.note_unread();

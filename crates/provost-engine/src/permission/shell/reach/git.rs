@@ -28,6 +28,27 @@ const RUNS: &[(&[&str], &[&str], &str)] = &[
     (&["help"], &["web", "man", "info"], "wmi"),
 ];
 
+/// Commands that show and have an option to write that to a file.
+const WRITES: [&str; 17] = [
+    "log",
+    "diff",
+    "show",
+    "archive",
+    "diff-files",
+    "diff-tree",
+    "diff-index",
+    "whatchanged",
+    "shortlog",
+    "range-diff",
+    "stash",
+    "reflog",
+    "rev-list",
+    "format-patch",
+    "cherry",
+    "blame",
+    "annotate",
+];
+
 /// Options in front of the command that run nothing.
 const FRONT: [&str; 10] = [
     "-P",
@@ -70,19 +91,7 @@ impl Reach {
             }
             return self.unread("a command of git that isn't its own may be an alias", at, command);
         }
-        if [
-            "log",
-            "diff",
-            "show",
-            "archive",
-            "diff-tree",
-            "diff-index",
-            "whatchanged",
-            "shortlog",
-            "range-diff",
-        ]
-        .contains(&name)
-        {
+        if WRITES.contains(&name) {
             self.git_output(at, command);
         }
         match name {
@@ -191,7 +200,9 @@ impl Reach {
                 return;
             }
             if is_output || (at.value(command) == Some("archive") && value.starts_with("-o")) {
-                self.unread("an option of it writes a file", at, place);
+                self.unread(super::option::WRITES, at, place);
+            } else if may_be_option(word) {
+                self.unread(super::option::PUT_IN_WRITES, at, place);
             }
         }
     }

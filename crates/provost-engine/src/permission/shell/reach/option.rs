@@ -5,7 +5,7 @@ use super::runner::put_in;
 use super::{At, Reach, Word, may_be_option};
 
 /// Options whose value is a command, word by word or as a shell reads it.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 31] = [
     ("rsync", "e"),
     ("rsync", "rsh"),
     ("tar", "I"),
@@ -28,19 +28,33 @@ const COMMANDS: [(&str, &str); 22] = [
     ("npx", "c"),
     ("npm", "call"),
     ("npx", "call"),
+    ("pip", "python"),
+    ("pip", "editor"),
+    ("pipenv", "python"),
+    ("virtualenv", "python"),
+    ("virtualenv", "p"),
+    ("uv", "python"),
+    ("uv", "p"),
+    ("mypy", "python-executable"),
+    ("helm", "post-renderer"),
 ];
 
+/// Functions of `sqlite3`'s SQL that run an editor, load a library or write a file.
+const SQL_RUNS: [&str; 4] = ["edit", "load_extension", "writefile", "fts3_tokenizer"];
+
 const RUNS: &str = "an option of it runs a command, or loads what does";
-const WRITES: &str = "an option of it writes a file";
+pub(super) const WRITES: &str = "an option of it writes a file, or changes the machine";
+pub(super) const PUT_IN_WRITES: &str = "what the shell puts in may be an option that writes a file";
 
 impl Reach {
     pub(super) fn options(&mut self, index: usize, options: &'static Options, at: At<'_>) {
-        let operands = at.arguments.iter().filter(|word| !word.value.starts_with('-')).count();
-        if at.program.starts_with("sqlite") && operands < 2 {
-            self.unread("it may read commands from its input", at, usize::MAX);
+        if at.program.starts_with("sqlite") {
+            self.sqlite(index, at);
         }
         let runs_any = !options.builds
             && (!options.runs.is_empty() || !options.runs_long.is_empty() || !options.begins.is_empty());
+        let writes_any = !options.writes.is_empty() || !options.writes_long.is_empty();
+        self.operands(options, at);
         for (place, word) in at.arguments.iter().enumerate() {
             let value = word.value.as_str();
             if value == "--" {
@@ -48,6 +62,8 @@ impl Reach {
             }
             if runs_any && may_be_option(word) {
                 self.put_in(index, at, place);
+            } else if writes_any && may_be_option(word) {
+                self.unread(PUT_IN_WRITES, at, place);
             } else if options.begins.iter().any(|begin| value.starts_with(begin)) && !is_a_look(value) {
                 self.names(index, value);
                 self.names(index, at.value(place + 1).unwrap_or_default());
@@ -92,7 +108,7 @@ impl Reach {
             if options.writes.contains(letter) {
                 self.unread(WRITES, at, place);
             }
-            if options.valued.contains(letter) {
+            if options.valued.contains(letter) || options.attached.contains(letter) {
                 return;
             }
             if letter == super::HOLE {
@@ -108,12 +124,28 @@ impl Reach {
             return self.unread(RUNS, at, place);
         };
         let program = at.program.trim_start_matches('g').trim_start_matches("bsd");
-        if COMMANDS.contains(&(program, name)) || COMMANDS.contains(&(at.program, name)) {
+        let bare = at.program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        if [program, at.program, bare].iter().any(|program| COMMANDS.contains(&(*program, name))) {
             return self.text(at, next, value);
         }
         self.names(index, value);
         self.scripts.note_text(value);
         self.unread(RUNS, at, place);
+    }
+
+    /// What SQL has it do besides reading and writing a database.
+    fn sqlite(&mut self, index: usize, at: At<'_>) {
+        let operands = at.arguments.iter().filter(|word| !word.value.starts_with('-')).count();
+        if operands < 2 {
+            self.unread("it may read commands from its input", at, usize::MAX);
+        }
+        for (place, word) in at.arguments.iter().enumerate() {
+            let text = word.value.to_ascii_lowercase();
+            if text.contains(super::HOLE) || SQL_RUNS.iter().any(|function| text.contains(function)) {
+                self.names(index, &word.value);
+                self.unread("its SQL may run a command, load a library or write a file", at, place);
+            }
+        }
     }
 
     pub(super) fn find(&mut self, command: usize, at: At<'_>) {

@@ -15,6 +15,8 @@ impl Reach {
         }
         self.runner_options(command, at, from);
         let starts = starts(at.arguments, from, runner);
+        let options_end = starts.iter().copied().max().unwrap_or(at.arguments.len());
+        self.runner_values(runner, at, (from, options_end));
         if starts.len() > STARTS_MAX {
             self.doubt("where a command in it begins can't be told");
         }
@@ -101,6 +103,33 @@ impl Reach {
         }
     }
 
+    /// Values of options, between these places, that set a variable for the command or name a file to write.
+    fn runner_values(&mut self, runner: &'static Runner, at: At<'_>, (from, end): (usize, usize)) {
+        if runner.sets.is_empty() && runner.writes.is_empty() {
+            return;
+        }
+        for index in from..end {
+            let Some((letter, attached)) = at.value(index).and_then(|value| option_of(runner, value)) else {
+                continue;
+            };
+            let place = index + usize::from(attached.is_none());
+            let value = attached.or_else(|| at.value(place)).unwrap_or_default();
+            if runner.writes.contains(letter) {
+                match value.strip_prefix(['|', '!', HOLE]) {
+                    // strace hands what it writes to a command.
+                    Some(command) => self.text(at, place, command),
+                    None => self.unread(super::option::WRITES, at, place),
+                }
+            }
+            let name = value.split('=').next().unwrap_or_default();
+            if runner.sets.contains(letter) && (super::starts_something(name) || name.contains(HOLE)) {
+                self.doubt("a variable that it sets has a shell or a loader run something");
+            } else if runner.sets.contains(letter) {
+                self.unread("a variable that it sets changes what the command does", at, place);
+            }
+        }
+    }
+
     pub(super) fn env(&mut self, command: usize, at: At<'_>) {
         for (index, word) in at.arguments.iter().enumerate() {
             let value = word.value.as_str();
@@ -142,6 +171,25 @@ impl Reach {
     }
 }
 
+/// The letter of an option that has a value, and the value where it stands in the same word. A long name counts as its
+/// letter: `--output` as `o`, `--env` as `E`.
+fn option_of<'w>(runner: &Runner, word: &'w str) -> Option<(char, Option<&'w str>)> {
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let known = runner.long_valued.iter().find(|known| !name.is_empty() && known.starts_with(name))?;
+        let letter = match *known {
+            "output" => 'o',
+            "env" => 'E',
+            _ => return None,
+        };
+        return Some((letter, attached));
+    }
+    let letters = word.strip_prefix('-')?;
+    let (at, letter) = letters.char_indices().find(|(_, letter)| runner.valued.contains(*letter))?;
+    let behind = letters.get(at + letter.len_utf8()..).filter(|behind| !behind.is_empty());
+    Some((letter, behind))
+}
+
 const ENV: Runner = Runner::of(
     "i0v",
     "uCPa",
@@ -161,7 +209,11 @@ fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
     for word in runner.behind {
         // Options of the program itself may stand in front, and may have values.
         let rest = at.arguments.get(index..).unwrap_or_default();
-        let found = rest.iter().position(|argument| argument.value == *word)?;
+        let is_word = |argument: &Word| {
+            let short = at.program == "ip" && !argument.value.is_empty();
+            argument.value == *word || (short && word.starts_with(argument.value.as_str()))
+        };
+        let found = rest.iter().position(is_word)?;
         let before = rest.get(..found).unwrap_or_default();
         if !before.is_empty() && !before.iter().any(|argument| argument.value.starts_with('-')) {
             return None;

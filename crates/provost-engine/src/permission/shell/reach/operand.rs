@@ -1,0 +1,70 @@
+//! Operands that a program writes, though it is there to look: `uniq IN OUT`.
+
+use super::super::program::{Operands, Options};
+use super::{At, Reach, Word};
+use crate::permission::glob::HOLE;
+
+const WRITES: &str = "it writes the file that its second operand names";
+const SETS: &str = "it sets what its operand names";
+
+impl Reach {
+    pub(super) fn operands(&mut self, options: &Options, at: At<'_>) {
+        if options.operands == Operands::Reads {
+            return;
+        }
+        let mut operands = Vec::new();
+        for place in places(options, at.arguments) {
+            let Some(word) = at.arguments.get(place) else { continue };
+            // The shell may make several of it.
+            operands.extend(std::iter::repeat_n((place, word), if word.splits { 2 } else { 1 }));
+        }
+        match options.operands {
+            Operands::Reads => {}
+            Operands::WritesSecond => {
+                if let Some((place, _)) = operands.get(1) {
+                    self.unread(WRITES, at, *place);
+                }
+            }
+            Operands::Sets => self.sets(at, &operands, |value| !value.starts_with('+')),
+            Operands::SetsByName => self.sets(at, &operands, |value| value.contains(['=', HOLE])),
+        }
+    }
+
+    fn sets(&mut self, at: At<'_>, operands: &[(usize, &Word)], does: impl Fn(&str) -> bool) {
+        for (place, _) in operands.iter().filter(|(_, word)| does(&word.value)) {
+            self.unread(SETS, at, *place);
+        }
+    }
+}
+
+/// Where operands stand. Where that isn't certain, rather more of them.
+fn places(options: &Options, arguments: &[Word]) -> Vec<usize> {
+    // Some programs take no options behind the first operand.
+    let (mut found, mut only_operands, mut place) = (Vec::new(), false, 0);
+    while let Some(word) = arguments.get(place) {
+        let value = word.value.as_str();
+        let here = place;
+        place += 1;
+        if only_operands || !value.starts_with('-') || value == "-" {
+            only_operands |= options.operands == Operands::WritesSecond;
+            found.push(here);
+        } else if value == "--" {
+            only_operands = true;
+        } else if takes_next(options, value) {
+            // A value of several words is followed by operands.
+            found.extend(arguments.get(place).filter(|next| next.splits).map(|_| place));
+            place += 1;
+        }
+    }
+    found
+}
+
+/// Whether the word behind is an option's value.
+fn takes_next(options: &Options, option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
+    match letters.strip_prefix('-') {
+        Some(long) => options.valued_long.iter().any(|known| known.starts_with(long)),
+        // Letters in one word are read in ways that differ.
+        None => letters.chars().count() == 1 && options.valued.contains(letters),
+    }
+}
