@@ -113,6 +113,12 @@ fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
     }
 }
 
+/// Whether calls of the tool are compared by all of their arguments, as JSON.
+pub(super) fn is_compared_as_json(tool: &str) -> bool {
+    let own = names_of(tool).first().copied().unwrap_or(tool);
+    !matches!(own, "shell" | "terminal" | "read_file" | "write_file" | "edit_file" | "list_dir" | "search")
+}
+
 fn all(mut value: Value) -> Subject {
     value.sort_all_objects();
     Subject::Json(value.to_string())

@@ -46,6 +46,13 @@ impl Glob {
         Self::of(steps_of(text))
     }
 
+    /// Whether it may match a text of two or more characters that begins and ends with these.
+    pub(super) fn can_enclose(&self, first: char, last: char) -> bool {
+        let fits =
+            |step: Option<&Step>, c: char| matches!(step, Some(Step::Star)) || step == Some(&Step::Is(c));
+        fits(self.steps.first(), first) && fits(self.steps.last(), last)
+    }
+
     /// A glob of these steps.
     pub(super) fn of(mut steps: Vec<Step>) -> Self {
         steps.dedup_by(|a, b| *a == Step::Star && *b == Step::Star);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use provost_event::Json;
 
-use super::call::{Call, Subject};
+use super::call::{Call, Subject, is_compared_as_json};
 use super::glob::Glob;
 use super::names::names_of;
 use super::path::Case;
@@ -25,8 +25,8 @@ pub struct PatternError {
 
 /// Names tool calls: `tool`, or `tool(PATTERN)` for those with certain arguments.
 ///
-/// `tool` is one of the tool's names ([`names_of`]), with `*` for any text; `*` alone is every tool, and `tool()` and
-/// `tool(*)` are the same as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*`
+/// `tool` is one of the tool's names ([`names_of`]), with `*` for any text; `*` alone is every tool, and `tool(*)` is the same
+/// as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*`
 /// stands for any text, `\*` for a star, and everything else for itself.
 ///
 /// - `shell`: one simple command. ` *` at the end also stands for no arguments, `git push:*` is `git push *`, runs of
@@ -64,7 +64,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// When it is empty or longer than 64 KiB, names no tool, or its parenthesis isn't closed at its end.
+    /// When it is empty or longer than 64 KiB, names no tool, or its parenthesis is empty or isn't closed at its end.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let fail = |complaint| Err(PatternError { pattern: text.chars().take(200).collect(), complaint });
         let trimmed = text.trim();
@@ -78,13 +78,18 @@ impl Pattern {
                 None => return fail("isn't closed: write `)` at its end"),
             },
         };
+        if argument == Some("") {
+            return fail(
+                "has nothing in its parentheses: write `tool` for all of its calls, or `tool(PATTERN)`",
+            );
+        }
         if tool.is_empty() {
             return fail("names no tool: write `tool` or `tool(PATTERN)`, or `*` for every tool");
         }
         if tool.contains(|c: char| c.is_whitespace() || c == ')') {
             return fail("isn't one: write `tool` or `tool(PATTERN)`");
         }
-        let argument = argument.filter(|argument| !matches!(*argument, "" | "*")).map(Argument::new);
+        let argument = argument.filter(|argument| *argument != "*").map(Argument::new);
         Ok(Self { tool: Glob::new(tool), argument })
     }
 
@@ -110,6 +115,14 @@ impl Pattern {
     #[must_use]
     pub fn names(&self, tool: &str) -> bool {
         self.speaks_of_tool(tool)
+    }
+
+    /// Whether it looks for text that the calls of this tool, one of those it names, never have: they are compared by their
+    /// arguments as a JSON object.
+    #[must_use]
+    pub fn misses_all(&self, tool: &str) -> bool {
+        let argument = self.argument.as_ref().filter(|_| is_compared_as_json(tool));
+        argument.is_some_and(|argument| !argument.plain.can_enclose('{', '}'))
     }
 
     /// Whether it is about the call's tool.

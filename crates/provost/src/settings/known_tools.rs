@@ -78,8 +78,19 @@ impl Known {
         let tool = text.trim().split('(').next().unwrap_or_default();
         // One that can't be read is told of elsewhere.
         let pattern = Pattern::parse(text).ok().filter(|_| !tool.starts_with(OF_MCP))?;
-        let is_known = self.0.iter().any(|name| pattern.names(name));
-        (!is_known).then(|| self.objection_to(tool))
+        let named = self.0.iter().filter(|name| pattern.names(name)).collect::<Vec<_>>();
+        if named.is_empty() {
+            return Some(self.objection_to(tool));
+        }
+        named.into_iter().all(|name| pattern.misses_all(name)).then(|| {
+            let what = format!(
+                "`{text}` is compared to the arguments of `{tool}` as JSON, so that this never matches"
+            );
+            let remedy = format!(
+                "write `{tool}` for all of its calls, or a pattern such as `{tool}({{*\"name\":\"value\"*}})`"
+            );
+            (what, remedy)
+        })
     }
 
     fn objection_to(&self, tool: &str) -> (String, String) {

@@ -182,6 +182,24 @@ fn every_list_of_tools_is_looked_at() {
 }
 
 #[test]
+fn a_pattern_that_the_arguments_of_its_tool_never_meet_lets_nothing_begin() {
+    for (wrong, words) in [
+        ("update_plan(x)", "`update_plan(x)` is compared to the arguments of `update_plan` as JSON"),
+        ("spawn_agent(helper *)", "write `spawn_agent` for all of its calls, or a pattern such as"),
+        ("Task(helper)", "`Task(helper)` is compared"),
+        ("recall({zzz)", "so that this never matches"),
+        ("shell()", "has nothing in its parentheses: write `tool` for all of its calls"),
+    ] {
+        for list in ["allow", "ask", "deny"] {
+            let scene = says_done(1).with_settings(&format!("[permissions]\n{list} = ['{wrong}']\n"));
+            says(&run(&scene, &[]), 2, &[&format!("permissions.{list}: "), words]);
+        }
+    }
+    let right = "[permissions]\ndeny = ['update_plan(*x*)', 'spawn_agent({*\"agent\":\"helper\"*})', '*(x)', 'recall(*)']\n";
+    says(&run(&says_done(1).with_settings(right), &[]), 0, &[]);
+}
+
+#[test]
 fn rules_for_tools_of_mcp_servers_are_said_to_be_not_known_yet() {
     let scene = says_done(1).with_settings("[permissions]\ndeny = [\"mcp__files__delete\"]\n");
     let words = "permissions name tools of MCP servers, which aren't known yet";

@@ -28,7 +28,7 @@ pub(super) fn pattern_means(pattern: &str, tool: &str) -> bool {
 pub(super) fn means_all_calls(pattern: &str) -> bool {
     match pattern.trim().split_once('(') {
         None => true,
-        Some((_, rest)) => matches!(rest.strip_suffix(')'), Some("" | "*")),
+        Some((_, rest)) => matches!(rest.strip_suffix(')'), Some("*")),
     }
 }
 
@@ -70,9 +70,13 @@ mod tests {
 
     #[test]
     fn only_patterns_without_arguments_mean_all_calls() {
-        for (pattern, expected) in
-            [("shell", true), ("shell()", true), ("shell(*)", true), ("shell(**)", false), ("shell(a", false)]
-        {
+        for (pattern, expected) in [
+            ("shell", true),
+            ("shell()", false),
+            ("shell(*)", true),
+            ("shell(**)", false),
+            ("shell(a", false),
+        ] {
             assert_eq!(means_all_calls(pattern), expected, "{pattern}");
         }
     }
