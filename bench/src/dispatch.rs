@@ -109,6 +109,7 @@ fn consult() -> anyhow::Result<Consult> {
         turn: 1,
         about: HookSubject::Call { call: call.call.clone() },
         details: ConsultDetails::Call(call),
+        limit_ms: None,
     })
 }
 

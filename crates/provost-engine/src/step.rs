@@ -75,6 +75,10 @@ pub enum Effect {
     CloseTerminal {
         /// Whose.
         session: SessionId,
+        /// What is left of the time limit that binds the session, in milliseconds; absent without one. The end of the
+        /// program is part of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit_ms: Option<u64>,
     },
     /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
     Timer {
@@ -258,6 +262,10 @@ pub struct Consult {
     pub about: HookSubject,
     /// What the hooks are told besides.
     pub details: ConsultDetails,
+    /// What is left of the time limit that binds the session, in milliseconds; absent without one. What it takes to end the
+    /// hooks is part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
 }
 
 /// What hooks are told besides what the log's question says.

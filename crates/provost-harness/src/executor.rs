@@ -87,8 +87,9 @@ impl HarnessExecutor {
             Effect::CheckWorktree(check) => {
                 SessionEvent::WorktreeChecked { seq, left: self.check_worktree(&check, cancel).await }
             }
-            Effect::CloseTerminal { session } => {
-                SessionEvent::TerminalClosed { seq, exit: self.close_terminal(session, cancel).await }
+            Effect::CloseTerminal { session, limit_ms } => {
+                let limit = limit_ms.map(Duration::from_millis);
+                SessionEvent::TerminalClosed { seq, exit: self.close_terminal(session, limit, cancel).await }
             }
             // The home waits itself; should it ask all the same, the wait is over by then.
             Effect::Timer { remaining_ms, .. } => {

@@ -22,7 +22,8 @@ const NEVER_PASSED: &str = "OTEL_";
 /// Why it couldn't be started.
 ///
 /// # Cancellation
-/// When `cancel` fires it returns within the grace, with nothing left running.
+/// When `cancel` fires it returns within the grace, with nothing left running; sooner where less of the session's time
+/// limit is left.
 pub(crate) async fn ask(
     command: Command<'_>,
     asked: Asked<'_>,
@@ -76,7 +77,7 @@ impl Command<'_> {
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(self.timeout),
             grace: GRACE,
-            ends_within: None,
+            ends_within: asked.limit(),
         }
     }
 }

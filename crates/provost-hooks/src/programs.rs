@@ -39,7 +39,7 @@ pub struct ProgramHooksOptions {
 ///
 /// A command gets the question as one JSON object on its standard input, which it needn't read, in the workspace, in
 /// a session of its own, without a terminal. The hook's timeout covers everything from the start on; what is left of
-/// the command half a second after that is ended by force, and so is what it leaves running when it ends by itself.
+/// the command half a second after that, or when the session's time limit is over, is ended by force, and so is what it leaves running when it ends by itself.
 /// 64 KiB are kept of each of its streams, and 64 KiB read of a server's answer.
 pub struct ProgramHooks {
     poster: Poster,

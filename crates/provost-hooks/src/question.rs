@@ -1,6 +1,7 @@
 //! The JSON that a hook is given: Claude Code's names and types, and Provost's own words beside them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use provost_engine::{CallDetails, ConsultDetails, StopCheck, WantedAgent, agent_names};
 use provost_event::{
@@ -37,6 +38,15 @@ impl<'a> Asked<'a> {
             HookQuestionSubject::Consult(consult) => consult.session,
             HookQuestionSubject::Stop(check) => check.session,
         }
+    }
+
+    /// What is left of the time limit that binds the session, the end of what the hook starts included.
+    pub(crate) fn limit(self) -> Option<Duration> {
+        let limit_ms = match &self.question.subject {
+            HookQuestionSubject::Consult(consult) => consult.limit_ms,
+            HookQuestionSubject::Stop(check) => check.limit_ms,
+        };
+        limit_ms.map(Duration::from_millis)
     }
 
     fn about(self) -> Option<&'a HookSubject> {

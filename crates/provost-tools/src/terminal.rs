@@ -53,8 +53,10 @@ const LOOK: Duration = Duration::from_millis(40);
 /// Between a text and the return that submits it: programs take both at once for a paste.
 const SUBMIT_PAUSE: Duration = Duration::from_millis(300);
 
-/// How long a program may take to end that was asked to.
+/// How long a program may take to end that was asked to; at most this part of what is left of the session's time limit
+/// when it is started or stopped.
 const GRACE: Duration = Duration::from_secs(2);
+const GRACE_DIVISOR: u32 = 10;
 
 /// Bytes typed by one call.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -141,7 +143,7 @@ impl Terminal {
         let command = self.command(line, arguments, cwd(arguments, context)?);
         let mut options = PtyOptions::new(Arc::new(profile(line)));
         options.hears_events = EventWish::Unwanted;
-        options.grace = GRACE;
+        options.grace = grace(context);
         let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(command, options)).await;
         let pty = started.ok_or_else(cancelled)?.map_err(|error| ToolOutput::error(chain(&error)))?;
         let held = place.put(Held { line: line.to_owned(), pty });
@@ -197,7 +199,7 @@ impl Terminal {
         let session = session_of(context)?;
         let held = self.held(arguments, context)?;
         self.shelf.take(session, arguments.id.as_deref().unwrap_or(ONLY));
-        let plan = QuitPlan { steps: Vec::new(), grace: GRACE };
+        let plan = QuitPlan { steps: Vec::new(), grace: grace(context) };
         let exit = held.pty.end(plan).await;
         let view = held.pty.view().await.map_err(gone)?;
         let ended = seen::ended(&held.line, exit, &view);
@@ -250,6 +252,10 @@ impl Terminal {
         }
         Ok(ToolOutput::ok(seen::ended(&held.line, held.pty.wait().await, &view)))
     }
+}
+
+fn grace(context: &ToolContext) -> Duration {
+    context.limit.map_or(GRACE, |limit| GRACE.min(limit / GRACE_DIVISOR))
 }
 
 impl Default for Terminal {

@@ -24,8 +24,16 @@ impl Deciding<'_> {
     pub(super) fn open_question(&mut self, seq: Seq) {
         let Some(about) = self.state.questions.get(&seq).cloned() else { return };
         let details = self.state.details(&about);
-        let (session, turn) = (self.state.session, self.state.next_turn());
-        self.step.effect(seq, Effect::AskHooks(Consult { session, turn, about, details }));
+        self.step.effect(
+            seq,
+            Effect::AskHooks(Consult {
+                session: self.state.session,
+                turn: self.state.next_turn(),
+                about,
+                details,
+                limit_ms: self.limit_left_ms(),
+            }),
+        );
     }
 
     pub(super) fn stop_asking(&mut self) {

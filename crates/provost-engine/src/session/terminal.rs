@@ -50,7 +50,7 @@ impl Deciding<'_> {
             self.step.close(timer);
         }
         self.commit(TerminalEnding { outcome: outcome.clone() });
-        self.open(Effect::CloseTerminal { session: self.state.session });
+        self.open(self.closing_of_terminal());
         true
     }
 
@@ -58,8 +58,12 @@ impl Deciding<'_> {
     pub(super) fn close_terminal_again(&mut self) {
         if let Some(seq) = self.state.terminal_question() {
             self.step.close(seq);
-            self.step.effect(seq, Effect::CloseTerminal { session: self.state.session });
+            self.step.effect(seq, self.closing_of_terminal());
         }
+    }
+
+    fn closing_of_terminal(&self) -> Effect {
+        Effect::CloseTerminal { session: self.state.session, limit_ms: self.limit_left_ms() }
     }
 
     pub(super) fn terminal_closed(&mut self, seq: Seq, exit: Option<Exit>) {

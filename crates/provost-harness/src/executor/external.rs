@@ -1,6 +1,8 @@
 //! Having an external agent's program go on, answering its questions, and ending it.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{Answer, Think, ToolResult, ToolRun};
@@ -62,12 +64,26 @@ impl HarnessExecutor {
         }
     }
 
+    /// Ends the program of an external agent. Once half of `limit` is over it is ended by force: that takes a moment, too.
     pub(super) async fn close_terminal(
         &self,
         session: SessionId,
+        limit: Option<Duration>,
         cancel: &CancellationToken,
     ) -> Option<Exit> {
-        let closed = AssertUnwindSafe(self.deps.external.close(session, cancel)).catch_unwind().await;
+        let hurry = cancel.child_token();
+        let mut closing = pin!(AssertUnwindSafe(self.deps.external.close(session, &hurry)).catch_unwind());
+        let closed = match limit {
+            None => closing.await,
+            Some(limit) => tokio::select! {
+                biased;
+                closed = &mut closing => closed,
+                () = self.deps.clock.sleep(limit / 2) => {
+                    hurry.cancel();
+                    closing.await
+                }
+            },
+        };
         closed.unwrap_or_else(|_| {
             tracing::warn!(%session, "what drives the program of an external agent panicked");
             None

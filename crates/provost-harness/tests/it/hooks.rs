@@ -20,7 +20,7 @@ const SESSION: SessionId = SessionId::root(RunId::from_entropy(5));
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn question(about: HookSubject, details: ConsultDetails) -> Arc<HookQuestion> {
-    let consult = Consult { session: SESSION, turn: 3, about, details };
+    let consult = Consult { session: SESSION, turn: 3, about, details, limit_ms: None };
     Arc::new(HookQuestion {
         subject: HookQuestionSubject::Consult(consult),
         workspace: std::path::Path::new("/somewhere").into(),

@@ -294,7 +294,7 @@ fn call() -> CallDetails {
 
 fn before_a_call() -> Consult {
     let about = HookSubject::Call { call: "c1".into() };
-    Consult { session: SESSION, turn: 1, about, details: ConsultDetails::Call(call()) }
+    Consult { session: SESSION, turn: 1, about, details: ConsultDetails::Call(call()), limit_ms: None }
 }
 
 fn said(reports: &[HookReport]) -> Vec<(&str, HookDecision)> {
@@ -500,7 +500,7 @@ async fn programs_are_told_of_results_and_where_the_log_is() {
     let about = HookSubject::Result { call: "c1".into(), is_error: false };
     // Any entry will do as the result that a program is told of; it reads it itself.
     let details = ConsultDetails::Result { call: call(), finished: Seq(1) };
-    let consult = Consult { session: SESSION, turn: 1, about, details };
+    let consult = Consult { session: SESSION, turn: 1, about, details, limit_ms: None };
     let reports = scene.open().await.ask(consult, CancellationToken::new()).await;
     let path = scene.transcript();
     assert_eq!(

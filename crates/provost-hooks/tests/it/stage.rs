@@ -155,7 +155,7 @@ impl Stage {
         } else {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
             let (about, details) = self.subject(moment, failed);
-            let consult = Consult { session: self.session(), turn: 3, about, details };
+            let consult = Consult { session: self.session(), turn: 3, about, details, limit_ms: None };
             (HookQuestionSubject::Consult(consult), vec![self.record(status)])
         };
         let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);

@@ -41,6 +41,40 @@ fn a_stop_hook_that_ignores_sigterm_is_ended_within_the_limit() {
     assert!(over.expect("it is suspended") < LIMIT_MS, "{log:?}");
 }
 
+/// Ignores every request to end.
+const DEAF: &str = "trap '' TERM HUP INT QUIT; while :; do sleep 1; done";
+
+/// When the run was suspended, by its own time.
+fn suspended_ms(scene: &Scene) -> u64 {
+    let log = log(scene);
+    entries(&log, "paused")
+        .into_iter()
+        .map(elapsed_ms)
+        .max()
+        .unwrap_or_else(|| panic!("it isn't suspended: {log:?}"))
+}
+
+#[test]
+fn a_hook_that_ignores_sigterm_is_ended_within_the_limit() {
+    let hook = format!(
+        "[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"{DEAF}\"\ntimeout_secs = 4\n[budget]\nwall_time = \"4s\"\n"
+    );
+    let script = "answers: [{ tools: [{ shell: { command: 'true' } }] }, { text: done }]";
+    let scene = Scene::scripted(script).with_settings(&hook).trusted();
+    let ran = scene.provost(&["run", "x"]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    // Without the limit it had half a second more from 3.6 s on.
+    assert!(suspended_ms(&scene) < 4_000, "{ran:?}");
+}
+
+#[test]
+fn an_external_agent_that_ignores_sigterm_is_ended_within_the_limit() {
+    let scene = Scene::new();
+    let ran = scene.provost(&["exec", "--unattended", "--wall-time", "8s", "--", "sh", "-c", DEAF]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    assert!(suspended_ms(&scene) < 8_000, "{ran:?}");
+}
+
 /// The log of a run with a tool call, as it is when the wall clock is set by so much before the tool's result.
 fn with_the_wall_clock_set(log: &str, by_ms: i64) -> String {
     let mut is_set = false;
