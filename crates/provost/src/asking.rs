@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
-use provost_harness::{Clock as _, SystemClock};
 use provost_store::LocalHome;
 
 use crate::answering::{Given, give};
@@ -77,7 +76,7 @@ impl Asking {
         }
         let mut put_off = Vec::new();
         loop {
-            let Some(question) = self.watcher.next_question(&put_off, SystemClock.now()) else {
+            let Some(question) = self.watcher.next_question(&put_off) else {
                 self.watcher.changed().await;
                 continue;
             };

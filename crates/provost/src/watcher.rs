@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use provost_event::{ActorKey, Delta, EffectId, Entry, Record, Seq, Timestamp};
+use provost_event::{ActorKey, Delta, EffectId, Entry, Record, Seq};
 use provost_harness::HarnessCallback;
 use tokio::sync::Notify;
 
@@ -116,10 +116,9 @@ impl Watcher {
         self.changed.notify_one();
     }
 
-    /// The oldest open question that none of `but` names and for which there is still time.
-    pub(crate) fn next_question(&self, but: &[EffectId], now: Timestamp) -> Option<Question> {
-        let fits = |question: &&Question| question.due > now && !but.contains(&question.id());
-        self.questions().iter().find(fits).cloned()
+    /// The oldest open question that none of `but` names. The log says when its time is over: the wall clock may be set.
+    pub(crate) fn next_question(&self, but: &[EffectId]) -> Option<Question> {
+        self.questions().iter().find(|question| !but.contains(&question.id())).cloned()
     }
 
     /// Returns once the question has its answer, or nobody asks it any more.
