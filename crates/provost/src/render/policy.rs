@@ -19,7 +19,8 @@ pub(super) fn run_changed(entry: &RunPolicyChanged) -> Saying {
         Some(_) => format!("today's settings and a goal bind the run from here on, given by {by}"),
         None => format!("today's settings bind the run from here on, taken by {by}"),
     };
-    let goal = entry.goal.iter().map(|goal| format!("goal: {goal}"));
+    let is_told = |goal: &String| entry.differences.iter().any(|one| one.to.as_ref() == Some(goal));
+    let goal = entry.goal.iter().filter(|goal| !is_told(goal)).map(|goal| format!("goal: {goal}"));
     let lines = goal.chain(entry.differences.iter().map(ToString::to_string));
     Saying::kept(Tag::Run, text).with(lines.map(|line| one_line(&line, WIDTH_MAX)))
 }
