@@ -11,7 +11,7 @@ use crate::moment::Moment;
 pub(crate) const EVERY: u64 = 1_000;
 /// The layout of states. It changes whenever one of their fields or an entry's meaning does; a snapshot of another
 /// layout is passed over.
-const LAYOUT: u32 = 10;
+const LAYOUT: u32 = 11;
 
 /// The layout of what nobody can read.
 const NO_LAYOUT: u32 = 0;

@@ -118,16 +118,18 @@ impl ModelTrouble {
     pub const fn cause(&self) -> TroubleCause {
         self.class.cause()
     }
+
+    /// What has happened, without what people can do about it.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let hint = if self.hint.is_empty() { String::new() } else { format!(" ({})", self.hint) };
+        format!("{} ({}): {}{hint}", self.cause().words(), self.model, self.message)
+    }
 }
 
 impl fmt::Display for ModelTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cause = self.cause();
-        write!(f, "{} ({}): {}", cause.words(), self.model, self.message)?;
-        if !self.hint.is_empty() {
-            write!(f, " ({})", self.hint)?;
-        }
-        write!(f, "; {}", cause.remedy())
+        write!(f, "{}; {}", self.what(), self.cause().remedy())
     }
 }
 

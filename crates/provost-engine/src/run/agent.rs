@@ -91,6 +91,9 @@ pub(super) struct Agent {
     /// It was asked again, and has yet to begin with that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<Box<PendingRequest>>,
+    /// Turns that it may have taken in all, where it was asked again; else its policy says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) turns_max: Option<u32>,
     /// How often it was restarted since it was last asked.
     #[serde(default)]
     pub(super) restarts: u32,

@@ -80,6 +80,7 @@ impl Agents {
             awaits: None,
             restart: None,
             request: None,
+            turns_max: None,
             restarts: 0,
         };
         self.all.insert(ROOT, root);
@@ -194,6 +195,7 @@ impl Agents {
             awaits: None,
             restart: None,
             request: None,
+            turns_max: None,
             restarts: 0,
         };
         self.all.insert(number, agent);
@@ -229,6 +231,7 @@ impl Agents {
             agent.rests_for_child = false;
             agent.call = Some(asked.call);
             agent.restarts = 0;
+            agent.turns_max = Some(asked.turns_max);
             (agent.spawned_at, agent.spawned) = (now.at, now.elapsed);
             agent.clock.asked_again();
             agent.request = Some(Box::new(PendingRequest::of(asked)));

@@ -1,5 +1,7 @@
 //! What an agent asks another for, and what that one gets: never more than the first has.
 
+use std::fmt;
+
 use provost_event::{
     Access, AgentPolicy, Brief, Budget, GoalPolicy, Isolation, Json, Pace, PermissionPolicy, Priority,
     SessionId, SpawnBudget, SubAgentPolicy, ToolSpec,
@@ -138,10 +140,27 @@ struct AskedByName {
     goal: String,
 }
 
+/// An agent, as a call names it: models give a number also as one.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NamedAgent {
+    Number(AgentNumber),
+    Name(String),
+}
+
+impl fmt::Display for NamedAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => f.write_str(name.trim()),
+        }
+    }
+}
+
 /// The arguments of a call for an agent that has worked before.
 #[derive(Debug, Deserialize)]
 struct AskedAgain {
-    agent: String,
+    agent: NamedAgent,
     goal: String,
     #[serde(default)]
     priority: Option<Priority>,
@@ -182,7 +201,7 @@ impl RunState {
         if let Some(other) = asked.others.iter().find(|(_, value)| !value.is_null()).map(|(name, _)| name) {
             return Err(format!("An agent that goes on keeps its settings: leave `{other}` out."));
         }
-        let named = asked.agent.trim();
+        let named = asked.agent.to_string();
         let number = named.parse::<AgentNumber>().ok();
         let number = number.or_else(|| {
             let session = named.parse::<SessionId>().ok()?;

@@ -313,6 +313,11 @@ impl super::RunState {
         };
         let (tokens, cost) =
             self.ledger.spent(child.agent).map_or_else(Default::default, |spent| (spent.tokens, spent.cost));
+        // An agent can't resume a run: what people can do isn't for it.
+        let outcome = match outcome {
+            Outcome::Paused { why: PauseReason::Model(trouble) } => trouble.what(),
+            outcome => outcome.to_string(),
+        };
         format!(
             "{said}\n\n[agent {child} ({name}): {outcome}; {attempts}turns: {turns}, tokens: {tokens}, cost: {cost}]"
         )

@@ -45,6 +45,9 @@ fn it_goes_on_in_its_own_session_and_delivers_again() {
             && format!("{:?}", said.content).contains("which shelf?"))
     });
     assert!(heard, "it is told what it is asked");
+    let status = tree.run().agents().find(|agent| agent.session.agent == 1).expect("it is known");
+    let limit = policy(2).agent.limits.turns_max;
+    assert_eq!((status.turns, status.turns_max), (2, Some(limit + 1)), "its limit counts from where it was asked again");
     tree.say(0, "all is done");
     assert!(matches!(tree.outcome(), Some(Outcome::Completed { .. })));
 }
@@ -70,7 +73,7 @@ fn only_the_agent_that_asked_for_it_may_ask_again_and_only_when_it_is_done() {
     assert_eq!(status, ToolStatus::Rejected);
     assert!(said.contains("by `low`"), "{said}");
     // Two of one answer: the second finds it at work.
-    let again = ("spawn_agent", r#"{"goal":"g","agent":"1"}"#);
+    let again = ("spawn_agent", r#"{"goal":"g","agent":1}"#);
     tree.call(0, &[again, again]);
     assert!(tree.results(0).last().expect("a result").1.contains("still works"));
     tree.say(1, "done");

@@ -88,13 +88,16 @@ impl Progress {
             .into_iter()
             .map(|(is_one, words)| (self.recent.iter().filter(|turn| is_one(turn)).count(), words));
         let of_all = match all {
-            1 => "the one turn".to_owned(),
+            1 => String::new(),
             all if all < RECENT_MAX => format!("{all} turns"),
             all => format!("the last {all} turns"),
         };
         counted
             .filter(|(count, _)| *count > 0)
-            .map(|(count, words)| format!("{count} of {of_all} {words}"))
+            .map(|(count, words)| match all {
+                1 => format!("its only turn {words}"),
+                _ => format!("{count} of {of_all} {words}"),
+            })
             .collect()
     }
 }

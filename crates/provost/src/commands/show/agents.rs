@@ -208,7 +208,9 @@ fn node(run: &RunState, agent: &AgentStatus<'_>, around: &Around<'_>) -> Node {
     let state = stands(&agent.standing, !asks.is_empty());
     let worked_ms = if is_root { run.active_ms() } else { agent.worked_ms };
     let is_priced = run.policy().is_none_or(|policy| policy.agent.model.price.is_some());
-    let turns_max = if is_root { Some(run.turns_max()) } else { opening.map(|opening| opening.turns_max) };
+    let of_its_policy =
+        if is_root { Some(run.turns_max()) } else { opening.map(|opening| opening.turns_max) };
+    let turns_max = agent.turns_max.or(of_its_policy);
     let turns_max = turns_max.filter(|most| *most != Limits::TURNS_UNLIMITED);
     Node {
         session: agent.session,
