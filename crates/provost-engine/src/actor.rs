@@ -3,7 +3,7 @@
 use provost_event::{ActorKey, Elapsed, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
 
 use crate::moment::Moment;
-use crate::{Event, Now, RunState, SessionState, Step, snapshot};
+use crate::{Event, Now, RunState, SessionState, Step, Uncertain, snapshot};
 
 /// A record that can't follow what is there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +58,10 @@ pub struct ActorStatus {
     pub tokens: u64,
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
+    /// What of both no provider has reported: estimated, or lost to a crash.
+    pub uncertain: Uncertain,
+    /// How long processes have held the run.
+    pub elapsed: Elapsed,
 }
 
 impl Actor {

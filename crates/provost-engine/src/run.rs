@@ -65,6 +65,8 @@ pub struct AgentStatus<'a> {
     pub budget: Budget,
     /// Turns that it took itself.
     pub turns: u32,
+    /// Turns that it may have taken in all, where it was asked again; absent where its policy says so.
+    pub turns_max: Option<u32>,
     /// Tokens charged for it and those below it.
     pub tokens: u64,
     /// Money charged for it and those below it, as far as prices are known.
@@ -224,6 +226,7 @@ impl RunState {
                 standing: agent.standing(),
                 budget: agent.live_brief().map(|brief| brief.budget).unwrap_or_default(),
                 turns: self.ledger.own_turns(number),
+                turns_max: agent.turns_max,
                 tokens: spent.map_or(0, |spent| spent.tokens),
                 cost: spent.map_or(MicroDollars(0), |spent| spent.cost),
                 spawned_at: agent.spawned_at,
@@ -261,6 +264,8 @@ impl RunState {
             turns: self.ledger.turns(),
             tokens: self.ledger.tokens,
             cost: self.ledger.cost,
+            uncertain: self.ledger.uncertain(),
+            elapsed: self.elapsed(),
         })
     }
 

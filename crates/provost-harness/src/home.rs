@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use provost_engine::Event;
-use provost_event::{ActorKey, MicroDollars, Outcome, Record, RunId, Seq, Timestamp};
+use provost_engine::{Event, Uncertain};
+use provost_event::{ActorKey, Elapsed, MicroDollars, Outcome, Record, RunId, Seq, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Blobs, Executor};
@@ -108,6 +108,10 @@ pub struct RunSummary {
     pub tokens: u64,
     /// Money, as far as prices are known.
     pub cost: MicroDollars,
+    /// What of both no provider has reported: estimated, or lost to a crash.
+    pub uncertain: Uncertain,
+    /// How long processes have held the run.
+    pub elapsed: Elapsed,
     /// What is wrong with its log, where that is known: then the rest says how the run stood before.
     pub damage: Option<String>,
 }

@@ -6,7 +6,7 @@
 
 #![expect(clippy::panic, reason = "that is how a check says that something is wrong")]
 
-use provost_engine::Effect;
+use provost_engine::{Effect, Uncertain};
 use provost_event::{
     ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
     Snapshot, Timestamp, UserMessage,
@@ -265,6 +265,8 @@ fn runs_are_listed_newest_first(mut store: impl SessionStore) {
         turns: 3,
         tokens: 4,
         cost: MicroDollars(5),
+        uncertain: Uncertain { tokens: 2, cost: MicroDollars(1) },
+        elapsed: Elapsed(60),
         ..listed(1, 10)
     };
     within(&mut store, |store| ok(store.put_run(&later)));
@@ -453,6 +455,8 @@ fn listed(number: u64, started_at: u64) -> StoredRun {
         turns: 0,
         tokens: 0,
         cost: MicroDollars(0),
+        uncertain: Uncertain::default(),
+        elapsed: Elapsed::default(),
         damage: None,
     }
 }

@@ -230,6 +230,8 @@ fn summary(
         turns: run.turns,
         tokens: run.tokens,
         cost: run.cost,
+        uncertain: run.uncertain,
+        elapsed: run.elapsed,
         damage: run.damage,
     })
 }

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use provost_engine::{ActorStatus, Effect};
-use provost_event::{ActorKey, BlobId, EffectId, MicroDollars, Outcome, Record, RunId, Seq, Timestamp};
+use provost_engine::{ActorStatus, Effect, Uncertain};
+use provost_event::{
+    ActorKey, BlobId, EffectId, Elapsed, MicroDollars, Outcome, Record, RunId, Seq, Timestamp,
+};
 use provost_harness::HomeError;
 
 use crate::Claims;
@@ -77,6 +79,10 @@ pub struct StoredRun {
     pub tokens: u64,
     /// Money.
     pub cost: MicroDollars,
+    /// What of both no provider has reported: estimated, or lost to a crash.
+    pub uncertain: Uncertain,
+    /// How long processes have held the run.
+    pub elapsed: Elapsed,
     /// What is wrong with its log, where the row had to be made of that: then it says what came before. Never stored.
     pub damage: Option<String>,
 }
@@ -96,6 +102,8 @@ impl StoredRun {
             turns: status.turns,
             tokens: status.tokens,
             cost: status.cost,
+            uncertain: status.uncertain,
+            elapsed: status.elapsed,
             damage: None,
         }
     }

@@ -55,6 +55,12 @@ pub struct Uncertain {
 }
 
 impl Uncertain {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost + other.cost }
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_none(&self) -> bool {
@@ -122,6 +128,12 @@ impl Ledger {
     #[must_use]
     pub const fn turns(&self) -> u32 {
         self.run.turns
+    }
+
+    /// What of what was charged no provider has reported: estimated, or lost to a crash.
+    #[must_use]
+    pub fn uncertain(&self) -> Uncertain {
+        self.estimated.plus(self.unconfirmed)
     }
 
     /// What the run has spent and set aside.

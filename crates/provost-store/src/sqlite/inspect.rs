@@ -237,7 +237,7 @@ impl Inspecting<'_> {
         let row = runs::one(self.connection, run)?;
         let made = runs::from_log(self.connection, run)?;
         // Reservations change the time of the last entry, and are not worth a row.
-        let made = crate::StoredRun { updated_at: row.updated_at, ..made };
+        let made = crate::StoredRun { updated_at: row.updated_at, elapsed: row.elapsed, ..made };
         if made.damage.is_none() && (row != made || !runs::is_stored(self.connection, run)) {
             self.problems.push(StoreProblem::Derived { actor: run.into(), what: "the row in the list" });
         }

@@ -13,7 +13,7 @@ use crate::folder;
 
 const ATTEMPT: &str = "open the store";
 /// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
-const SCHEMA_VERSION: i64 = 5;
+const SCHEMA_VERSION: i64 = 6;
 const SCHEMA: &str = include_str!("schema.sql");
 /// How long a statement waits for another process's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use provost_engine::Actor;
-use provost_event::{ActorKey, MicroDollars, RunId, Seq, Timestamp};
+use provost_engine::{Actor, Uncertain};
+use provost_event::{ActorKey, Elapsed, MicroDollars, RunId, Seq, Timestamp};
 use provost_harness::HomeError;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
@@ -97,7 +97,8 @@ pub(super) fn is_stored(connection: &Connection, run: RunId) -> bool {
 }
 
 fn row(connection: &Connection, run: RunId) -> rusqlite::Result<Option<Option<StoredRun>>> {
-    let sql = "SELECT run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal, sum \
+    let sql = "SELECT run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal, \
+               uncertain_tokens, uncertain_cost, elapsed, sum \
                FROM runs NOT INDEXED WHERE run = ?1";
     connection
         .prepare_cached(sql)
@@ -142,6 +143,8 @@ pub(super) fn from_log(connection: &Connection, run: RunId) -> Result<StoredRun,
             turns: 0,
             tokens: 0,
             cost: MicroDollars::default(),
+            uncertain: Uncertain::default(),
+            elapsed: Elapsed::default(),
             damage: Some(damage.unwrap_or_else(|| format!("entry {}: it is missing", Seq::START.next()))),
         }),
     }
@@ -165,8 +168,10 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<Option<StoredRun>> {
         model: row.get(7)?,
         workspace: PathBuf::from(row.get::<_, String>(8)?),
         goal: row.get(9)?,
+        uncertain: Uncertain { tokens: unsigned(row.get(10)?), cost: MicroDollars(unsigned(row.get(11)?)) },
+        elapsed: Elapsed(unsigned(row.get(12)?)),
         damage: None,
     };
-    let is_whole = sums::of_run(&run, outcome) == row.get::<_, i64>(10)?;
+    let is_whole = sums::of_run(&run, outcome) == row.get::<_, i64>(13)?;
     Ok(is_whole.then_some(run))
 }

@@ -65,6 +65,9 @@ CREATE TABLE runs (
     model      TEXT NOT NULL,
     workspace  TEXT NOT NULL,
     goal       TEXT NOT NULL,
+    uncertain_tokens INTEGER NOT NULL,
+    uncertain_cost   INTEGER NOT NULL,
+    elapsed    INTEGER NOT NULL,
     sum        INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

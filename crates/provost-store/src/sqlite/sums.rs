@@ -68,6 +68,9 @@ pub(super) fn of_run(run: &StoredRun, outcome: Option<&str>) -> i64 {
         Column::Text(&run.model),
         Column::Text(&run.workspace.to_string_lossy()),
         Column::Text(&run.goal),
+        Column::Number(int(run.uncertain.tokens)),
+        Column::Number(int(run.uncertain.cost.0)),
+        Column::Number(int(run.elapsed.0)),
     ];
     sum("runs", &columns)
 }

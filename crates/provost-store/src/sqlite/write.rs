@@ -109,7 +109,7 @@ impl SqliteStore {
     fn update_run(&self, run: &StoredRun, outcome: Option<&str>, sum: i64) -> Result<bool, HomeError> {
         let changed = self.run(
             "UPDATE runs SET updated_at = ?2, turns = ?3, tokens = ?4, cost = ?5, outcome = ?6, model = ?7, goal = ?8, \
-             sum = ?9 WHERE run = ?1",
+             uncertain_tokens = ?9, uncertain_cost = ?10, elapsed = ?11, sum = ?12 WHERE run = ?1",
             params![
                 run.run.to_string(),
                 int(run.updated_at.0),
@@ -119,6 +119,9 @@ impl SqliteStore {
                 outcome,
                 run.model,
                 run.goal,
+                int(run.uncertain.tokens),
+                int(run.uncertain.cost.0),
+                int(run.elapsed.0),
                 sum
             ],
             PUT_RUN,
@@ -306,8 +309,9 @@ impl SessionStore for SqliteStore {
             return Ok(());
         }
         self.run(
-            "INSERT INTO runs (run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal, sum) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO runs (run, started_at, updated_at, turns, tokens, cost, outcome, model, workspace, goal, \
+             uncertain_tokens, uncertain_cost, elapsed, sum) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             params![
                 run.run.to_string(),
                 int(run.started_at.0),
@@ -319,6 +323,9 @@ impl SessionStore for SqliteStore {
                 run.model,
                 run.workspace.to_string_lossy(),
                 run.goal,
+                int(run.uncertain.tokens),
+                int(run.uncertain.cost.0),
+                int(run.elapsed.0),
                 sum
             ],
             PUT_RUN,

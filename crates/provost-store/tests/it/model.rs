@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use provost_engine::Effect;
+use provost_engine::{Effect, Uncertain};
 use provost_event::{
     ActorKey, Block, EffectId, Elapsed, Entry, Json, MicroDollars, Record, Seq, SessionId, Snapshot,
     Timestamp, UserMessage,
@@ -125,6 +125,8 @@ fn listed(number: u8, turns: u32) -> StoredRun {
         turns,
         tokens: 1,
         cost: MicroDollars(2),
+        uncertain: Uncertain::default(),
+        elapsed: Elapsed::default(),
         damage: None,
     }
 }

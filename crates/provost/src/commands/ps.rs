@@ -11,7 +11,7 @@ use crate::cli::PsArgs;
 use crate::drive::run_state;
 use crate::exit::Exit;
 use crate::questions::{Question, of_summary};
-use crate::render::{Cells, Table, Uncertain, one_line, span, terminal_width, tokens};
+use crate::render::{Cells, Table, UncertaintyMarks, one_line, span, terminal_width, tokens};
 
 /// Columns of a goal where there is no terminal to measure.
 pub(super) const GOAL_WIDTH: usize = 200;
@@ -25,9 +25,7 @@ struct Told {
     /// Until when it waits for its provider.
     awaited: Option<String>,
     /// What of its tokens and of its money no provider has reported.
-    uncertain: Uncertain,
-    /// How long processes have held it.
-    elapsed_ms: u64,
+    uncertain: UncertaintyMarks,
 }
 
 impl Told {
@@ -35,9 +33,10 @@ impl Told {
     async fn read(home: &LocalHome, run: &RunSummary, now: Timestamp) -> Self {
         let open = of_summary(home, run).await.unwrap_or_default();
         let status = status(run, &open, at_terminal(home, run).await);
-        let Some(state) = run_state(home, run.run).await.unwrap_or_default() else {
-            return Self { open, status, ..Self::default() };
-        };
+        let uncertain = UncertaintyMarks::of(run.uncertain);
+        let has_ended = matches!(&run.status, RunStatus::Rests(outcome) if outcome.is_final());
+        let state = if has_ended { None } else { run_state(home, run.run).await.unwrap_or_default() };
+        let Some(state) = state else { return Self { open, status, awaited: None, uncertain } };
         let awaited = match state.awaits_provider().filter(|_| open.is_empty()) {
             Some(awaited) if !matches!(run.status, RunStatus::Rests(_)) => {
                 let wait = provider_wait(home, &state).await.unwrap_or_default();
@@ -46,14 +45,13 @@ impl Told {
             }
             Some(_) | None => None,
         };
-        let uncertain = Uncertain::of(state.ledger());
-        Self { open, status, awaited, uncertain, elapsed_ms: state.elapsed().0 }
+        Self { open, status, awaited, uncertain: UncertaintyMarks::of_run(&state) }
     }
+}
 
-    /// How long ago it was started. Set back, the wall clock tells less than is known otherwise.
-    fn age(&self, run: &RunSummary, now: Timestamp) -> String {
-        span(now.max(run.updated_at).since_ms(run.started_at).max(self.elapsed_ms))
-    }
+/// How long ago a run was started. Set back, the wall clock tells less than is known otherwise.
+fn age(run: &RunSummary, now: Timestamp) -> String {
+    span(now.max(run.updated_at).since_ms(run.started_at).max(run.elapsed.0))
 }
 
 /// What is said of a store without runs.
@@ -103,10 +101,10 @@ fn table(runs: &[RunSummary], told: &[Told], now: Timestamp) -> Table {
     let mut table = Table::new(&[
         ("RUN", Cells::Text),
         ("STATUS", Cells::Text),
-        ("TURNS", Cells::Numbers),
-        ("TOKENS", Cells::Numbers),
+        ("TURNS", Cells::LeftOut),
+        ("TOKENS", Cells::LeftOut),
         ("COST", Cells::Numbers),
-        ("AGE", Cells::Numbers),
+        ("AGE", Cells::LeftOut),
         ("GOAL", Cells::CutAtEnd),
     ]);
     for (run, told) in runs.iter().zip(told) {
@@ -116,7 +114,7 @@ fn table(runs: &[RunSummary], told: &[Told], now: Timestamp) -> Table {
             run.turns.to_string(),
             told.uncertain.marked_tokens(tokens(run.tokens)),
             told.uncertain.marked_money(run.cost.to_string()),
-            told.age(run, now),
+            age(run, now),
             one_line(&run.goal, GOAL_WIDTH),
         ]);
     }
@@ -140,6 +138,10 @@ pub(super) struct Line<'a> {
     turns: u32,
     tokens: u64,
     cost_micro_usd: MicroDollars,
+    /// What of both no provider has reported: estimated, or lost to a crash. What calls take that have no report yet isn't
+    /// in it.
+    uncertain_tokens: u64,
+    uncertain_cost_micro_usd: MicroDollars,
     /// The questions that wait for somebody, by their names.
     approvals: Vec<String>,
 }
@@ -163,6 +165,8 @@ impl<'a> Line<'a> {
             turns: run.turns,
             tokens: run.tokens,
             cost_micro_usd: run.cost,
+            uncertain_tokens: run.uncertain.tokens,
+            uncertain_cost_micro_usd: run.uncertain.cost,
             approvals: open.iter().map(|question| question.id().to_string()).collect(),
         }
     }

@@ -48,7 +48,7 @@ pub(crate) use question::{Extent, Room, UNNAMED, answer_in_words, call_in_full, 
 pub(crate) use safe::{safe, visible, visible_json};
 pub(crate) use summary::{Stopped, summary};
 pub(crate) use table::{Cells, Table, terminal_width};
-pub(crate) use uncertain::Uncertain;
+pub(crate) use uncertain::UncertaintyMarks;
 pub(crate) use wait::{Left, Wait, whole_seconds};
 pub(crate) use words::{
     age, amount, duration, excerpt, hanging, one_line, pictures, plural, size, span, tokens, tokens_in_short,

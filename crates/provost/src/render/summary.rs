@@ -8,7 +8,7 @@ use super::context::outcome_in_words;
 use super::go_on::go_on_with;
 use super::goal::goal_at_end;
 use super::safe::visible;
-use super::uncertain::Uncertain;
+use super::uncertain::UncertaintyMarks;
 use super::words::{duration, hanging, one_line, plural, tokens_in_short};
 use crate::goals::AgentGoal;
 use crate::questions::Question;
@@ -34,7 +34,7 @@ pub(crate) fn summary(stopped: &Stopped<'_>) -> String {
     let ledger = state.ledger();
     let priced = state.policy().is_some_and(|policy| policy.agent.model.price.is_some());
     let mut parts = vec![hanging(&outcome_in_words(outcome), "  "), plural(ledger.turns().into(), "turn")];
-    let uncertain = Uncertain::of(ledger);
+    let uncertain = UncertaintyMarks::of_run(state);
     parts.push(uncertain.marked_tokens(tokens_in_short(ledger.tokens)));
     let cost = uncertain.marked_money(ledger.cost.to_string());
     parts.push(if priced { cost } else { "price unknown".to_owned() });

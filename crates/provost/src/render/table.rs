@@ -18,6 +18,8 @@ pub(crate) enum Cells {
     CutAtEnd,
     /// On the left; where the terminal is too narrow, without their beginning.
     CutAtStart,
+    /// On the right; where the terminal is too narrow even with all others cut, left out, the first such column first.
+    LeftOut,
 }
 
 /// A table with a line of heads.
@@ -49,38 +51,59 @@ impl Table {
         let widths = self.widths(width);
         let line = |row: &Vec<String>| {
             let cells = row.iter().zip(&self.columns).zip(&widths);
-            let cells = cells.map(|((cell, cells), width)| set(cell, *cells, *width)).collect::<Vec<_>>();
+            let cells = cells.filter_map(|((cell, cells), width)| Some(set(cell, *cells, (*width)?)));
+            let cells = cells.collect::<Vec<_>>();
             format!("{}\n", cells.join(GAP).trim_end())
         };
         self.rows.iter().map(line).collect()
     }
 
-    fn widths(&self, width: Option<usize>) -> Vec<usize> {
-        let cell =
-            |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| measure_text_width(cell));
-        let widest = |column| self.rows.iter().map(|row| cell(row, column)).max().unwrap_or_default();
-        let mut widths = (0..self.columns.len()).map(widest).collect::<Vec<_>>();
-        let gaps = GAP.len() * widths.len().saturating_sub(1);
-        let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(width.unwrap_or(usize::MAX));
-        let head = |column| self.rows.first().map_or(0, |heads| cell(heads, column));
-        for (column, (cells, width)) in self.columns.iter().zip(&mut widths).enumerate().rev() {
-            let min = match cells {
-                Cells::Text | Cells::Numbers => continue,
-                Cells::CutAtEnd => head(column),
-                Cells::CutAtStart => head(column).max(END_MIN),
-            };
-            let gives = over.min(width.saturating_sub(min));
+    /// The width of each column; `None` for one that is left out.
+    fn widths(&self, width: Option<usize>) -> Vec<Option<usize>> {
+        let mut widths = (0..self.columns.len()).map(|column| Some(self.widest(column))).collect::<Vec<_>>();
+        let over = |widths: &[Option<usize>]| {
+            let gaps = GAP.len() * widths.iter().flatten().count().saturating_sub(1);
+            (widths.iter().flatten().sum::<usize>() + gaps).saturating_sub(width.unwrap_or(usize::MAX))
+        };
+        let spare = |column: usize, width: &usize| width.saturating_sub(self.narrowest(column));
+        for column in 0..widths.len() {
+            let spare =
+                widths.iter().enumerate().filter_map(|(column, width)| Some(spare(column, width.as_ref()?)));
+            if over(&widths) > spare.sum() && self.columns.get(column) == Some(&Cells::LeftOut) {
+                widths.get_mut(column).map(Option::take);
+            }
+        }
+        let mut over = over(&widths);
+        for (column, width) in widths.iter_mut().enumerate().rev() {
+            let Some(width) = width else { continue };
+            let gives = over.min(spare(column, width));
             *width -= gives;
             over -= gives;
         }
         widths
+    }
+
+    fn widest(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| measure_text_width(cell)).max().unwrap_or_default()
+    }
+
+    /// How far a column may be cut.
+    fn narrowest(&self, column: usize) -> usize {
+        let head = self.rows.first().and_then(|heads| heads.get(column));
+        let head = head.map_or(0, |head| measure_text_width(head));
+        match self.columns.get(column) {
+            Some(Cells::CutAtEnd) => head,
+            Some(Cells::CutAtStart) => head.max(END_MIN),
+            Some(Cells::Text | Cells::Numbers | Cells::LeftOut) | None => usize::MAX,
+        }
     }
 }
 
 fn set(cell: &str, cells: Cells, width: usize) -> String {
     match cells {
         Cells::Text => pad_str(cell, width, Alignment::Left, None).into_owned(),
-        Cells::Numbers => pad_str(cell, width, Alignment::Right, None).into_owned(),
+        Cells::Numbers | Cells::LeftOut => pad_str(cell, width, Alignment::Right, None).into_owned(),
         Cells::CutAtEnd => {
             pad_str(&truncate_str(cell, width, CUT), width, Alignment::Left, None).into_owned()
         }
@@ -146,6 +169,24 @@ mod tests {
                 …字漢字漢字/漢字漢字  b     1 200
             "#]],
         );
+    }
+
+    #[test]
+    fn columns_that_may_go_are_left_out_where_cutting_is_not_enough() {
+        let mut table = Table::new(&[
+            ("RUN", Cells::Text),
+            ("TURNS", Cells::LeftOut),
+            ("COST", Cells::Numbers),
+            ("AGE", Cells::LeftOut),
+            ("GOAL", Cells::CutAtEnd),
+        ]);
+        table.row(["abcdef", "7", "$1", "3 s", "find the parser"].map(str::to_owned).to_vec());
+        let first_line =
+            |width| table.lines(Some(width)).lines().next().map(str::to_owned).unwrap_or_default();
+        assert_eq!(first_line(30), "RUN     TURNS  COST  AGE  GOAL");
+        assert_eq!(first_line(29), "RUN     COST  AGE  GOAL");
+        assert_eq!(table.lines(Some(24)), "RUN     COST  AGE  GOAL\nabcdef    $1  3 s  find…\n");
+        assert_eq!(table.lines(Some(22)), "RUN     COST  GOAL\nabcdef    $1  find th…\n");
     }
 
     #[test]

@@ -1,25 +1,30 @@
 //! Amounts that no provider has reported, or not all of them, as a short mark: `~$0.15`.
 
-use provost_engine::Ledger;
+use provost_engine::{RunState, Uncertain};
 
 /// Before an amount that is in part estimated or unconfirmed.
 const MARK: char = '~';
 
 /// Which amounts of a run are in part estimated or unconfirmed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Uncertain {
+pub(crate) struct UncertaintyMarks {
     tokens: bool,
     money: bool,
 }
 
-impl Uncertain {
-    /// Of what was charged; what calls take that have no report yet isn't in it.
-    pub(crate) fn of(ledger: &Ledger) -> Self {
-        let is_open = ledger.run().tokens_set_aside > 0;
-        Self {
-            tokens: is_open || ledger.estimated.tokens > 0 || ledger.unconfirmed.tokens > 0,
-            money: is_open || ledger.estimated.cost.0 > 0 || ledger.unconfirmed.cost.0 > 0,
+impl UncertaintyMarks {
+    /// Of what was charged to a run that has ended.
+    pub(crate) fn of(uncertain: Uncertain) -> Self {
+        Self { tokens: uncertain.tokens > 0, money: uncertain.cost.0 > 0 }
+    }
+
+    /// Of what was charged to a run; while calls of it have no report yet, all is uncertain.
+    pub(crate) fn of_run(state: &RunState) -> Self {
+        let ledger = state.ledger();
+        if ledger.run().tokens_set_aside > 0 {
+            return Self { tokens: true, money: true };
         }
+        Self::of(ledger.uncertain())
     }
 
     /// A count of tokens, with the mark where it is uncertain.
