@@ -1,5 +1,7 @@
 //! Takes secrets out of texts that are kept or shown.
 
+mod edges;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -80,6 +82,7 @@ fn constant(pattern: &str) -> Regex {
 /// A secret without a well-known shape that it wasn't given stays, as does one in another encoding.
 pub struct Redactor {
     exact: AhoCorasick,
+    values: Vec<String>,
 }
 
 impl Redactor {
@@ -88,7 +91,8 @@ impl Redactor {
     #[must_use]
     pub fn new(exact: impl IntoIterator<Item = SecretString>) -> Self {
         let values = exact.into_iter().flat_map(|secret| forms(secret.expose_secret().trim()));
-        Self { exact: matcher(values.collect()) }
+        let values: Vec<String> = values.collect();
+        Self { exact: matcher(&values), values }
     }
 
     /// Whether a value has less than 8 characters: it would also be found in words that hold no secret, so it isn't
@@ -134,9 +138,24 @@ impl Redactor {
         splice(json, tokens.filter_map(|token| Some((token.range(), without(token.as_str())?))))
     }
 
-    /// Takes the values that this was given out of `text`.
+    /// What is kept of a text that may have been cut, without the values that this was given: also without parts of 8 and
+    /// more characters of them that stand at its ends, or where it says that something was left out. Borrowed when there are
+    /// none.
+    #[must_use]
+    pub fn redact_cut<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut places = self.known_places(text);
+        places.extend(edges::places(text, &self.values));
+        if is_controlled(text) {
+            let shown = Shown::of(text);
+            places.extend(edges::places(&shown.text, &self.values).iter().map(|part| shown.place(part)));
+        }
+        let hidden = |place: Range<usize>| (place, HIDDEN.to_owned());
+        splice(text, apart(text, places).into_iter().map(hidden))
+    }
+
+    /// Takes the values that this was given out of `text`, as [`redact_cut`](Self::redact_cut).
     pub fn mask_known(&self, text: &mut String) {
-        if let Cow::Owned(masked) = self.redact_known(text) {
+        if let Cow::Owned(masked) = self.redact_cut(text) {
             *text = masked;
         }
     }
@@ -146,7 +165,7 @@ impl Redactor {
         if self.exact.is_match(text) {
             places.extend(self.exact.find_overlapping_iter(text).map(|found| found.range()));
         }
-        if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
+        if is_controlled(text) {
             let shown = Shown::of(text);
             let found = self.exact.find_overlapping_iter(&shown.text);
             places.extend(found.map(|found| shown.place(&found.range())));
@@ -221,6 +240,11 @@ impl fmt::Debug for Redactor {
     }
 }
 
+/// Whether control characters are in it that show nothing.
+fn is_controlled(text: &str) -> bool {
+    text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
 /// The places in order, those that overlap as one.
 fn apart(text: &str, mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.retain(|place| text.get(place.clone()) != Some(HIDDEN));
@@ -251,7 +275,7 @@ fn forms(value: &str) -> Vec<String> {
     clippy::expect_used,
     reason = "it fails at more than two thousand million states; dropping values would leak them"
 )]
-fn matcher(values: Vec<String>) -> AhoCorasick {
+fn matcher(values: &[String]) -> AhoCorasick {
     AhoCorasick::new(values).expect("fewer values")
 }
 

@@ -47,7 +47,11 @@ fn it_goes_on_in_its_own_session_and_delivers_again() {
     assert!(heard, "it is told what it is asked");
     let status = tree.run().agents().find(|agent| agent.session.agent == 1).expect("it is known");
     let limit = policy(2).agent.limits.turns_max;
-    assert_eq!((status.turns, status.turns_max), (2, Some(limit + 1)), "its limit counts from where it was asked again");
+    assert_eq!(
+        (status.turns, status.turns_max),
+        (2, Some(limit + 1)),
+        "its limit counts from where it was asked again"
+    );
     tree.say(0, "all is done");
     assert!(matches!(tree.outcome(), Some(Outcome::Completed { .. })));
 }

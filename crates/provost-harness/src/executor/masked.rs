@@ -1,4 +1,4 @@
-//! Takes keys of Provost's own out of what hooks and checks say, before log, model or screen gets it. However a program came by one,
+//! Takes keys of Provost's own out of what hooks, checks and failed calls say, before log, model or screen gets it. However a program came by one,
 //! it is nobody's to see. Tools' output is masked before it is cut (`tool.rs`).
 
 use provost_engine::{SessionEvent, WorktreeResult};
@@ -21,6 +21,10 @@ pub(super) fn masked(mut event: SessionEvent, redactor: &Redactor) -> SessionEve
                 report.reminders.iter_mut().for_each(|text| mask(Some(text)));
                 mask(report.note.as_mut());
             }
+        }
+        SessionEvent::ModelFailed { failure, .. } => {
+            redactor.mask_known(&mut failure.message);
+            mask(failure.request_id.as_mut());
         }
         SessionEvent::WorktreeReady { result: WorktreeResult::Failed { message }, .. } => mask(Some(message)),
         _ => {}

@@ -71,6 +71,7 @@ fn without_keys(mut answer: Answer, redactor: &Redactor) -> Answer {
             }
             Block::ToolCall(call) => {
                 redactor.mask_known(&mut call.name);
+                call.malformed.iter_mut().for_each(|text| redactor.mask_known(text));
                 if let Cow::Owned(masked) = redactor.redact_known(&call.id.0) {
                     call.id = CallId::from(masked.as_str());
                 }

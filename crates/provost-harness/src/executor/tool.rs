@@ -41,7 +41,7 @@ impl HarnessExecutor {
         };
         let images = self.keep(&output.images).await;
         // A key of Provost's own is nobody's to see, however a tool came by it.
-        let text = self.deps.redactor.redact_known(&output.text).into_owned();
+        let text = self.deps.redactor.redact_cut(&output.text).into_owned();
         let (mut text, whole) = self.cut(text, run.output_bytes_max).await;
         let lost = output.images.len().saturating_sub(images.len());
         if lost > 0 {

@@ -238,3 +238,50 @@ proptest! {
         }
     }
 }
+
+/// A key in a long text of which something was left out, wherever the cut is: what is left of it is shorter than 8 characters.
+#[test]
+fn no_part_of_a_value_is_left_where_a_text_was_cut() {
+    let key = fake("", 30);
+    let redactor = knowing(&[&key]);
+    let texts: [fn(&str) -> String; 7] = [
+        |part| format!("yes {part}"),
+        |part| format!("yes {part}…"),
+        |part| format!("yes {part} […]"),
+        |part| format!("yes {part}\n[12,000 bytes left out]\nno"),
+        |part| format!("yes {part}… [the line goes on after 2,000 bytes]\nno"),
+        |part| format!("yes {part}\n[the rest is left out]"),
+        |part| format!("yes \u{1b}[1m{part}\n[1 byte left out]\nno"),
+    ];
+    for at in 8..key.len() {
+        for text in texts {
+            let text = text(&key[..at]);
+            let expected = text.replace(&key[..at], "[secret]");
+            assert_eq!(redactor.redact_cut(&text), expected);
+        }
+        let end = &key[key.len() - at..];
+        for text in [
+            format!("{end} no"),
+            format!("yes\n[9 bytes left out]\n{end} no"),
+            format!("exit status 1: [5,000 bytes printed, of which the last 4,096 are kept]\n{end} no"),
+        ] {
+            assert_eq!(redactor.redact_cut(&text), text.replace(end, "[secret]"));
+        }
+    }
+    let inner = format!("[9 bytes left out]\n{}\n[9 bytes left out]\n", &key[4..20]);
+    assert_eq!(redactor.redact_cut(&inner), inner.replace(&key[4..20], "[secret]"));
+}
+
+#[test]
+fn parts_of_a_value_stay_where_nothing_was_cut() {
+    let key = fake("sk-", 30);
+    let redactor = knowing(&[&key]);
+    for text in [
+        format!("{} and more", &key[..7]),
+        format!("keys begin with {}, as you know", &key[..12]),
+        format!("a\n{}\nb", &key[..12]),
+        format!("[3 bytes left out] {}", &key[9..]),
+    ] {
+        assert_eq!(redactor.redact_cut(&text), text);
+    }
+}

@@ -65,6 +65,12 @@ fn a_key_that_a_model_repeats_is_masked_in_what_it_says_and_calls() {
             format!("answers: [{{ tools: [{{ shell: {{ command: 'echo {KEY}' }} }}] }}, {{ text: done }}]"),
         ),
         (
+            "in a call that can't be read",
+            format!(
+                "answers: [{{ tools: [{{ name: shell, malformed: '{{\"command\": \"echo {KEY}' }}] }}, {{ text: done }}]"
+            ),
+        ),
+        (
             "in the name of a file that isn't there",
             format!("answers: [{{ tools: [{{ read_file: {{ path: '{KEY}' }} }}] }}, {{ text: done }}]"),
         ),

@@ -66,6 +66,10 @@ mod hostile;
 #[cfg(test)]
 mod interrupting;
 #[cfg(test)]
+#[cfg(unix)]
+mod keys_cut;
+#[cfg(test)]
+#[cfg(unix)]
 mod keys_masked;
 #[cfg(test)]
 mod long_runs;

@@ -298,7 +298,11 @@ fn a_completed_run_without_a_goal_gets_one() {
     scene.write("work/judge.yaml", &format!("verdicts: [{YES}]"));
     settings(&scene, "[goal]\njudge = \"script:judge.yaml\"\n");
     let resumed = scene.provost(&["resume", "last", "--goal", "it is looked at"]);
-    says(&resumed, 0, &["the goal is reached", "completed, verified", "  goal: (not set) → it is looked at\n"]);
+    says(
+        &resumed,
+        0,
+        &["the goal is reached", "completed, verified", "  goal: (not set) → it is looked at\n"],
+    );
     assert!(!resumed.stderr.contains("  goal: it is looked at"), "it is told once: {resumed:?}");
     shows(&scene, &["show", "last"], &["condition   it is looked at"]);
     shows(&scene, &["logs", "last", "--view"], &["You are given a goal."]);
