@@ -16,7 +16,7 @@ const REPOSITORY: &str = "git init -q && git config user.name a && git config us
      git remote add proxied git://nowhere.invalid/x && echo 2 > old.txt";
 
 /// Variables, with `CANARY` for the program that they name, and a command of git that starts it then.
-const HOSTILE: [(&[(&str, &str)], &str); 9] = [
+const HOSTILE: [(&[(&str, &str)], &str); 12] = [
     (&[("GIT_EXTERNAL_DIFF", "CANARY")], "git diff HEAD"),
     (
         &[
@@ -33,6 +33,14 @@ const HOSTILE: [(&[(&str, &str)], &str); 9] = [
     (&[("GIT_PROXY_COMMAND", "CANARY")], "git fetch proxied"),
     (&[("GIT_PAGER", "CANARY")], "script -qc 'git log' /dev/null"),
     (&[("GIT_EDITOR", "CANARY")], "git commit --allow-empty"),
+    // Git looks there for programs of its own: `git-remote-https`, `git-status` where it is a program.
+    (&[("GIT_EXEC_PATH", "FOLDER/programs")], "git ls-remote https://nowhere.invalid/x"),
+    (&[("GIT_EXEC_PATH", "FOLDER/programs")], "git canary"),
+    // What is copied into a new repository, hooks among it.
+    (
+        &[("GIT_TEMPLATE_DIR", "FOLDER/template")],
+        "git init -q new && cd new && git -c user.name=a -c user.email=a@b commit --allow-empty -m 1",
+    ),
 ];
 
 /// A program that writes down that it was started.
@@ -49,7 +57,17 @@ fn no_variable_has_provosts_own_git_start_a_program() {
         let scene = Scene::scripted(ANSWERS).with_settings(GOAL);
         scene.write("work/judge.yaml", JUDGE);
         let (folder, work) = (scene.path(""), scene.path("work"));
-        canary(&folder, "canary");
+        for name in [
+            "canary",
+            "programs/git-canary",
+            "programs/git-remote-https",
+            "programs/git-diff",
+            "programs/git-status",
+            "programs/git-ls-files",
+            "template/hooks/pre-commit",
+        ] {
+            canary(&folder, name);
+        }
         let program = folder.join("canary").display().to_string();
         scene.write("hostile.cfg", &format!("[diff]\n\texternal = {program}\n"));
         let hostile = variables.iter().map(|(name, value)| {
