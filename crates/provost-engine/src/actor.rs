@@ -1,29 +1,29 @@
-//! An actor of either kind behind one face: what a home holds.
+//! An actor of either kind behind one interface: what a backend holds.
 
 use provost_event::{ActorKey, Elapsed, Entry, MicroDollars, Outcome, Record, Seq, Timestamp};
 
 use crate::moment::Moment;
 use crate::{Event, Now, RunState, SessionState, Step, Uncertain, snapshot};
 
-/// A record that can't follow what is there.
+/// A record that can't follow the last one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// Its number isn't the next one.
     #[error("entry {found} of {actor} follows entry {head}")]
     Gap {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
         /// The last entry before it.
         head: Seq,
-        /// The number it has.
+        /// The record's number.
         found: Seq,
     },
-    /// It stands after an end, and begins no segment.
+    /// It follows an end and begins no segment.
     #[error("entry {found} of {actor} stands after an end and begins no segment")]
     AfterEnd {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
-        /// The number it has.
+        /// The record's number.
         found: Seq,
     },
 }
@@ -37,16 +37,16 @@ pub enum Actor {
     Session(Box<SessionState>),
 }
 
-/// What a list of runs shows of one.
+/// A run's summary for a list of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActorStatus {
-    /// What it is to reach.
+    /// The run's goal.
     pub goal: String,
     /// The root agent's workspace.
     pub workspace: std::path::PathBuf,
     /// The root agent's model.
     pub model: String,
-    /// How it rests or ended; absent while it is worked on.
+    /// The outcome while the run is suspended or after its end; absent while it is worked on.
     pub outcome: Option<Outcome>,
     /// When it was started.
     pub started_at: Timestamp,
@@ -58,7 +58,7 @@ pub struct ActorStatus {
     pub tokens: u64,
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
-    /// What of both no provider has reported: estimated, or lost to a crash.
+    /// The part of both that no provider has reported: estimated, or lost to a crash.
     pub uncertain: Uncertain,
     /// How long processes have held the run.
     pub elapsed: Elapsed,
@@ -74,8 +74,8 @@ impl Actor {
         }
     }
 
-    /// The actor as a snapshot of its log has it; `first` is the log's first record. `None` if the snapshot isn't one
-    /// that this program can read: the whole log is folded then. What follows the snapshot is still to be replayed.
+    /// The actor as a snapshot of its log has it; `first` is the log's first record. `None` if this program can't
+    /// read the snapshot: the whole log is folded then. The records after the snapshot are still to be replayed.
     #[must_use]
     pub fn restore(first: &Record, snapshot: &Record) -> Option<Self> {
         let Entry::Snapshot(taken) = &snapshot.entry else { return None };
@@ -98,8 +98,8 @@ impl Actor {
         Some(actor)
     }
 
-    /// Decides on `event`. The state already includes the returned entries; when they can't be kept, throw the
-    /// state away and fold the log anew. An event for the other kind of actor changes nothing.
+    /// Decides on `event`. The state already includes the returned entries; if they can't be stored, discard the
+    /// state and fold the log again. An event for the other kind of actor changes nothing.
     #[must_use]
     pub fn decide(&mut self, event: Event, now: Now) -> Step {
         match (self, event) {
@@ -112,15 +112,15 @@ impl Actor {
     /// Folds in the next entry of the log.
     ///
     /// # Errors
-    /// When it can't follow what is there; the state is unchanged then.
+    /// When it can't follow the last entry; the state is unchanged then.
     pub fn replay(&mut self, record: &Record) -> Result<(), ReplayError> {
         let (actor, head, found) = (record.actor, self.head(), record.seq);
-        // The log of a fork begins behind the last entry that it has from elsewhere.
+        // A fork's log begins after the last entry that it takes from the other log.
         let begins = head.is_start() && found == record.entry.follows().next();
         if found != head.next() && !begins {
             return Err(ReplayError::Gap { actor, head, found });
         }
-        // What the next segment is to be worked with may be said before it begins.
+        // A change for the next segment may be recorded before that segment begins.
         let may_follow_end = matches!(
             record.entry,
             Entry::Resumed(_)
@@ -163,7 +163,7 @@ impl Actor {
         }
     }
 
-    /// Whether its last segment has ended, and only somebody's ask begins another.
+    /// Whether its last segment has ended. Only a request begins another.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         match self {
@@ -172,7 +172,7 @@ impl Actor {
         }
     }
 
-    /// What a list shows; only runs that have started have it.
+    /// The summary for a list; absent before the run has started.
     #[must_use]
     pub fn status(&self) -> Option<ActorStatus> {
         match self {

@@ -1,4 +1,4 @@
-//! What can happen to an actor.
+//! Events of actors.
 
 use provost_event::{
     AgentPolicyChanged, ApprovalAnswer, BlobId, Block, Budget, CallFacts, CallId, Dimension, EffectId,
@@ -9,12 +9,12 @@ use provost_event::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What a decision may know of the world at its moment.
+/// The time and randomness that a decision may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Now {
-    /// The time by the wall clock: shown, and never subtracted.
+    /// The wall-clock time: shown, never subtracted.
     pub at: Timestamp,
-    /// The run's elapsed time, which never decreases while it is decided for a run.
+    /// The run's elapsed time, which never decreases within a run.
     pub elapsed: Elapsed,
     /// Fresh random bits.
     pub entropy: u64,
@@ -42,61 +42,61 @@ impl From<SessionEvent> for Event {
     }
 }
 
-/// What can happen to a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
-    /// Somebody wants it; ignored by a run that already is.
+    /// Starts the run; ignored once it has started.
     Start {
-        /// What is to be reached.
+        /// The goal.
         goal: String,
-        /// Pictures that belong to it.
+        /// Images that belong to the goal.
         #[serde(default)]
         images: Vec<Image>,
-        /// What binds it.
+        /// The policy.
         policy: Box<RunPolicy>,
     },
-    /// Somebody wants it, to go on with another agent's conversation; ignored by a run that already is.
+    /// Starts the run as a fork of another agent's conversation; ignored once it has started.
     Fork(Box<ForkWish>),
     /// A run was forked from the conversation of one of this run's agents.
     Forked(Forked),
-    /// Some of what the run started could not be ended. Counts at any time.
+    /// Some processes of the run could not be ended. Counts at any time.
     ProcessesLeft,
-    /// A session asks for budget before a model call. Asked twice for the same call, it gets the same answer.
+    /// A session requests budget before a model call. A repeated request for a call gets the same answer.
     Reserve(ReserveRequest),
-    /// A session reports what a model call took.
+    /// A session reports the usage of a model call.
     Settle(SettleNote),
-    /// A session ended or came to rest.
+    /// A session has ended or was suspended.
     SessionRests {
-        /// Which.
+        /// The session.
         session: SessionId,
-        /// How.
+        /// The outcome.
         outcome: Outcome,
-        /// What its agent said last.
+        /// The agent's last text.
         #[serde(default)]
         text: String,
-        /// Whether it rests only because agents do that work for it.
+        /// Whether it is suspended only because its sub-agents are.
         #[serde(default)]
         for_child: bool,
     },
-    /// An agent wants another to work for it. Asked twice for the same call, only the first counts.
+    /// An agent requests a sub-agent. Only the first request of a call counts.
     Spawn {
-        /// Who asks.
+        /// The session that requests it.
         parent: SessionId,
         /// The entry of its log that started the call.
         call: Seq,
-        /// The tool that was called: what kind of agent is wanted.
+        /// The tool that was called: determines the kind of agent.
         tool: String,
         /// Its arguments.
         input: Json,
     },
-    /// Somebody gives an agent another priority.
+    /// Changes the priority of an agent.
     Reprioritize {
-        /// Which.
+        /// The agent.
         agent: u32,
-        /// The new one.
+        /// The new priority.
         priority: Priority,
-        /// Who.
+        /// Who requested it.
         by: String,
     },
     /// A timer of the run is due.
@@ -104,126 +104,126 @@ pub enum RunEvent {
         /// The effect that set it.
         seq: Seq,
     },
-    /// Somebody says something to an agent.
+    /// A message to an agent.
     Say {
-        /// To which; the root is 0.
+        /// The agent; the root is 0.
         #[serde(default)]
         agent: u32,
-        /// What.
+        /// The message.
         text: String,
-        /// Who.
+        /// Who sent it.
         by: String,
     },
-    /// Somebody clears an agent's goal.
+    /// Clears an agent's goal.
     ClearGoal {
-        /// Whose; the root is 0.
+        /// The agent; the root is 0.
         #[serde(default)]
         agent: u32,
-        /// Who.
+        /// Who requested it.
         by: String,
     },
-    /// Somebody wants it to rest.
+    /// Suspends the run, or an agent and those below it.
     Pause {
         /// Only this agent and those below it; the whole run if absent.
         #[serde(default)]
         agent: Option<u32>,
-        /// Who.
+        /// Who requested it.
         by: String,
     },
-    /// Somebody wants it to end.
+    /// Ends the run, or an agent and those below it.
     Cancel {
         /// Only this agent and those below it; the whole run if absent.
         #[serde(default)]
         agent: Option<u32>,
-        /// Who.
+        /// Who requested it.
         by: String,
     },
-    /// Somebody wants another model to be asked from here on, or outages to be waited out longer or shorter. A run that
-    /// rests stays at rest.
+    /// Changes the model, or how long outages are waited out, from here on. A suspended run stays suspended.
     Retune {
-        /// The model in place of the run's own; that of agents with a model of their own only where it gives no answer.
+        /// The model in place of the run's own. An agent with its own model gets it only if that model gives no
+        /// answer.
         #[serde(default)]
         model: Option<Box<ModelPolicy>>,
         /// How long outages are waited out, in milliseconds.
         #[serde(default)]
         outage_max_ms: Option<u64>,
-        /// Who.
+        /// Who requested it.
         by: String,
     },
-    /// Somebody wants another policy, or another goal, to bind the run from its next segment on. A run that rests stays at
-    /// rest; ignored by one that is worked on.
+    /// Changes the policy or the goal from the run's next segment on. A suspended run stays suspended; ignored
+    /// while the run is worked on.
     ChangePolicy(Box<RunPolicyChanged>),
     /// A session waits for its model's provider.
     AwaitsProvider(Box<ProviderAwaited>),
-    /// Somebody wants another segment of a run that is suspended or has ended, or one of its suspended agents to go on;
-    /// ignored where that is worked on.
+    /// Begins another segment of a run that is suspended or has ended, or resumes one suspended agent; ignored
+    /// while the run or that agent is worked on.
     Resume {
-        /// Only this agent, while the others work; the whole run if absent.
+        /// Only this agent, while the others keep working; the whole run if absent.
         #[serde(default)]
         agent: Option<u32>,
-        /// Who.
+        /// Who requested it.
         by: String,
         /// Limits that replace those of the same name.
         budget: Budget,
         /// A new limit of the root agent's turns.
         turns_max: Option<u32>,
-        /// What is said to the root agent with it.
+        /// A message to the root agent.
         #[serde(default)]
         text: Option<String>,
     },
-    /// A home took the run over from a process that is gone: what was being done, nobody does any more.
+    /// A backend took the run over from a process that is gone. No process performs its open effects any more.
     Recover {
-        /// Open effects that nobody has begun: they are still going to be performed.
+        /// Open effects that no process has begun: they will still be performed.
         fresh: Vec<EffectId>,
     },
 }
 
-/// A run that is to go on with another agent's conversation.
+/// The start of a run as a fork of another agent's conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkWish {
-    /// What the run is to reach.
+    /// The run's goal.
     pub goal: String,
-    /// What the first agent is to reach: what the conversation began with.
+    /// The first agent's goal: the one that the conversation began with.
     pub agent_goal: String,
-    /// What binds it. Its agent's part binds the first agent as it is.
+    /// The policy. Its agent part applies to the first agent unchanged.
     pub policy: RunPolicy,
     /// Where the conversation comes from.
     pub fork: Box<SessionFork>,
-    /// The worktree that is made for it, if it is to have one of its own.
+    /// The worktree to make for the run, if it gets its own.
     #[serde(default)]
     pub worktree: Option<Worktree>,
-    /// What is said to its agent.
+    /// A message to its agent.
     #[serde(default)]
     pub text: Option<String>,
-    /// Who wants it.
+    /// Who requested it.
     pub by: String,
 }
 
-/// The beginning of a session that goes on with another's conversation.
+/// The start of a session as a fork of another conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkStart {
-    /// What it is given.
+    /// The session's first entry.
     pub started: Box<SessionStarted>,
-    /// Whether somebody's words follow.
+    /// Whether a message to the agent follows.
     pub is_told_more: bool,
 }
 
-/// A wish for budget.
+/// A request for budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReserveRequest {
-    /// Whose.
+    /// The session.
     pub session: SessionId,
-    /// For which of its calls.
+    /// The number of the session's call.
     pub call: u32,
-    /// In which turn.
+    /// The turn.
     #[serde(default)]
     pub turn: u32,
-    /// The model that is to be asked, by the policy's name.
+    /// The model to call, by the policy's name.
     #[serde(default)]
     pub model: String,
-    /// Tokens of the request: what the provider reported last and what was added since, and no less than the estimate.
+    /// Tokens of the request: the provider's last count plus what was added since, and at least the estimate.
     pub input_tokens: u64,
-    /// The same by our own estimate alone; 0 if nobody knows.
+    /// The same by our own estimate alone; 0 if unknown.
     #[serde(default)]
     pub estimated_tokens: u64,
     /// Whether a provider has counted this conversation before.
@@ -233,25 +233,25 @@ pub struct ReserveRequest {
     pub output_tokens_max: u32,
     /// What the model's tokens cost, if known.
     pub price: Option<provost_event::Price>,
-    /// Whether enough must be left for the session's last words at a limit.
+    /// Whether to keep back budget for a final summary at a limit.
     #[serde(default)]
     pub keeps_back: bool,
-    /// Tokens that the model may think for before the final summary, if anything is kept back.
+    /// Thinking tokens for the final summary, if anything is kept back.
     #[serde(default)]
     pub thinking_tokens: u32,
-    /// Tokens that must be left besides, if anything is kept back.
+    /// Additional tokens that must be left, if anything is kept back.
     #[serde(default)]
     pub kept_tokens: u64,
-    /// Money that must be left besides.
+    /// Additional money that must be left.
     #[serde(default)]
     pub kept_cost: MicroDollars,
-    /// Hundredths of each of the run's limits that judges may take, all of them together, and that are kept for them.
+    /// The percentage of each of the run's limits that all judges together may use and that is kept for them.
     #[serde(default)]
     pub judges_percent: u8,
-    /// Whether the work ends where there is none; the others do without.
+    /// Whether the work ends without this budget; other calls are skipped.
     #[serde(default)]
     pub ends_work: bool,
-    /// What for.
+    /// The purpose of the call.
     #[serde(default)]
     pub purpose: Purpose,
 }
@@ -259,21 +259,21 @@ pub struct ReserveRequest {
 /// How much of a limit is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitUse {
-    /// Which limit.
+    /// The dimension of the limit.
     pub dimension: Dimension,
-    /// What was used, in the dimension's unit.
+    /// The amount used, in the dimension's unit.
     pub used: u64,
     /// The limit.
     pub limit: u64,
-    /// Whose.
+    /// Whose limit it is.
     pub owner: LimitOwner,
 }
 
 impl LimitUse {
-    /// Percent from which on an agent is told.
+    /// The percentage of use from which an agent is notified.
     pub(crate) const NEAR: u8 = 50;
 
-    /// Percent of the limit that are used, 100 at most.
+    /// The percentage of the limit that is used, at most 100.
     #[must_use]
     pub fn percent(&self) -> u8 {
         let percent = u128::from(self.used) * 100 / u128::from(self.limit.max(1));
@@ -281,47 +281,47 @@ impl LimitUse {
     }
 }
 
-/// What a model call took.
+/// The usage of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettleNote {
-    /// Whose.
+    /// The session.
     pub session: SessionId,
-    /// Which of its calls.
+    /// The number of the session's call.
     pub call: u32,
-    /// In which turn.
+    /// The turn.
     pub turn: u32,
-    /// Which model was asked, by the policy's name.
+    /// The model that was called, by the policy's name.
     #[serde(default)]
     pub model: String,
-    /// What the provider reported.
+    /// The usage that the provider reported.
     pub usage: Usage,
-    /// What that cost, if known.
+    /// The cost, if known.
     pub cost: Option<MicroDollars>,
 }
 
-/// What can happen to a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionEvent {
-    /// The run wants it; ignored by a session that already is.
+    /// Starts the session; ignored once it has started.
     Start(Box<SessionStarted>),
-    /// The run wants it, to go on with another's conversation; ignored by a session that already is.
+    /// Starts the session as a fork of another conversation; ignored once it has started.
     Fork(Box<ForkStart>),
-    /// The run set budget aside for call number `call`.
+    /// The run reserved budget for call number `call`.
     Reserved {
         /// The call.
         call: u32,
-        /// What it is for.
+        /// The purpose of the call.
         #[serde(default)]
         purpose: Purpose,
         /// The cap on the answer that the budget allows.
         output_tokens_max: u32,
-        /// What is left of the time of the run or of the agent, if that is limited.
+        /// The remaining time of the run or of the agent, if that is limited.
         time_left: Option<TimeLeft>,
-        /// The limits that are half used up or more: of each dimension the one that is nearest to its end.
+        /// The limits that are at least half used: for each dimension the one that is nearest to its end.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         limits: Vec<LimitUse>,
-        /// No other turn fits the turns that the run, or an agent above, may take.
+        /// No further turn fits the turn limits of the run or of the agents above.
         #[serde(default)]
         is_last_turn: bool,
     },
@@ -329,12 +329,12 @@ pub enum SessionEvent {
     Refused {
         /// The call.
         call: u32,
-        /// What it was for.
+        /// The purpose of the call.
         #[serde(default)]
         purpose: Purpose,
-        /// The limit in the way.
+        /// The exhausted limit.
         exhausted: Exhausted,
-        /// Whether that is only the judges' part of the run's.
+        /// Whether only the judges' part of the run's limit is exhausted.
         #[serde(default)]
         is_judges: bool,
     },
@@ -349,79 +349,79 @@ pub enum SessionEvent {
     ModelFailed {
         /// The effect.
         seq: Seq,
-        /// How.
+        /// The failure.
         failure: ModelFailure,
     },
-    /// A tool call came to its end.
+    /// A tool call finished.
     ToolDone {
         /// The effect.
         seq: Seq,
-        /// With what.
+        /// The result.
         result: ToolResult,
     },
     /// The stop hooks answered.
     StopChecked {
         /// The effect.
         seq: Seq,
-        /// What.
+        /// The result.
         result: StopCheckResult,
     },
-    /// A judge answered, or couldn't.
+    /// A judge answered or failed.
     Judged {
         /// The effect.
         seq: Seq,
-        /// What.
+        /// The report.
         report: JudgeReport,
     },
-    /// Nobody wants the agent's goal any more: what is in flight stops, and it rests.
+    /// Clears the agent's goal: what is in flight stops, and the session is suspended.
     ClearGoal {
-        /// Who says so.
+        /// Who requested it.
         by: String,
     },
-    /// The hooks answered.
+    /// Hooks answered.
     HooksAnswered {
         /// The effect.
         seq: Seq,
-        /// What each that was asked said, in the order in which they were asked.
+        /// The answer of each hook that was called, in the order of the calls.
         reports: Vec<HookReport>,
-        /// The scripts that the call names that they were asked about, as they are now.
+        /// The current state of the scripts that the call names and that the hooks were asked about.
         scripts: Option<Vec<NamedScript>>,
     },
-    /// The session's worktree is there, or can't be made.
+    /// The session's worktree is ready, or can't be made.
     WorktreeReady {
         /// The effect.
         seq: Seq,
-        /// Which.
+        /// The result.
         result: WorktreeResult,
     },
-    /// What the session has done to its worktree is known, as far as it can be.
+    /// The session's changes to its worktree are known, as far as possible.
     WorktreeChecked {
         /// The effect.
         seq: Seq,
-        /// What.
+        /// What is left in the worktree.
         left: WorktreeLeft,
     },
     /// Something happened at the session's terminal.
     Terminal(Box<TerminalNoted>),
-    /// The question that the call is about is no longer asked: somebody has answered it at the terminal.
+    /// The question about the call is withdrawn: a person has answered it at the terminal.
     AskWithdrawn {
         /// The call.
         call: CallId,
     },
-    /// The program at the session's terminal has ended, and nothing of it is left.
+    /// The program at the session's terminal has ended, with all its processes.
     TerminalClosed {
         /// The effect.
         seq: Seq,
-        /// How; absent where that has been noted, or no program was there.
+        /// The exit; absent if it was already recorded, or no program was running.
         exit: Option<Exit>,
     },
-    /// Somebody says whether a tool call may be made; ignored when the question has its answer.
+    /// The answer to an approval question; ignored if the question already has one.
     Resolve {
         /// The entry that asked.
         asked: Seq,
         /// The answer.
         answer: ApprovalAnswer,
-        /// Who gives it.
+        /// Who gave it.
         by: String,
     },
     /// A timer is due.
@@ -429,11 +429,11 @@ pub enum SessionEvent {
         /// The effect that set it.
         seq: Seq,
     },
-    /// Somebody spoke to the agent.
+    /// A message to the agent.
     Say {
-        /// What.
+        /// The message.
         text: String,
-        /// Who.
+        /// Who sent it.
         by: String,
     },
     /// A stepped session may take turn number `turn`; ignored if it isn't waiting for that one.
@@ -441,12 +441,12 @@ pub enum SessionEvent {
         /// The turn, from 1.
         turn: u32,
     },
-    /// It shall stop what it does and come to this outcome.
+    /// Stops the session's work with this outcome.
     Stop {
         /// The outcome.
         outcome: Outcome,
     },
-    /// Another model is to be asked from here on, or outages are waited out longer or shorter.
+    /// Changes the model, or how long outages are waited out, from here on.
     Retune {
         /// The model.
         #[serde(default)]
@@ -454,62 +454,63 @@ pub enum SessionEvent {
         /// How long outages are waited out, in milliseconds.
         #[serde(default)]
         outage_max_ms: Option<u64>,
-        /// Who wants it.
+        /// Who requested it.
         by: String,
     },
-    /// Another policy, or another goal, binds it from its next segment on; ignored by a session that is worked on.
+    /// Changes the policy or the goal from the next segment on; ignored while the session is worked on.
     ChangePolicy(Box<AgentPolicyChanged>),
-    /// A session that is suspended or has ended shall go on; ignored by one that is worked on.
+    /// Resumes a session that is suspended or has ended; ignored while it is worked on.
     Resume {
-        /// Who wants it.
+        /// Who requested it.
         by: String,
         /// The new limit of turns, if there is one.
         turns_max: Option<u32>,
-        /// What is said to the agent with it.
+        /// A message to the agent.
         #[serde(default)]
         text: Option<String>,
-        /// Whether the run had ended. A session that has ended goes on only then: its run may not know yet that it has.
+        /// Whether the run had ended. A session that has ended is resumed only then: its run may not know yet that
+        /// it has.
         #[serde(default)]
         reopens: bool,
     },
-    /// It has failed, and is restarted; ignored by one that is worked on.
+    /// Restarts the session after a failure; ignored while it is worked on.
     Restart {
-        /// Which restart in a row this is, from 1.
+        /// The number of this restart in a row, from 1.
         attempt: u32,
-        /// Restarts in a row that it may have.
+        /// The maximum number of restarts in a row.
         attempts_max: u32,
     },
-    /// The agent that was asked for by the entry `started` is done, or there is none.
+    /// The agent that the entry `started` requested is done, or there is none.
     ChildDone {
         /// The entry.
         started: Seq,
-        /// What came of it.
+        /// The agent's report.
         report: ChildReport,
     },
-    /// The agent that was asked for by the entry `started` rests before it is done.
+    /// The agent that the entry `started` requested is suspended.
     ChildRests {
         /// The entry.
         started: Seq,
-        /// At what.
+        /// The agent's outcome.
         outcome: Outcome,
     },
-    /// The agent that was asked for by the entry `started` rested, and works again or will.
+    /// The agent that the entry `started` requested was suspended, and works again or is about to.
     ChildGoesOn {
         /// The entry.
         started: Seq,
     },
-    /// It shall make way for another agent at its next check.
+    /// The session yields its slot at its next check.
     MakeWay {
-        /// For whom, if for somebody.
+        /// The agent that gets the slot, if any.
         to: Option<SessionId>,
-        /// After so many milliseconds a model call in flight is no longer waited for.
+        /// Milliseconds after which a model call in flight is aborted.
         grace_ms: u64,
     },
-    /// It had made way, and has a slot again; ignored by one that rests for another reason.
+    /// The session yielded its slot and has one again; ignored if it is suspended for another reason.
     SlotFree,
-    /// Whoever performed its open effects is gone; timers stay.
+    /// The process that performed its open effects is gone; timers stay.
     Recover {
-        /// The effects that nobody has begun: they are still going to be performed.
+        /// The effects that no process has begun: they will still be performed.
         fresh: Vec<Seq>,
     },
 }
@@ -517,11 +518,11 @@ pub enum SessionEvent {
 /// A model's complete answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What it said; blocks that were cut off in the middle of a tool call are not among it.
+    /// The content; blocks that were cut off in the middle of a tool call are left out.
     pub content: Vec<Block>,
-    /// What it consumed.
+    /// The usage.
     pub usage: Usage,
-    /// What that cost, where whoever answered says so itself; counts in place of what the price would come to.
+    /// The cost as the provider reported it; replaces the cost computed from the price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
     /// The model by its own name.
@@ -530,26 +531,26 @@ pub struct Answer {
     pub stop: StopReason,
 }
 
-/// A tool call's end.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// How it ended.
+    /// The status.
     pub status: ToolStatus,
-    /// What the model shall see, already cut to size.
+    /// The output for the model, already truncated.
     pub output: String,
-    /// Pictures that the model shall see besides.
+    /// Images for the model besides the output.
     #[serde(default)]
     pub images: Vec<Image>,
-    /// Where the whole output is, if that is only part of it.
+    /// The blob with the whole output, if `output` is truncated.
     pub whole: Option<BlobId>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
-    /// What the tool wants to be told next time.
+    /// The state that the tool gets at its next call.
     pub memory: Option<Json>,
-    /// The agent's plan from here on, if the call has changed it.
+    /// The agent's new plan, if the call changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<Plan>>,
-    /// What is known of it beside its output.
+    /// Further facts about the call.
     #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
     pub facts: CallFacts,
 }
@@ -557,9 +558,9 @@ pub struct ToolResult {
 /// A judge's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgeReport {
-    /// What it said; failed as aborted where it was told to stop.
+    /// The answer; an `aborted` failure if the judge was stopped.
     pub answer: JudgeAnswer,
-    /// What it consumed.
+    /// The usage.
     pub usage: Usage,
     /// The model by its own name; empty if it failed.
     pub model: String,
@@ -569,29 +570,29 @@ pub struct JudgeReport {
     pub evidence: String,
 }
 
-/// What came of making a worktree.
+/// The result of making a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorktreeResult {
-    /// It is there.
+    /// The worktree is ready.
     Made(WorktreeMade),
-    /// It isn't, and nothing is left of the attempt, as far as that could be seen to.
+    /// There is no worktree; what the attempt made is removed as far as possible.
     Failed {
-        /// Why, and what to do about it.
+        /// The reason and the remedy.
         message: String,
     },
 }
 
-/// What came of a call for another agent.
+/// The result of a call for another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildReport {
-    /// How the call counts.
+    /// The status of the call.
     pub status: ToolStatus,
-    /// What the asking agent shall see.
+    /// The text for the requesting agent.
     pub text: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// The agent, and what it came to; absent where there was none.
+    /// The agent with its outcome; absent if there was none.
     #[serde(default)]
     pub ended: Option<(SessionId, Outcome)>,
 }
@@ -599,7 +600,7 @@ pub struct ChildReport {
 /// The stop hooks' answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopCheckResult {
-    /// Each hook's, in configured order.
+    /// The report of each hook, in configured order.
     pub reports: Vec<StopReport>,
     /// A fingerprint of the workspace.
     pub evidence: String,

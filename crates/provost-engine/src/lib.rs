@@ -1,12 +1,12 @@
 //! The decisions of Provost.
 //!
 //! An *actor* is the fold of its log. An [`Event`] comes in; `decide` commits entries to the state and names the
-//! effects to perform, and that is all: no I/O, no clock, no randomness. What time it is and what chance says
-//! come with the event ([`Now`]). A home (embedded or a cluster) keeps the entries and the effects; an executor
-//! performs the effects and posts what happened as the next event.
+//! effects to perform. It does no I/O and reads neither clock nor randomness: both come with the event ([`Now`]).
+//! A backend (embedded or a cluster) keeps the entries and the effects; an executor performs the effects and posts
+//! their results as the next events.
 //!
-//! A result counts only if its effect is open: doubled, late and zombie results fall out here, so that
-//! correctness doesn't rest on anybody's lease.
+//! A result counts only if its effect is open. Duplicate and late results, also those of a process that lost its
+//! lease, are ignored here, so that correctness doesn't depend on a lease.
 
 mod actor;
 mod event;

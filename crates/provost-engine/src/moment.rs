@@ -1,4 +1,4 @@
-//! When something is decided: by the wall clock, which people read, and by the run's elapsed time, which is counted.
+//! The time of a decision: by the wall clock, for display, and by the run's elapsed time, for measuring.
 
 use provost_event::{Elapsed, Record, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,9 @@ use crate::Effect;
 /// The time of a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Moment {
-    /// By the wall clock: only shown.
+    /// The wall-clock time: only shown.
     pub(crate) at: Timestamp,
-    /// By the clock that can't be set: what is worked, waited for and limited is measured with it.
+    /// The time by the clock that can't be set: work, waits and limits are measured with it.
     pub(crate) elapsed: Elapsed,
 }
 
@@ -25,10 +25,10 @@ impl Moment {
         Effect::Timer { due: self.at.plus_ms(wait_ms), remaining_ms: wait_ms }
     }
 
-    /// When a wait is over that was to be over at `due` by the wall clock and at `ready` at the latest.
+    /// The end of a wait that was due at `due` by the wall clock and at `ready` at the latest.
     ///
-    /// After a time in which no process held the run only the wall clock tells what has passed of the wait. Set back, it
-    /// doesn't make the wait longer.
+    /// After a time in which no process held the run, only the wall clock shows how much of the wait has passed.
+    /// Setting that clock back doesn't lengthen the wait.
     pub(crate) fn rest_of_wait(self, due: Timestamp, ready: Elapsed) -> Elapsed {
         self.elapsed.plus_ms(due.since_ms(self.at)).min(ready)
     }

@@ -1,15 +1,16 @@
-//! How Provost's own words to an agent are told from everybody else's: tags with an id that nobody else knows when they write.
+//! How an agent tells Provost's own messages from all other text: tags with an id that no other author can know.
 
-/// The id for an agent that begins, from the entropy of the event with which it does. 64 bits: enough that nobody who writes a
-/// file or a tool's result guesses it.
+/// The id for an agent that begins, from the entropy of its first event. 64 bits: the author of a file or of a
+/// tool's result can't guess it.
 pub(crate) fn reminder_id(entropy: u64, agent: u32) -> String {
-    // The finalizer of SplitMix64 (Steele, Lea, Flood 2014): agents that begin with one event get ids of their own.
+    // The finalizer of SplitMix64 (Steele, Lea, Flood 2014): agents that begin with the same event get different
+    // ids.
     let mut mixed =
         entropy.wrapping_add(u64::from(agent).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    // Letters only, so that every id is estimated to take as many tokens as every other.
+    // Letters only, so that all ids have the same token estimate.
     let letter = |place: u32| {
         let nibble = usize::try_from((mixed >> (4 * place)) & 0xf).unwrap_or_default();
         ('a'..='p').nth(nibble).unwrap_or('a')
@@ -17,7 +18,7 @@ pub(crate) fn reminder_id(entropy: u64, agent: u32) -> String {
     (0..16).map(letter).collect()
 }
 
-/// What an agent is told of them, first of all; without the tags.
+/// The explanation of the tags at the start of the prompt, without the tags themselves.
 #[must_use]
 pub fn reminder_announcement(id: &str) -> String {
     format!(

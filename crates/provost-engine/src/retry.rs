@@ -1,4 +1,4 @@
-//! Whether and when something that failed is tried once more.
+//! Whether and when a failed operation is retried.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::AgentNumber;
 
-/// The ceiling of the first wait between attempts; it doubles with each.
+/// The ceiling of the first wait between attempts; it doubles with each attempt.
 const BACKOFF_FIRST_MS: u64 = 500;
 /// The highest ceiling.
 const BACKOFF_MAX_MS: u64 = 60_000;
 
-/// The retries that a run's agents have had in a row.
+/// Counts each agent's retries in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryTracker {
     attempts_max: u32,
-    /// Of agents that have limits of their own.
+    /// The limits of agents that have their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     limits: BTreeMap<AgentNumber, u32>,
-    /// Of agents that had any.
+    /// The retries of agents that have had any.
     attempts: BTreeMap<AgentNumber, u32>,
 }
 
@@ -30,18 +30,18 @@ impl Default for RetryTracker {
 }
 
 impl RetryTracker {
-    /// One in which no agent has failed yet, and each has so many retries in a row.
+    /// Creates a tracker without failures; each agent may have `attempts_max` retries in a row.
     #[must_use]
     pub const fn new(attempts_max: u32) -> Self {
         Self { attempts_max, limits: BTreeMap::new(), attempts: BTreeMap::new() }
     }
 
-    /// Gives an agent another number of retries in a row than the others have.
+    /// Gives an agent its own limit of retries in a row.
     pub fn limit(&mut self, agent: AgentNumber, attempts_max: u32) {
         self.limits.insert(agent, attempts_max);
     }
 
-    /// Whether an agent that has just failed is tried again. It counts: a yes takes one of its attempts.
+    /// Returns whether an agent that has just failed is retried. If so, counts one retry.
     pub fn should_retry(&mut self, agent: AgentNumber) -> bool {
         let attempts = self.attempts(agent);
         if attempts >= self.limits.get(&agent).copied().unwrap_or(self.attempts_max) {
@@ -51,20 +51,20 @@ impl RetryTracker {
         true
     }
 
-    /// Retries that the agent has had since it last worked.
+    /// Retries of the agent since it last worked.
     #[must_use]
     pub fn attempts(&self, agent: AgentNumber) -> u32 {
         self.attempts.get(&agent).copied().unwrap_or(0)
     }
 
-    /// The agent has worked, or will never be tried again: it has all its attempts.
+    /// Resets the agent's count: it has worked, or will never be retried again.
     pub fn reset(&mut self, agent: AgentNumber) {
         self.attempts.remove(&agent);
     }
 }
 
-/// Milliseconds to wait before restart number `attempt` in a row, from 1: between none and all of a ceiling, which
-/// doubles with each up to the policy's limit. At least 1.
+/// Milliseconds to wait before restart number `attempt` in a row, from 1: random between 0 and a ceiling that
+/// doubles with each restart up to the policy's limit. At least 1.
 #[must_use]
 pub fn restart_delay_ms(policy: RetryPolicy, attempt: u32, entropy: u64) -> u64 {
     let doublings = attempt.saturating_sub(1).min(62);
@@ -73,8 +73,8 @@ pub fn restart_delay_ms(policy: RetryPolicy, attempt: u32, entropy: u64) -> u64 
     wait.max(1)
 }
 
-/// Milliseconds to wait before the attempt after `failures` in a row: what the provider asks for, else between half of a
-/// ceiling and all of it, which doubles with each failure up to 60 s. At least 1.
+/// Milliseconds to wait before the attempt after `failures` in a row: the provider's own request, or else random
+/// between half of a ceiling and all of it. The ceiling doubles with each failure up to 60 s. At least 1.
 #[must_use]
 pub fn retry_delay_ms(failures: u32, asked_ms: Option<u64>, entropy: u64) -> u64 {
     let doublings = failures.saturating_sub(1).min(16);

@@ -1,4 +1,4 @@
-//! The run's actor: its agents, the budget of all of them, and how the run as a whole stands.
+//! The run's actor: its agents, their shared budget, and the status of the run.
 
 mod again;
 mod agent;
@@ -40,42 +40,42 @@ use crate::step::StepBuilder;
 use agents::Agents;
 use clock::WorkClock;
 
-/// Between two snapshots there are so many entries for each agent, if that makes more than usual: all of them together
-/// stay smaller than the log.
+/// Minimum number of entries between two snapshots for each agent, if that exceeds the default: all snapshots
+/// together stay smaller than the log.
 const ENTRIES_AN_AGENT: usize = 4;
 
-/// One agent of a run, as the run knows it.
+/// One agent of a run, as the run records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStatus<'a> {
     /// Its session.
     pub session: SessionId,
-    /// The agent that asked for it, if one did.
+    /// The agent that requested it, if any.
     pub parent: Option<SessionId>,
-    /// How many stand above it.
+    /// How many agents are above it.
     pub depth: u32,
-    /// What it is called; empty for the root.
+    /// Its name; empty for the root.
     pub name: &'a str,
-    /// What it is to reach; absent for the root, and once its work is over.
+    /// Its goal; absent for the root, and once its work is over.
     pub goal: Option<&'a str>,
-    /// How urgent its work is; absent once it is over.
+    /// Its priority; absent once its work is over.
     pub priority: Option<Priority>,
-    /// How it stands.
+    /// Its status.
     pub standing: AgentStanding,
-    /// What it and those below it may spend of the run's budget.
+    /// The part of the run's budget for it and those below it.
     pub budget: Budget,
     /// Turns that it took itself.
     pub turns: u32,
-    /// Turns that it may have taken in all, where it was asked again; absent where its policy says so.
+    /// The maximum of its turns in all, if it was asked again; absent if its policy sets the limit.
     pub turns_max: Option<u32>,
     /// Tokens charged for it and those below it.
     pub tokens: u64,
     /// Money charged for it and those below it, as far as prices are known.
     pub cost: MicroDollars,
-    /// When it was asked for.
+    /// When it was requested.
     pub spawned_at: Timestamp,
     /// Milliseconds that it worked, as of the run's last entry; 0 for the root.
     pub worked_ms: u64,
-    /// How often it was restarted after a failure.
+    /// How many times it was restarted after a failure.
     pub restarts: u32,
 }
 
@@ -92,37 +92,37 @@ pub struct RunState {
     turns_max: u32,
     ledger: Ledger,
     outcome: Option<Outcome>,
-    /// It was told to come to this, and all its agents with it.
+    /// The outcome that it was told to stop with, and all its agents with it.
     stopping: Option<Outcome>,
     started_at: Timestamp,
     updated_at: Timestamp,
     elapsed: Elapsed,
     clock: WorkClock,
     agents: Agents,
-    /// Its steps, if it goes through a flow and has no root agent.
+    /// The steps, if it runs a workflow; it has no root agent then.
     flow: Option<StepTracker>,
-    /// The restarts that its agents have had in a row.
+    /// The restarts in a row of its agents.
     #[serde(default)]
     retries: RetryTracker,
-    /// Who had it go on last.
+    /// Who resumed it last.
     resumed_by: String,
-    /// The model that somebody named later than the policy.
+    /// The model that a later change names in place of the policy's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Box<ModelPolicy>>,
-    /// The goal and the policy that somebody has put in place of those it was started with.
+    /// The goal and the policy that replace those it was started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed: Option<Box<RunPolicy>>,
-    /// How long outages are waited out, where somebody has said so later than the policy.
+    /// How long outages are waited out, if a later change replaces the policy's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outage_max_ms: Option<u64>,
-    /// What it is a fork of, and the runs that were forked from its agents.
+    /// The source if it is a fork, and the runs that were forked from its agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_from: Option<Forked>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     forks: Vec<Forked>,
-    /// The entry that set the timer, while one runs, and when it is due.
+    /// The entry that set the running timer, and when that is due.
     timer: Option<(Seq, Elapsed)>,
-    /// The last entry that is a snapshot.
+    /// The last snapshot entry.
     snapshot: Seq,
 }
 
@@ -164,7 +164,7 @@ impl RunState {
         self.head
     }
 
-    /// How it rests or ended; absent while it is worked on.
+    /// The outcome while it is suspended or after its end; absent while it is worked on.
     #[must_use]
     pub const fn outcome(&self) -> Option<&Outcome> {
         self.outcome.as_ref()
@@ -182,13 +182,13 @@ impl RunState {
         self.budget
     }
 
-    /// Turns that its root agent may take, by its policy and what was changed since.
+    /// The turn limit of its root agent, by its policy and later changes.
     #[must_use]
     pub const fn turns_max(&self) -> u32 {
         self.turns_max
     }
 
-    /// What it was given; absent before its first entry.
+    /// Its first entry's data; absent before that entry.
     #[must_use]
     pub const fn policy(&self) -> Option<&RunPolicy> {
         self.policy.as_ref()
@@ -236,13 +236,13 @@ impl RunState {
         })
     }
 
-    /// The steps of its flow, if it goes through one; then none of its agents is a root.
+    /// The steps of its workflow, if it runs one; there is no root agent then.
     #[must_use]
     pub const fn flow(&self) -> Option<&StepTracker> {
         self.flow.as_ref()
     }
 
-    /// Slots that are held: agents that work, or that shall make way.
+    /// Slots that are held: by agents that work, or that were asked to yield.
     #[must_use]
     pub fn slots_held(&self) -> usize {
         self.agents.slots.held()
@@ -269,7 +269,7 @@ impl RunState {
         })
     }
 
-    /// Takes from the log's first entry what a snapshot leaves out.
+    /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::RunStarted(started) = first else { return false };
         self.goal.clone_from(&started.goal);
@@ -289,7 +289,7 @@ impl Snapshots for RunState {
     }
 }
 
-/// One decision in the making.
+/// One decision in progress.
 struct Deciding<'a> {
     state: &'a mut RunState,
     step: StepBuilder,

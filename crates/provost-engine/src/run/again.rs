@@ -1,4 +1,4 @@
-//! An agent that has delivered its result, and is asked again: it goes on in its own session.
+//! An agent that has delivered its result and is asked again: it continues in its own session.
 
 use provost_event::{AgentAskedAgain, Json, Seq, SessionId, ToolStatus};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{AgentNumber, Deciding, RunState};
 use crate::SessionEvent;
 use crate::moment::Moment;
 
-/// What an agent is asked besides, until it begins with it.
+/// The further request to an agent, until the agent begins with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingRequest {
     pub(super) text: String,
@@ -22,7 +22,7 @@ impl PendingRequest {
         Self { text: asked.text.clone(), by: format!("agent {}", asked.parent), turns_max: asked.turns_max }
     }
 
-    /// Has its agent go on with it.
+    /// The event that resumes the agent with this request.
     pub(super) fn into_event(self) -> SessionEvent {
         let Self { text, by, turns_max } = self;
         SessionEvent::Resume { by, turns_max: Some(turns_max), text: Some(text), reopens: true }
@@ -30,10 +30,10 @@ impl PendingRequest {
 }
 
 impl Deciding<'_> {
-    /// Has `child` work again for the agent that it worked for, as a call of that one asks.
+    /// Has `child` work again for the agent that it worked for, at that agent's call.
     ///
     /// # Errors
-    /// How the call counts, and why the agent doesn't go on.
+    /// The status of the call, and why the agent doesn't work again.
     pub(super) fn ask_again(
         &mut self,
         parent: SessionId,
@@ -60,7 +60,7 @@ impl RunState {
         self.agents.asked_again(asked, now);
     }
 
-    /// Turns that an agent's session may have once it is asked again: those that it had, and once more its limit.
+    /// The turn limit of an agent's session once it is asked again: the turns it has taken plus its limit.
     fn turns_anew(&self, agent: AgentNumber) -> u32 {
         let turns = self.policy_of(agent).map_or(0, |policy| policy.limits.turns_max);
         turns.saturating_add(self.ledger.own_turns(agent))

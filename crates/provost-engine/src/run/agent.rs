@@ -1,4 +1,4 @@
-//! One agent of a run: how it stands.
+//! One agent of a run, with its status.
 
 use provost_event::{Brief, Elapsed, Outcome, PauseReason, ProviderAwaited, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,41 +8,41 @@ use super::again::PendingRequest;
 use super::clock::WorkClock;
 use super::restart::PendingRestart;
 
-/// How an agent stands.
+/// The status of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentStanding {
-    /// It waits for a slot, its first one or to go on after a rest.
+    /// Queued for a slot, to begin or after it was suspended.
     InLine,
-    /// It works, or waits for those that work for it.
+    /// It works, or waits for its sub-agents.
     Working,
-    /// It works until its next check, and then makes way.
+    /// It works until its next check, and then yields its slot.
     Yielding {
-        /// For whom, if for somebody.
+        /// The agent that gets the slot, if any.
         to: Option<SessionId>,
     },
-    /// It has made way, and goes on when there is a slot.
+    /// It has yielded its slot, and continues when a slot is free.
     Furloughed {
-        /// For whom, if for somebody.
+        /// The agent that got the slot, if any.
         to: Option<SessionId>,
     },
-    /// It has failed, and is restarted when the time comes.
+    /// It has failed, and a restart is scheduled.
     AwaitsRestart {
-        /// Which restart in a row that is, from 1.
+        /// The number of this restart in a row, from 1.
         attempt: u32,
-        /// Restarts in a row that it may have.
+        /// The maximum number of restarts in a row.
         attempts_max: u32,
-        /// When.
+        /// When it is due.
         due: Timestamp,
-        /// How it failed.
+        /// The failure.
         failed: Outcome,
     },
-    /// It rests, and somebody must see to it.
+    /// It is suspended until a person acts.
     Rests(Outcome),
     /// Its work is over.
     Finished(Outcome),
 }
 
-/// For whom an agent makes way, if for somebody.
+/// The agent that a slot is yielded to, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Yields {
     pub(super) to: Option<SessionId>,
@@ -52,49 +52,49 @@ pub(super) struct Yields {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Agent {
     pub(super) parent: Option<AgentNumber>,
-    /// The entry of the parent's log that asked for it.
+    /// The entry of the parent's log that requested it.
     pub(super) call: Option<Seq>,
-    /// The last entry of its own log that asked for an agent.
+    /// The last entry of its own log that requested an agent.
     pub(super) last_call: Seq,
     pub(super) depth: u32,
     pub(super) name: String,
-    /// What it was given, absent for the root. Once its work is over, only what binds it when it is asked again.
+    /// Its brief; absent for the root. Once its work is over, only what applies when it is asked again.
     pub(super) brief: Option<Brief>,
     pub(super) clock: WorkClock,
     pub(super) ask_timeout_ms: Option<u64>,
     pub(super) spawned_at: Timestamp,
-    /// The run's elapsed time then.
+    /// The run's elapsed time at that moment.
     pub(super) spawned: Elapsed,
     pub(super) has_begun: bool,
-    /// It was told to make way.
+    /// The request to yield its slot, if there is one.
     pub(super) yields: Option<Yields>,
-    /// At what it rests, without a slot.
+    /// The outcome with which it is suspended, without a slot.
     pub(super) rests: Option<Outcome>,
-    /// It rests no longer than until there is a slot: somebody had it go on.
+    /// It was resumed, and is suspended only until a slot is free.
     pub(super) shall_go_on: bool,
-    /// It was told to come to this.
+    /// The outcome that it was told to stop with.
     pub(super) stopping: Option<Outcome>,
-    /// It rests only because those do that work for it: it goes on when they are done.
+    /// It is suspended only because its sub-agents are: it continues when they are done.
     pub(super) rests_for_child: bool,
     pub(super) finished: Option<Outcome>,
-    /// Agents that work for it.
+    /// Its sub-agents that aren't done.
     pub(super) children: u32,
     /// The last limit that it reached was the run's.
     pub(super) run_is_exhausted: bool,
     pub(super) due: Option<Elapsed>,
-    /// The provider that it waits for, if it does.
+    /// The provider that it waits for, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) awaits: Option<Box<ProviderAwaited>>,
-    /// It has failed, and this is its restart to come.
+    /// The scheduled restart after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) restart: Option<Box<PendingRestart>>,
-    /// It was asked again, and has yet to begin with that.
+    /// The further request that it has yet to begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<Box<PendingRequest>>,
-    /// Turns that it may have taken in all, where it was asked again; else its policy says so.
+    /// The maximum of its turns in all, if it was asked again; otherwise its policy sets the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turns_max: Option<u32>,
-    /// How often it was restarted since it was last asked.
+    /// Restarts since it was last asked.
     #[serde(default)]
     pub(super) restarts: u32,
 }
@@ -104,7 +104,7 @@ impl Agent {
         self.finished.is_none()
     }
 
-    /// What it was given, while its work isn't over.
+    /// Its brief, while its work isn't over.
     pub(super) fn live_brief(&self) -> Option<&Brief> {
         self.brief.as_ref().filter(|_| self.is_live())
     }
@@ -119,7 +119,7 @@ impl Agent {
         self.has_begun && self.is_live() && self.rests.is_none()
     }
 
-    /// Until when it waits for its restart, if it does.
+    /// When its wait for a restart is over, if it waits for one.
     pub(super) fn restart_ready(&self) -> Option<Elapsed> {
         Some(self.restart.as_ref().filter(|_| self.is_live())?.wait?.ready)
     }
@@ -151,7 +151,7 @@ impl Agent {
         }
     }
 
-    /// When something is to be done about its time.
+    /// When the run next acts on its time limits.
     pub(super) fn next_due(&self) -> Option<Elapsed> {
         if let Some(ready) = self.restart_ready() {
             return Some(ready);
@@ -164,7 +164,7 @@ impl Agent {
         asked_until.into_iter().chain(ends).min()
     }
 
-    /// How long it is waited for, once that is over.
+    /// The limit on the wait for its result, in milliseconds, once that has passed.
     pub(super) fn asked_too_long(&self, now: Elapsed) -> Option<u64> {
         self.ask_timeout_ms.filter(|timeout_ms| self.clock.used_since_asked_ms(now) >= *timeout_ms)
     }

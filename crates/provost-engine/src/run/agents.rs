@@ -1,4 +1,4 @@
-//! The agents of a run: who asked for whom, who works, who rests, whose time is limited.
+//! The agents of a run: their parents, who works, who is suspended, whose time is limited.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -25,7 +25,7 @@ pub(super) struct Agents {
     run: RunId,
     all: BTreeMap<AgentNumber, Agent>,
     pub(super) slots: SpawnTracker,
-    /// Slots that have changed hands and that nobody has been told of.
+    /// Slots that have changed hands, with agents that are still to be notified.
     pub(super) moves: VecDeque<SlotMove>,
     next: AgentNumber,
     /// Agents whose sessions are worked on.
@@ -53,7 +53,7 @@ impl Agents {
         }
     }
 
-    /// The run begins, with a root agent.
+    /// The run begins with a root agent.
     pub(super) fn begin(&mut self, budget: SpawnBudget, now: Moment) {
         self.slots = SpawnTracker::new(budget, Some(Priority::Normal));
         let root = Agent {
@@ -87,7 +87,7 @@ impl Agents {
         (self.next, self.at_work) = (1, 1);
     }
 
-    /// The run begins, with nobody.
+    /// The run begins without agents.
     pub(super) fn begin_without_root(&mut self, budget: SpawnBudget) {
         self.slots = SpawnTracker::new(budget, None);
         self.next = 1;
@@ -124,12 +124,13 @@ impl Agents {
         self.live
     }
 
-    /// The agents that work for `agent`, directly or not, whose work isn't over; those above come first.
+    /// The agents that work for `agent`, directly or not, whose work isn't over; parents come before their
+    /// sub-agents.
     pub(super) fn below(&self, agent: AgentNumber) -> Vec<AgentNumber> {
         if self.get(agent).is_none_or(|agent| agent.children == 0) {
             return Vec::new();
         }
-        // Whoever asks has a smaller number than whoever is asked for.
+        // A parent's number is always smaller than its sub-agents'.
         let mut found = BTreeSet::from([agent]);
         for (number, one) in self.all.range(agent.saturating_add(1)..) {
             if one.is_live() && one.parent.is_some_and(|parent| found.contains(&parent)) {
@@ -140,8 +141,8 @@ impl Agents {
         found.into_iter().collect()
     }
 
-    /// Whether nothing comes of an agent before somebody sees to it: it rests, or it has made way and all that work
-    /// for it stand still.
+    /// Whether an agent makes no progress until a person acts: it is suspended, or it has yielded its slot and all
+    /// its sub-agents stand still.
     pub(super) fn stands_still(&self, agent: AgentNumber) -> bool {
         let Some(one) = self.get(agent) else { return true };
         match one.standing() {
@@ -157,12 +158,12 @@ impl Agents {
         }
     }
 
-    /// The first time at which something is to be done about an agent's time.
+    /// The first time at which the run acts on an agent's time limits.
     pub(super) fn first_due(&self) -> Option<Elapsed> {
         self.dues.first().map(|(due, _)| *due)
     }
 
-    /// The agents whose time has come.
+    /// The agents whose time is due.
     pub(super) fn due_by(&self, now: Elapsed) -> Vec<AgentNumber> {
         self.dues.iter().take_while(|(due, _)| *due <= now).map(|(_, agent)| *agent).collect()
     }
@@ -221,7 +222,7 @@ impl Agents {
         }
     }
 
-    /// An agent whose work was over has more to do, as soon as it has a slot.
+    /// An agent whose work was over has another request, which it begins as soon as it has a slot.
     pub(super) fn asked_again(&mut self, asked: &AgentAskedAgain, now: Moment) {
         let number = asked.child.agent;
         self.change(number, |agent| {
@@ -283,7 +284,7 @@ impl Agents {
                 restart.wait = None;
             }
         });
-        // Nobody needs to tell it any more to make way, and it doesn't take the slot that it was just given.
+        // It no longer needs to be told to yield, and it doesn't take the slot that it was just given.
         self.moves.retain(|one| one.agent() != agent);
         let has_children = self.get(agent).is_some_and(|agent| agent.children > 0);
         let waits = paused.outcome.is_preempted() && !has_children;
@@ -291,7 +292,7 @@ impl Agents {
         self.moves.extend(self.slots.left(agent, then));
     }
 
-    /// It has failed, and is restarted later.
+    /// It has failed, and a restart is scheduled.
     pub(super) fn retry_scheduled(&mut self, scheduled: &AgentRetryScheduled, now: Moment) {
         let agent = scheduled.agent.agent;
         self.change(agent, |agent| {
@@ -308,12 +309,12 @@ impl Agents {
         self.moves.extend(self.slots.left(agent, Then::Sleeps));
     }
 
-    /// Whether one of them waits for its restart.
+    /// Whether any agent waits for its restart.
     pub(super) fn any_awaits_restart(&self) -> bool {
         self.all.values().any(|agent| agent.restart_ready().is_some())
     }
 
-    /// Somebody wants it to go on. One that others still work for goes on when they are done.
+    /// A request to resume it. While it still has sub-agents at work it continues when they are done.
     pub(super) fn resumed(&mut self, agent: AgentNumber) {
         self.change(agent, |agent| {
             agent.rests_for_child = true;
@@ -328,7 +329,7 @@ impl Agents {
         }
     }
 
-    /// At what one of those rests that work for `agent`, if all that comes of it hangs on those that rest.
+    /// The outcome of a suspended sub-agent of `agent`, if all its sub-agents depend on suspended ones.
     pub(super) fn hangs_on(&self, agent: AgentNumber) -> Option<Outcome> {
         if self.get(agent)?.is_at_work() || !self.stands_still(agent) {
             return None;
@@ -339,7 +340,7 @@ impl Agents {
         rests.into_iter().find(|rest| !rest.is_preempted())
     }
 
-    /// Whether it goes on when nobody works for it any more, and no one above it was told to rest with all below.
+    /// Whether it continues when its last sub-agent is done, and no agent above it was suspended with all below.
     pub(super) fn waits_for_children(&self, agent: AgentNumber) -> bool {
         let waits = |agent: &Agent| {
             agent.rests.as_ref().is_some_and(|rest| rest.is_preempted() || agent.rests_for_child)
@@ -368,13 +369,13 @@ impl Agents {
             agent.clock.stop(now);
         });
         self.live = self.live.saturating_sub(1);
-        // It may have been given a slot that it doesn't need any more.
+        // It may have been given a slot that it no longer needs.
         self.moves.retain(|one| one.agent() != number);
         if let Some(number) = self.get(number).and_then(|agent| agent.parent)
             && let Some(parent) = self.all.get_mut(&number)
         {
             parent.children = parent.children.saturating_sub(1);
-            // It may be next for the very slot that comes free.
+            // It may be next for the slot that becomes free here.
             if self.waits_for_children(number) {
                 self.resumed(number);
             }
@@ -387,7 +388,7 @@ impl Agents {
         self.moves.extend(moves);
     }
 
-    /// An agent was told to come to an end or a rest.
+    /// An agent was told to end or to be suspended.
     pub(super) fn stopping(&mut self, agent: AgentNumber, outcome: &Outcome) {
         self.change(agent, |agent| {
             agent.stopping = Some(outcome.clone());
@@ -395,7 +396,7 @@ impl Agents {
         });
     }
 
-    /// The root rests or has ended; it keeps its slot.
+    /// The root is suspended or has ended; it keeps its slot.
     pub(super) fn root_rests(&mut self, outcome: &Outcome, for_child: bool) {
         self.change(ROOT, |root| {
             root.awaits = None;
@@ -408,7 +409,7 @@ impl Agents {
         });
     }
 
-    /// The root goes on with the slot it has kept.
+    /// The root continues with the slot that it has kept.
     pub(super) fn root_goes_on(&mut self) {
         self.change(ROOT, |root| {
             root.rests = None;
@@ -416,10 +417,10 @@ impl Agents {
         });
     }
 
-    /// The run goes on: so do the root and all that rest.
+    /// The run is resumed, and with it the root and all suspended agents.
     pub(super) fn run_resumed(&mut self) {
         self.root_goes_on();
-        // A wait for a restart goes on by its own timer.
+        // A wait for a restart continues by its own timer.
         let resting = self.iter().filter(|(_, agent)| agent.is_live() && agent.rests.is_some());
         let resting = resting.filter(|(_, agent)| agent.restart_ready().is_none());
         for agent in resting.map(|(number, _)| number).collect::<Vec<_>>() {
@@ -428,7 +429,7 @@ impl Agents {
         self.moves.extend(self.slots.go_on());
     }
 
-    /// The waits for restarts go on, by what the wall clock says of the time in which no process held the run.
+    /// The waits for restarts continue, corrected by the wall clock for the time in which no process held the run.
     pub(super) fn waits_go_on(&mut self, now: Moment) {
         let waiting = self.iter().filter(|(_, agent)| agent.restart_ready().is_some());
         for agent in waiting.map(|(number, _)| number).collect::<Vec<_>>() {
@@ -440,7 +441,7 @@ impl Agents {
         }
     }
 
-    /// An agent has reached a limit of the run's, or one of its own or above it.
+    /// An agent has reached a limit of the run, of its own, or of an agent above it.
     pub(super) fn exhausted(&mut self, agent: AgentNumber, of: Option<SessionId>, is_time: bool) {
         let of = of.map(|session| session.agent);
         self.change(agent, |one| {
@@ -451,12 +452,12 @@ impl Agents {
         });
     }
 
-    /// Whether one of them waits for its model's provider.
+    /// Whether any agent waits for its model's provider.
     pub(super) fn any_awaits(&self) -> bool {
         self.awaiting > 0
     }
 
-    /// An agent waits for its model's provider from here on, or does so no longer.
+    /// Sets or clears the provider that an agent waits for.
     pub(super) fn awaits(&mut self, number: AgentNumber, awaited: Option<ProviderAwaited>, now: Elapsed) {
         let awaits = self.get(number).is_some_and(|agent| agent.awaits.is_some());
         if !awaits && awaited.is_none() {
@@ -473,7 +474,7 @@ impl Agents {
         });
     }
 
-    /// Changes an agent, and what is counted and kept of it.
+    /// Changes an agent, and updates the counts and orders that depend on it.
     fn change(&mut self, number: AgentNumber, change: impl FnOnce(&mut Agent)) {
         let Some(agent) = self.all.get_mut(&number) else { return };
         let (was_at_work, awaited) = (agent.is_at_work(), agent.awaits.is_some());
