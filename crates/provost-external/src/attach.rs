@@ -1,4 +1,4 @@
-//! People's terminals, attached to a program's from other processes: through a socket for each session.
+//! User terminals attached to a program's terminal from other processes, through one socket per session.
 
 #[cfg(unix)]
 mod client;
@@ -27,7 +27,7 @@ pub(crate) use nowhere::Hub;
 pub use nowhere::{Attached, AttachedInput, attach};
 pub use wire::{Hello, Role, Shown, Welcome};
 
-/// Who is attached with the right to type.
+/// The attached terminals that may type.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Attendance {
     /// How many.
@@ -40,24 +40,24 @@ pub(crate) struct Attendance {
     pub(crate) last_key: Option<Instant>,
 }
 
-/// Why one can't attach, or was cut off.
+/// Why attaching failed, or why an attached terminal was disconnected.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// No program runs for it, or not at a terminal.
+    /// No program runs for the session, or not at a terminal.
     #[error("no program runs at a terminal for {session} (there is no {})", path.display())]
     NotThere {
-        /// Whose terminal.
+        /// The session.
         session: SessionId,
-        /// Where its socket would be.
+        /// The path its socket would have.
         path: PathBuf,
     },
-    /// Provost doesn't let it in.
+    /// Provost refuses the connection.
     #[error("it isn't let in: {why}")]
     Refused {
         /// Why.
         why: String,
     },
-    /// The socket failed, or what came isn't what this version understands.
+    /// The socket failed, or this version doesn't understand what arrived.
     #[error("can't {attempt}")]
     Failed {
         /// What was attempted.

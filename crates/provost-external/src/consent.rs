@@ -1,13 +1,13 @@
-//! A program's question as the tool call that passes the gate.
+//! A program's question as a tool call, which is checked like any other.
 
 use provost_engine::Answer;
 use provost_event::{AskKind, Block, CallId, Json, StopReason, TerminalAsk, ToolCall, Usage};
 use serde_json::json;
 
-/// The question, as a call under this name of one of the tools that [`provost_harness::consent_tools`] has.
+/// The question as a call with this id, of one of the tools in [`provost_harness::consent_tools`].
 pub(crate) fn call_of(ask: &TerminalAsk, id: CallId) -> ToolCall {
     let (name, field) = match (ask.kind, &ask.subject) {
-        // What can't be read is asked about as such.
+        // A question that couldn't be parsed is asked as a generic consent.
         (AskKind::Other, _) | (_, None) => ("consent", None),
         (AskKind::Command, Some(_)) => ("shell", Some("command")),
         (AskKind::Edit, Some(_)) => ("edit_file", Some("path")),
@@ -33,7 +33,7 @@ pub(crate) fn question(ask: &TerminalAsk, id: CallId, program: &str) -> Answer {
     answer(vec![Block::ToolCall(call_of(ask, id))], StopReason::ToolUse, program)
 }
 
-/// The answer of an exchange that ends with what the program came to.
+/// The answer of an exchange that ends with the program's text.
 pub(crate) fn text(text: String, program: &str) -> Answer {
     answer(vec![Block::Text(text)], StopReason::EndTurn, program)
 }

@@ -1,4 +1,4 @@
-//! One program at a terminal, driven: it is told things, its questions are handed on and answered, it is ended.
+//! Drives one program at a terminal: types prompts, passes its questions on, answers them, and ends it.
 
 mod answer;
 mod closing;
@@ -36,7 +36,7 @@ use submit::Submission;
 use crate::attach::{Attendance, Hub};
 use crate::consent;
 
-/// Said to an agent that goes on with earlier work and that nobody has anything else to tell.
+/// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
 
 /// A program at a terminal, from its start to its end.
@@ -50,15 +50,15 @@ pub(crate) struct TerminalDriver {
     hub: Option<Hub>,
     attendance: watch::Receiver<Attendance>,
     started: Instant,
-    /// The question that was handed on, and not answered yet.
+    /// The question that was passed on and isn't answered yet.
     asked: Option<Asked>,
-    /// How many were handed on.
+    /// The number of questions passed on.
     handed_on: u64,
-    /// It was told to stop what it does.
+    /// The program was told to stop its work.
     is_interrupted: bool,
-    /// The composer may hold what the agent was told before.
+    /// The composer may hold an earlier prompt.
     may_hold_words: bool,
-    /// Words of Provost's own that are to be told when the agent is ready.
+    /// Text from Provost itself, to be typed when the agent is ready.
     own_words: Option<OwnWords>,
     turn: Option<Turn>,
     was_told: bool,
@@ -67,38 +67,38 @@ pub(crate) struct TerminalDriver {
     seen_at: Instant,
 }
 
-/// A question that somebody else decides on.
+/// A question that waits for a decision.
 struct Asked {
     ask: TerminalAsk,
     call: CallId,
 }
 
-/// Words that aren't in the log.
+/// Text that isn't in the log.
 struct OwnWords {
     text: String,
-    /// They are void once the program has worked more often than this.
+    /// The text is dropped once the program has worked more often than this.
     unless_worked: Option<u64>,
 }
 
-/// What was looked at besides what is noted.
+/// State that is read besides the log.
 struct Seen {
-    /// When the program wrote last.
+    /// When the program last wrote.
     wrote: Instant,
     attendance: Attendance,
     /// When the exchange began.
     began: Instant,
 }
 
-/// What an exchange came to.
+/// The result of an exchange.
 pub(crate) enum Came {
-    /// The program asks something, or is done.
+    /// The program asks a question, or is done.
     Answer(Answer),
     /// It has ended.
     Ended,
 }
 
 impl TerminalDriver {
-    /// Goes on until the program needs somebody, is done, or has ended.
+    /// Runs until the program needs a person, is done, or has ended.
     pub(crate) async fn exchange(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -167,20 +167,20 @@ impl TerminalDriver {
         }
     }
 
-    /// A name that no other call in the session's log has: the same question may be handed on twice, and asked again by
-    /// the program after a restart.
+    /// An id that no other call in the session's log has: the same question may be passed on twice, and the
+    /// program may repeat it after a restart.
     fn next_call(&mut self, ask: &TerminalAsk) -> CallId {
         self.handed_on += 1;
         CallId(format!("{}-{}-{}", ask.fingerprint, self.pty.pid(), self.handed_on).into())
     }
 
-    /// A question that is no longer asked needs no answer; words for a moment that has passed needn't be told.
+    /// Drops a question that is no longer asked, and text that no longer applies.
     fn forget_what_has_gone(&mut self, standing: &Standing) {
         self.asked.take_if(|asked| !standing.asks(&asked.ask.fingerprint));
         self.own_words.take_if(|own| own.unless_worked.is_some_and(|works| standing.works > works));
     }
 
-    /// When the program wrote last; only where it matters.
+    /// When the program last wrote; only in states where that matters.
     async fn wrote(&self) -> Instant {
         match self.policy.idle_ms {
             Some(_) => self.pty.view().await.map_or(self.started, |view| self.started + view.at),
@@ -188,7 +188,7 @@ impl TerminalDriver {
         }
     }
 
-    /// Waits until something happens, or it is `until`.
+    /// Waits until something happens, or until `until`.
     async fn wait(
         &mut self,
         words: &mut Words,
@@ -198,7 +198,7 @@ impl TerminalDriver {
     ) -> Result<(), ModelFailure> {
         let (mut standing, mut attendance) = (self.desk.standing(), self.attendance.clone());
         let hears_words = words.prompt().is_none();
-        // What has changed since the decision to wait is news.
+        // What has changed since the decision to wait ends the wait at once.
         let is_news =
             |now: &Standing| now.exit.is_some() || now.failure.is_some() || now.changes != seen.changes;
         let mut attends = true;
@@ -218,7 +218,7 @@ impl TerminalDriver {
         }
     }
 
-    /// Types in what is pending.
+    /// Types the pending text.
     async fn submit(&mut self, words: &mut Words, cancel: &CancellationToken) -> Result<(), ModelFailure> {
         let pending = words.prompt();
         let said = pending.as_ref().map(|prompt| match self.profile.kind {
@@ -231,7 +231,7 @@ impl TerminalDriver {
             return self.wait_a_moment(cancel).await;
         }
         let Submission::Taken { turns_before } = self.type_in(&text, cancel).await? else {
-            // What has made it unready is about to be noted.
+            // The event that made it unready is about to be recorded.
             return self.wait_a_moment(cancel).await;
         };
         self.turn = Some(Turn { turns_before, since: Instant::now() });
@@ -247,7 +247,7 @@ impl TerminalDriver {
         Ok(())
     }
 
-    /// The agent is done with what it was told.
+    /// The answer of an agent that is done with its prompt.
     async fn done(&mut self, standing: &Standing) -> Result<Answer, ModelFailure> {
         let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
         let said = said::last_message(&view, (&self.last_told, self.profile.kind), &self.redactor);
@@ -258,7 +258,7 @@ impl TerminalDriver {
         Ok(consent::text(said, &self.policy.program))
     }
 
-    /// What the program showed last, without secrets.
+    /// The last rows that the program showed, without secrets.
     async fn last_rows(&self) -> String {
         match self.pty.view().await {
             Ok(view) => said::last_rows(&view, &self.redactor),
@@ -266,7 +266,7 @@ impl TerminalDriver {
         }
     }
 
-    /// What it does at this very moment, noted or not.
+    /// Its present state, recorded or not.
     async fn state(&self) -> TerminalState {
         self.pty.view().await.map_or(TerminalState::Exited, |view| view.state)
     }
@@ -275,12 +275,12 @@ impl TerminalDriver {
         self.log.note(TerminalNoted::certain(event)).await.map_err(|error| storage(&error))
     }
 
-    /// What it works on is stopped; it is ended by whoever has cancelled.
+    /// Stops the program's work. The task that cancelled ends the program.
     async fn interrupted(&mut self) -> ModelFailure {
         let works = matches!(self.state().await, TerminalState::Working | TerminalState::Stalled);
         if works && self.profile.kind == ProgramKind::Agent {
             self.is_interrupted = true;
-            // One that takes no keys is ended soon.
+            // A program that takes no keys is ended soon.
             let typed = self.pty.send_input(&self.profile.keys.interrupt);
             let _ = tokio::time::timeout(std::time::Duration::from_millis(200), typed).await;
         }

@@ -1,4 +1,4 @@
-//! One driver a session, from its first exchange until it is closed.
+//! One driver per session, from its first exchange until it is closed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,28 +18,28 @@ use tokio_util::sync::CancellationToken;
 use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
 use crate::structured::{StructuredDriver, channel};
 
-/// How often a program is started within one exchange: one that ends at once each time isn't started for ever.
+/// Maximum starts of a program within one exchange, in case it ends at once each time.
 const STARTS_MAX: u32 = 3;
-/// Sessions of which is known where their program is; with more, those whose program has ended are forgotten.
+/// Maximum sessions whose driver is remembered; beyond that, those whose program has ended are forgotten.
 const PLACES_MAX: usize = 4_096;
 
-/// What drivers work with.
+/// The options of [`Drivers`].
 #[derive(Clone)]
 pub struct DriversOptions {
-    /// The folder for what must be found again after a crash, for sockets by which others attach, and for recordings.
-    /// It is made with access for its owner only.
+    /// The folder for state that must survive a crash, for the sockets to attach by, and for recordings. It is
+    /// made with access for its owner only.
     pub folder: PathBuf,
     /// Whether terminals are recorded.
     pub records: bool,
-    /// The environment of programs; their policy's variables come on top. Never give it the keys of providers.
+    /// The environment of programs; the variables of their policy override it. Never pass the keys of providers.
     pub env: Vec<(String, String)>,
-    /// Variables that a program gets only if its policy names them, with what they hold.
+    /// Variables, with their values, that a program gets only if its policy names them.
     pub passed: Vec<(String, String)>,
-    /// The user's own profiles; one with the name of a shipped one is taken in its stead.
+    /// The user's own profiles; one with the name of a shipped profile replaces it.
     pub profiles: Vec<Profile>,
 }
 
-/// Leaves out what variables hold: they may be secrets.
+/// Leaves out the values of variables: they may be secrets.
 impl fmt::Debug for DriversOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |variables: &[(String, String)]| {
@@ -55,34 +55,34 @@ impl fmt::Debug for DriversOptions {
     }
 }
 
-/// The programs of external agents. Those that still run when it is dropped are killed.
+/// The programs of external agents. Dropping it kills those that still run.
 pub struct Drivers {
     options: DriversOptions,
     places: Arc<Places>,
 }
 
-/// Where drivers are while nobody works with them.
+/// The drivers that aren't in use.
 #[derive(Default)]
 struct Places {
     held: Mutex<HashMap<SessionId, Place>>,
     changed: Notify,
 }
 
-/// A driver, whatever its program is spoken to by.
+/// A driver, by the channel of its program.
 enum Driver {
     Terminal(Box<TerminalDriver>),
     Structured(Box<StructuredDriver>),
 }
 
 enum Place {
-    /// Somebody works with it.
+    /// In use.
     Taken,
     Here(Driver),
     /// The program has ended by itself; its driver is gone. Kept until the session is closed.
     Ended(Exit),
 }
 
-/// A session's driver in somebody's hands; it goes back when this is dropped.
+/// A session's driver, in exclusive use; dropping this returns it.
 struct InHand {
     places: Arc<Places>,
     session: SessionId,
@@ -91,13 +91,13 @@ struct InHand {
 }
 
 impl Drivers {
-    /// Drives none yet.
+    /// A registry without drivers.
     #[must_use]
     pub fn new(options: DriversOptions) -> Self {
         Self { options, places: Arc::default() }
     }
 
-    /// Takes a session's driver in hand; waits while somebody else has it.
+    /// Takes a session's driver for exclusive use; waits while another task uses it.
     async fn take(&self, session: SessionId) -> InHand {
         loop {
             let changed = self.places.changed.notified();
@@ -121,7 +121,7 @@ impl Drivers {
         }
     }
 
-    /// Starts the session's program, after ending what an earlier process of Provost has left of it.
+    /// Starts the session's program, after ending what an earlier process of Provost left running.
     async fn begin(&self, exchange: &mut Exchange<'_>, beginning: Beginning) -> Result<Driver, ModelFailure> {
         self.end_leftovers(exchange.session).await;
         let profile = profile_of(&self.options, exchange.policy)?;
@@ -133,7 +133,7 @@ impl Drivers {
         start(&self.options, exchange, beginning).await.map(|driver| Driver::Terminal(Box::new(driver)))
     }
 
-    /// Ends what an earlier process of Provost has left; returns how many processes those were.
+    /// Ends what an earlier process of Provost left running; returns the number of processes.
     async fn end_leftovers(&self, session: SessionId) -> usize {
         let folder = ledger_of(&self.options.folder, session);
         match spawn_blocking(move || end_leftovers(&folder)).await {
@@ -211,7 +211,7 @@ impl ExternalAgents for Drivers {
             if !(ended.exit.is_success() && ended.goes_on(&exchange)) {
                 let came = ended.comes_to(&exchange);
                 if came.is_err() {
-                    // Where its session is restarted or resumed, it is started anew.
+                    // A session that is restarted or resumed starts its program again.
                     hand.ended = None;
                 }
                 return came;

@@ -16,10 +16,10 @@ use crate::driver::private_folder;
 const FOLDER: &str = "recordings";
 /// The recordings of one session.
 const NUMBER_MAX: u32 = 100_000;
-/// What the supervisor calls it when a secret is typed: of that not even the time is kept.
+/// The supervisor's label for a typed secret, of which not even the time is recorded.
 const SECRET: &str = "secret";
 
-/// A recording that is yet to be made.
+/// A recording that isn't open yet.
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
     redactor: Arc<Redactor>,
@@ -36,7 +36,7 @@ impl Place {
         free.map(|path| Self { path, redactor }).ok_or_else(|| io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Begins it, for a program that is called so.
+    /// Opens it for `command`.
     pub(crate) fn open(&self, command: &PtyCommand) -> io::Result<Box<dyn Recorder>> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -66,13 +66,13 @@ fn header(command: &PtyCommand) -> CastHeader {
     }
 }
 
-/// A recording that is being made.
+/// An open recording.
 struct Recording {
     writer: Option<CastWriter<BufWriter<File>>>,
 }
 
 impl Recording {
-    /// Nothing is recorded any more once it is finished.
+    /// Does nothing once the recording is finished.
     fn with(
         &mut self,
         record: impl FnOnce(&mut CastWriter<BufWriter<File>>) -> io::Result<()>,
@@ -95,7 +95,7 @@ impl Recorder for Recording {
     }
 
     fn event(&mut self, at: Duration, noted: &TerminalNoted) -> io::Result<()> {
-        // Its last moment is told by the recording's end.
+        // The end of the recording has the time of the exit.
         if matches!(noted.event, TerminalEvent::Exited { .. }) {
             return Ok(());
         }

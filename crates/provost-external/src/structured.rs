@@ -1,21 +1,21 @@
-//! Programs that have a structured stream, driven by it instead of a terminal: the same words in the log, but nothing is
-//! guessed from a screen.
+//! Drives programs by a structured stream instead of a terminal: the same log entries, without interpreting a
+//! screen.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `said.rs` | what a stream says, whatever it is written in |
-//! | `format.rs` | what a reader of a format does; which arguments make a program speak it |
+//! | `said.rs` | the events of a stream, independent of its format |
+//! | `format.rs` | the trait of a format's reader; the arguments that make a program use the format |
 //! | `codex.rs`, `acp.rs`, `stream_json.rs` | one format each: pure readers |
 //! | `live.rs` | a program with its reader |
-//! | `turn.rs` | what a prompt has come to so far |
-//! | `exchange.rs` | one exchange: telling, hearing, noting |
-//! | `opening.rs` | starting the program, taking its session up again |
-//! | `kept.rs` | what outlives the process |
-//! | `meter.rs` | what was consumed, and what of it was charged |
+//! | `turn.rs` | the present prompt and its results so far |
+//! | `exchange.rs` | one exchange: prompt, events, log entries |
+//! | `opening.rs` | starts the program, resumes its session |
+//! | `kept.rs` | state that survives the process |
+//! | `meter.rs` | usage, and how much of it was charged |
 //!
-//! A line that isn't of the format is counted and passed over; one beyond [`live::LINE_BYTES_MAX`] likewise. What the
-//! program writes between two exchanges waits in its pipe: a question that it takes back meanwhile is found gone when
-//! somebody has answered it.
+//! A line that isn't of the format is counted and skipped, and so is one beyond [`live::LINE_BYTES_MAX`]. What the
+//! program writes between two exchanges stays in its pipe: the withdrawal of a question in that time is noticed
+//! when its answer arrives.
 
 mod acp;
 mod codex;
@@ -51,19 +51,19 @@ use live::Live;
 use meter::Meter;
 use turn::Turn;
 
-/// How long a program may take to end by itself once its input is closed; one that is in the midst of something is asked
-/// to at once.
+/// How long a program may take to end by itself once its input is closed; a program that is at work gets the
+/// request to end at once.
 const CLOSE_OWN: Duration = Duration::from_secs(4);
 
-/// How long it may take after it was asked.
+/// How long it may take after the request to end.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// By what the program of `policy` is spoken to. `Auto` is the structured stream where `profile` names one in which the
-/// program asks for consent, its first prompt is the goal (arguments that hold one are for its terminal), and no person
-/// works at it.
+/// The channel of `policy`'s program. `Auto` is the structured stream if `profile` has one with consent requests,
+/// the goal is the first prompt (arguments that hold a goal are for the terminal), and no person works at the
+/// program.
 ///
 /// # Errors
-/// `Program`: the structured stream is asked for, and the profile names none.
+/// `Program`: the structured stream is required, and the profile has none.
 pub(crate) fn channel(policy: &ExternalPolicy, profile: &Profile) -> Result<Channel, ModelFailure> {
     let is_there = profile.channel.is_some();
     let asks = profile.channel.as_ref().is_some_and(format::asks);
@@ -97,17 +97,17 @@ pub struct StructuredDriver {
     log: Option<TerminalLog>,
     model: Option<String>,
     state: TerminalState,
-    /// It was told something since this driver is there.
+    /// It was given a prompt by this driver.
     was_told: bool,
-    /// Questions that were handed on.
+    /// The number of questions passed on.
     asks: u64,
-    /// Words of Provost's own that it is to be told next.
+    /// Text from Provost itself for the next prompt.
     own_words: Option<String>,
 }
 
 impl StructuredDriver {
-    /// Drives the program of `session`; `None` where `profile` names no structured stream. Nothing is started yet.
-    /// Reads the small file that an earlier process may have left of the session.
+    /// Makes the driver of `session`; `None` if `profile` has no structured stream. Starts nothing. Reads the
+    /// small file that an earlier process may have left for the session.
     #[must_use]
     pub fn new(profile: &Profile, options: &DriversOptions, session: SessionId) -> Option<Self> {
         let kept = Kept::read(&options.folder, session);
@@ -129,10 +129,10 @@ impl StructuredDriver {
         })
     }
 
-    /// Consents to what the program asks with `call`, if it still asks that.
+    /// Consents to the question of `call`, if it is still asked.
     ///
     /// # Cancellation
-    /// Nothing is waited for but room in the program's pipe.
+    /// Only waits for space in the program's pipe.
     pub async fn answer(&mut self, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
         let asked = self.turn.asked.as_ref().filter(|asked| asked.call == *call);
         let Some(fingerprint) = asked.map(|asked| asked.ask.fingerprint.clone()) else {
@@ -170,10 +170,10 @@ impl StructuredDriver {
         }
     }
 
-    /// Ends the program and all that it started. Returns how it ended, if one was there.
+    /// Ends the program and all its processes. Returns how it ended, if it was running.
     ///
     /// # Cancellation
-    /// When `cancel` fires it is killed at once.
+    /// When `cancel` fires the program is killed at once.
     pub async fn close(&mut self, cancel: &CancellationToken) -> Option<Exit> {
         let own = if self.turn.is_going() { Duration::ZERO } else { CLOSE_OWN };
         self.turn = Turn::default();
@@ -205,7 +205,7 @@ impl StructuredDriver {
         self.note(TerminalEvent::State(state)).await
     }
 
-    /// Notes what the program says of itself, or Provost did.
+    /// Records an event of the program or of Provost.
     async fn note(&self, event: TerminalEvent) -> Result<(), HomeError> {
         let Some(log) = &self.log else { return Ok(()) };
         let what = match self.channel.format {
@@ -217,7 +217,7 @@ impl StructuredDriver {
         log.note(TerminalNoted { event, confidence: 100, evidence: vec![evidence] }).await
     }
 
-    /// Keeps what must outlive this process; without it the session can only be begun anew.
+    /// Saves the state that must survive this process; without it the session can only start from the beginning.
     async fn keep(&mut self) {
         (self.kept.used, self.kept.spent) = self.meter.session();
         let (kept, folder, session): (Kept, PathBuf, _) =

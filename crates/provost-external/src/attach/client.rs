@@ -1,4 +1,4 @@
-//! The side of whoever attaches.
+//! The client side of attaching.
 
 use std::io;
 use std::path::Path;
@@ -11,24 +11,24 @@ use super::AttachError;
 use super::place::Place;
 use super::wire::{self, FrameReader, FromClient, Hello, INPUT_BYTES_MAX, Shown, Welcome};
 
-/// An attached terminal: what it is shown.
+/// The output half of an attached terminal.
 pub struct Attached {
     frames: FrameReader<OwnedReadHalf>,
 }
 
-/// An attached terminal: what it types. Dropping it doesn't detach; dropping both halves does.
+/// The input half of an attached terminal. Dropping it doesn't detach; dropping both halves does.
 pub struct AttachedInput {
     to: OwnedWriteHalf,
 }
 
 /// Attaches to the program of `session`, whose sockets are below `folder`
-/// ([`DriversOptions::folder`](crate::DriversOptions)). The first that is shown is the whole screen.
+/// ([`DriversOptions::folder`](crate::DriversOptions)). The first frame is the whole screen.
 ///
 /// # Errors
-/// [`AttachError::NotThere`] while no program runs for it: it may be tried again. [`AttachError::Refused`].
+/// [`AttachError::NotThere`] while no program runs for it: the call may be repeated. [`AttachError::Refused`].
 ///
 /// # Cancellation
-/// Safe: it isn't attached then.
+/// Safe: the terminal isn't attached then.
 pub async fn attach(
     folder: &Path,
     session: SessionId,
@@ -42,7 +42,7 @@ pub async fn attach(
     match attached.next().await? {
         Some(Shown::Welcome(welcome)) => Ok((welcome, attached, AttachedInput { to })),
         Some(Shown::Refused(why)) => Err(AttachError::Refused { why }),
-        // The program ended in the same moment.
+        // The program ended at the same time.
         Some(Shown::Gone(_)) | None => Err(AttachError::NotThere { session, path: place.path() }),
         Some(Shown::Screen { .. } | Shown::Output(_) | Shown::State(_)) => {
             let source = io::Error::new(io::ErrorKind::InvalidData, "no welcome came first");
@@ -59,7 +59,7 @@ async fn connect(place: &Place, session: SessionId) -> Result<UnixStream, Attach
         Err(error) => Err(error),
     };
     connected.map_err(|source| match source.kind() {
-        // Refused: the process that made it is gone.
+        // Refused: the process that made the socket is gone.
         NotFound | ConnectionRefused => not_there(),
         _ => AttachError::Failed { attempt: "connect to the terminal's socket", source },
     })
@@ -70,7 +70,7 @@ fn failed(attempt: &'static str) -> impl Fn(io::Error) -> AttachError {
 }
 
 impl Attached {
-    /// What it is shown next; waits for it. `None` at the end, which is after [`Shown::Gone`], or when Provost is gone.
+    /// Waits for the next frame. `None` at the end, which is after [`Shown::Gone`], or when Provost is gone.
     ///
     /// # Errors
     /// When the socket fails.
@@ -86,7 +86,7 @@ impl Attached {
 }
 
 impl AttachedInput {
-    /// Types these bytes, as a keyboard sends them. Somebody who only watches types nothing.
+    /// Sends these bytes as keyboard input. They are ignored if the role is [`Role::Watch`].
     ///
     /// # Errors
     /// When the socket fails.
@@ -100,7 +100,7 @@ impl AttachedInput {
         Ok(())
     }
 
-    /// Says that its window has another size.
+    /// Reports a new window size.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -108,7 +108,7 @@ impl AttachedInput {
         self.say(&FromClient::Resize(size)).await
     }
 
-    /// Asks for the whole screen once more.
+    /// Requests a repaint of the whole screen.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -116,7 +116,7 @@ impl AttachedInput {
         self.say(&FromClient::Repaint).await
     }
 
-    /// Leaves. What is shown ends soon after.
+    /// Detaches. Output ends soon after.
     ///
     /// # Errors
     /// As for [`send`](Self::send).

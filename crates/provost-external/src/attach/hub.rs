@@ -1,4 +1,4 @@
-//! The side of the program: who is attached, the window that fits them all, and the door.
+//! The program's side of attaching: the attached terminals, the window size that fits them all, and the listener.
 
 mod guest;
 
@@ -23,24 +23,24 @@ use crate::driver::{Desk, Notes, Standing};
 
 /// Terminals attached to one program at a time.
 const GUESTS_MAX: usize = 16;
-/// How long those who are attached have to hear that the program is gone.
+/// How long attached terminals may take to receive the end of the program.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
 const OWNER_ONLY: u32 = 0o600;
 
-/// Lets terminals attach to one program; nobody can any more when it is dropped.
+/// Accepts terminals that attach to one program. Dropping it closes the socket and disconnects them.
 pub(crate) struct Hub {
     place: Place,
     booth: Arc<Booth>,
     tasks: JoinSet<()>,
 }
 
-/// What all who are attached have in common.
+/// State that all attached terminals share.
 struct Booth {
     pty: Arc<PtySupervisor>,
     program: String,
     notes: Notes,
     standing: watch::Receiver<Standing>,
-    /// The window when nobody is attached.
+    /// The window size while no terminal is attached.
     size: WindowSize,
     roster: Mutex<Roster>,
     wanted_size: watch::Sender<WindowSize>,
@@ -55,7 +55,7 @@ struct Roster {
 }
 
 impl Hub {
-    /// Lets others attach to `program`, whose window is of `size` when nobody is.
+    /// Listens for terminals that attach to `program`. `size` is the window size while none is attached.
     pub(crate) fn open(
         folder: &Path,
         session: SessionId,
@@ -87,10 +87,10 @@ impl Hub {
         self.booth.attendance.subscribe()
     }
 
-    /// Tells everybody that the program is gone, and closes.
+    /// Sends the end of the program to all attached terminals, and closes.
     pub(crate) async fn close(mut self, exit: Option<Exit>) {
         self.booth.gone.send_replace(Some(exit));
-        // Who doesn't listen is cut off.
+        // A client that doesn't read is disconnected.
         let _ = timeout(FAREWELL_MAX, self.tasks.join_next()).await;
     }
 }
@@ -110,7 +110,8 @@ fn bound(place: &Place) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Lets guests in, gives the window the size that fits them, and goes when the program is gone and so are they.
+/// Accepts terminals and keeps the window at the size that fits them all. Returns when the program and all
+/// attached terminals are gone.
 async fn stand_at_door(listener: UnixListener, owner: u32, booth: Arc<Booth>) {
     let (mut wanted, mut gone) = (booth.wanted_size.subscribe(), booth.gone.subscribe());
     let mut guests = JoinSet::new();
@@ -129,7 +130,7 @@ async fn stand_at_door(listener: UnixListener, owner: u32, booth: Arc<Booth>) {
             },
             Ok(()) = wanted.changed() => {
                 let size = *wanted.borrow_and_update();
-                // One that has ended has no window.
+                // A program that has ended has no window.
                 let _ = booth.pty.resize(size).await;
             }
             Some(_) = guests.join_next() => {}
@@ -144,7 +145,7 @@ fn is_of(stream: &UnixStream, owner: u32) -> bool {
 }
 
 impl Booth {
-    /// Lets a guest in; `None` if there are too many. It leaves when what is returned is dropped.
+    /// Registers a terminal; `None` if the limit is reached. Dropping the result unregisters it.
     fn enter(self: &Arc<Self>, hello: &Hello) -> Option<Seat> {
         let id = self.with_roster(|roster| {
             if roster.guests.len() >= GUESTS_MAX {
@@ -157,7 +158,7 @@ impl Booth {
         Some(Seat { booth: self.clone(), id })
     }
 
-    /// Changes the list of who is attached, and what follows from it.
+    /// Changes the list of attached terminals, and updates the window size and the attendance.
     fn with_roster<T>(&self, change: impl FnOnce(&mut Roster) -> T) -> T {
         let mut roster = self.roster.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut roster);
@@ -181,7 +182,7 @@ impl Booth {
     }
 }
 
-/// A guest's place.
+/// The registration of an attached terminal.
 struct Seat {
     booth: Arc<Booth>,
     id: u64,

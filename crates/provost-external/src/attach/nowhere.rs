@@ -1,4 +1,4 @@
-//! Platforms without sockets in the file system: nobody attaches.
+//! Platforms without Unix sockets: attaching isn't available.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ impl Hub {
     pub(crate) async fn close(self, _: Option<Exit>) {}
 }
 
-/// An attached terminal: what it is shown.
+/// The output half of an attached terminal.
 pub struct Attached {
     _private: (),
 }
 
-/// An attached terminal: what it types.
+/// The input half of an attached terminal.
 pub struct AttachedInput {
     _private: (),
 }
@@ -53,7 +53,7 @@ pub async fn attach(
 }
 
 impl Attached {
-    /// What it is shown next.
+    /// Waits for the next frame.
     ///
     /// # Errors
     /// Never.
@@ -63,7 +63,7 @@ impl Attached {
 }
 
 impl AttachedInput {
-    /// Types.
+    /// Sends keyboard input.
     ///
     /// # Errors
     /// Always.
@@ -71,7 +71,7 @@ impl AttachedInput {
         Err(AttachError::Unsupported)
     }
 
-    /// Has another size.
+    /// Reports a new window size.
     ///
     /// # Errors
     /// Always.
@@ -79,7 +79,7 @@ impl AttachedInput {
         Err(AttachError::Unsupported)
     }
 
-    /// Wants the screen anew.
+    /// Requests a repaint of the whole screen.
     ///
     /// # Errors
     /// Always.
@@ -87,7 +87,7 @@ impl AttachedInput {
         Err(AttachError::Unsupported)
     }
 
-    /// Leaves.
+    /// Detaches.
     ///
     /// # Errors
     /// Always.

@@ -1,4 +1,4 @@
-//! Where a session's socket is.
+//! The path of a session's socket.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -9,16 +9,16 @@ use provost_event::SessionId;
 
 const FOLDER: &str = "sockets";
 const OWNER_ONLY: u32 = 0o700;
-/// Bytes of a socket's path that every unix takes; Linux takes 107.
+/// Bytes of a socket path that every Unix accepts; Linux accepts 107.
 const PATH_BYTES_MAX: usize = 103;
 
-/// A session's place.
+/// The folder and name of a session's socket.
 pub(super) struct Place {
     folder: PathBuf,
     name: String,
 }
 
-/// A path by which a socket is bound or connected to, with what keeps it valid.
+/// A path to bind or connect a socket, with what keeps the path valid.
 pub(super) struct Address {
     pub(super) path: PathBuf,
     _folder: Option<File>,
@@ -33,8 +33,8 @@ impl Place {
         self.folder.join(&self.name)
     }
 
-    /// Makes the folder, for its owner only, and removes what an earlier process left at the place. Returns whose the
-    /// folder is.
+    /// Makes the folder, for its owner only, and removes the socket of an earlier process. Returns the folder's
+    /// owner.
     pub(super) fn prepare(&self) -> io::Result<u32> {
         DirBuilder::new().recursive(true).mode(OWNER_ONLY).create(&self.folder)?;
         fs::set_permissions(&self.folder, Permissions::from_mode(OWNER_ONLY))?;
@@ -49,8 +49,8 @@ impl Place {
         }
     }
 
-    /// The socket's address. A path that is too long for one is shortened by way of the open folder, where the system
-    /// can name that.
+    /// The socket's address. A path that is too long is shortened through the open folder's descriptor, where the
+    /// system has a path for that.
     pub(super) fn address(&self) -> io::Result<Address> {
         let path = self.path();
         if path.as_os_str().len() <= PATH_BYTES_MAX {

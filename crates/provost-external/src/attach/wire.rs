@@ -1,4 +1,4 @@
-//! What an attached terminal and Provost say to each other: frames of a length, a kind and a payload.
+//! The protocol between an attached terminal and Provost: frames of a length, a kind and a payload.
 
 use std::io;
 
@@ -7,12 +7,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// The version of what is said here; both sides must have the same.
+/// The protocol version; both sides must have the same.
 pub(crate) const VERSION: u32 = 1;
 
-/// Bytes of a frame; a snapshot of the largest window stays below.
+/// Maximum bytes of a frame; a snapshot of the largest window is smaller.
 const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of a frame from a client: whoever pastes more has it cut into several.
+/// Maximum bytes of a frame from a client: a longer paste is split into several frames.
 pub(super) const INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of the length before each frame.
 const LENGTH_BYTES: usize = 4;
@@ -22,77 +22,77 @@ const READ_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Look and type.
+    /// See the output and type.
     Control,
-    /// Look.
+    /// See the output.
     Watch,
 }
 
-/// Who attaches, with what.
+/// The client's first frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The version that the client speaks.
+    /// The client's protocol version.
     pub version: u32,
-    /// What it may do.
+    /// The role it requests.
     pub role: Role,
-    /// Its window; absent where it has none that counts.
+    /// Its window size; absent if it shouldn't count.
     pub size: Option<WindowSize>,
-    /// Who it is, as the log shall name it.
+    /// The name that the log shows for it.
     pub name: String,
 }
 
 impl Hello {
-    /// For a client of this version.
+    /// A hello of this protocol version.
     #[must_use]
     pub fn new(role: Role, size: Option<WindowSize>, name: impl Into<String>) -> Self {
         Self { version: VERSION, role, size, name: name.into() }
     }
 }
 
-/// To what one is attached.
+/// The program that a terminal is attached to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// The program.
     pub program: String,
-    /// What it does.
+    /// Its state.
     pub state: TerminalState,
 }
 
-/// What a client says.
+/// A frame from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FromClient {
     Hello(Hello),
     /// Keys, as its terminal sends them.
     Input(Vec<u8>),
     Resize(WindowSize),
-    /// It wants the screen anew.
+    /// Requests a repaint of the whole screen.
     Repaint,
     Detach,
 }
 
-/// What is shown to a client.
+/// A frame to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
-    /// It is attached.
+    /// The client is attached.
     Welcome(Welcome),
-    /// The whole screen with the modes in force, for a fresh terminal; whatever was painted before is stale.
+    /// The whole screen with the modes in force, for a reset terminal; earlier output is stale.
     Screen {
-        /// The window's size, which is the smallest of those attached.
+        /// The window size, which is the smallest of the attached terminals.
         size: WindowSize,
-        /// What to write to the terminal.
+        /// The bytes to write to the terminal.
         bytes: Vec<u8>,
     },
-    /// What the program wrote since.
+    /// Output of the program since the last frame.
     Output(Vec<u8>),
-    /// The program does something else.
+    /// The program's state has changed.
     State(TerminalState),
-    /// The program has ended; nothing more comes.
+    /// The program has ended; no frame follows.
     Gone(Option<Exit>),
-    /// The client isn't let in; nothing more comes.
+    /// The client is refused; no frame follows.
     Refused(String),
 }
 
-/// A message as a frame has it.
+/// A message that is sent as a frame.
 pub(super) trait Message: Sized {
     fn encode(&self) -> io::Result<(u8, Vec<u8>)>;
     fn decode(kind: u8, payload: &[u8]) -> io::Result<Self>;
@@ -176,7 +176,7 @@ fn unknown(kind: u8) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a frame of the unknown kind {kind}"))
 }
 
-/// Reads frames; what was read of one is kept when the future is dropped.
+/// Reads frames. A partly read frame is kept when the future is dropped.
 pub(super) struct FrameReader<R> {
     from: R,
     held: Vec<u8>,
@@ -184,9 +184,9 @@ pub(super) struct FrameReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
-    /// Frames of the other side's length.
+    /// A reader of client frames, which have the smaller limit.
     pub(super) const fn of_client(from: R) -> Self {
-        // A kind and some room for what isn't input.
+        // One byte for the kind, and room for frames that aren't input.
         Self { from, held: Vec::new(), frame_bytes_max: INPUT_BYTES_MAX + 1 }
     }
 

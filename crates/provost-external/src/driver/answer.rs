@@ -1,4 +1,4 @@
-//! Answering a program's question for consent.
+//! Answers a program's question for consent.
 
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Asked, OwnWords, TerminalDriver};
 
-/// How long an answer has to take effect; then it is tried once more, if the question stands as it was.
+/// How long an answer may take to have an effect; then it is typed once more, if the question is unchanged.
 const TAKES_EFFECT_WITHIN: Duration = Duration::from_secs(4);
-/// A dialog that is gone for so long is answered.
+/// A dialog that is gone for this long counts as answered.
 const GONE_FOR: Duration = Duration::from_millis(250);
 
-/// Characters of what a question is about that must be on the screen; more might be wrapped.
+/// Characters of a question's subject that must be on the screen; more might be wrapped.
 const SUBJECT_CHARS: usize = 16;
 
-/// What came of an answer's keys.
+/// The effect of an answer's keys.
 enum Effect {
     Taken,
-    /// It isn't asked any more; nothing was typed.
+    /// The question is gone; nothing was typed.
     Gone,
-    /// It is still asked.
+    /// The question is still asked.
     None,
 }
 
 impl TerminalDriver {
-    /// Consents to the question that `call` stands for.
+    /// Consents to the question of `call`.
     pub(crate) async fn answer(&mut self, call: &CallId, cancel: &CancellationToken) -> ToolOutput {
         self.desk.take_back();
         let asked = self.asked.take();
@@ -55,7 +55,7 @@ impl TerminalDriver {
         }
     }
 
-    /// Refuses what nobody has consented to.
+    /// Refuses a question that wasn't approved.
     pub(super) async fn deny(
         &mut self,
         ask: &TerminalAsk,
@@ -92,7 +92,7 @@ impl TerminalDriver {
         }
     }
 
-    /// The keys that mean so, and the option's words.
+    /// The keys for this meaning, and the option's label.
     pub(super) fn keys_for(&self, ask: &TerminalAsk, meaning: OptionMeaning) -> Option<(String, String)> {
         if let Some(option) = ask.option(meaning) {
             return Some((option.keys.clone(), option.label.clone()));
@@ -107,7 +107,7 @@ impl TerminalDriver {
         keys.map(|keys| (keys, words.to_owned()))
     }
 
-    /// Types `keys` if the question still stands at that very moment, and sees whether they take effect.
+    /// Types `keys` if the question is still asked at that moment, and waits for their effect.
     async fn press(
         &self,
         ask: &TerminalAsk,
@@ -128,7 +128,7 @@ impl TerminalDriver {
         Ok(Effect::None)
     }
 
-    /// Waits until the question is gone for good, and something on the screen is another.
+    /// Waits until the question stays gone, and the screen has changed.
     async fn takes_effect(
         &self,
         ask: &TerminalAsk,
@@ -143,7 +143,7 @@ impl TerminalDriver {
                 if has_ended {
                     return;
                 }
-                // A dialog that is painted anew was gone for a moment too.
+                // A dialog that is repainted is gone for a moment too.
                 let comes_back = timeout(GONE_FOR, standing.wait_for(|now| now.asks(&ask.fingerprint)));
                 let is_gone = comes_back.await.is_err();
                 let is_another = self.pty.view().await.is_ok_and(|view| view.rows != rows);
@@ -159,7 +159,7 @@ impl TerminalDriver {
         }
     }
 
-    /// What was just noticed is about to be noted.
+    /// Waits for what was just detected to be recorded.
     pub(super) async fn wait_a_moment(&self, cancel: &CancellationToken) -> Result<(), ModelFailure> {
         tokio::select! {
             biased;
@@ -169,8 +169,8 @@ impl TerminalDriver {
     }
 }
 
-/// Whether the question stands, and the screen shows what it is about: another one may have been painted in its place a
-/// moment ago, too short for the detector to say so.
+/// Whether the question is still asked and the screen shows its subject: another question may have been painted in
+/// its place too recently for the detector to report it.
 fn is_asked(ask: &TerminalAsk, detector: &Detector) -> bool {
     let stands = detector.ask().is_some_and(|now| now.fingerprint == ask.fingerprint);
     let subject = ask.subject.as_deref().and_then(|subject| subject.lines().next()).unwrap_or_default();

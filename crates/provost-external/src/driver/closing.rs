@@ -1,4 +1,4 @@
-//! Ending a program, and seeing to it that nothing of it is left.
+//! Ends a program and its processes.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Ended, TerminalDriver};
 
-/// From the request to end to the end by force.
+/// The time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a program has to be ready for its quit keys once it was refused what it asks, or interrupted.
+/// How long a program may take to be ready for its quit keys after its question was refused or its work
+/// interrupted.
 const READY_WITHIN: Duration = Duration::from_secs(3);
-/// How often is looked whether it is.
+/// The interval of checks for that.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
-/// How long what was noticed last may take to be noted.
+/// How long the last detected events may take to be recorded.
 const NOTED_WITHIN: Duration = Duration::from_secs(2);
 
 impl TerminalDriver {
-    /// Has the program quit, in its own way first; returns when nothing of it is left. When `cancel` fires the rest of
-    /// its time is over.
+    /// Ends the program, first in its own way; returns when none of its processes is left. When `cancel` fires,
+    /// the remaining time is over.
     pub(crate) async fn close(mut self, cancel: &CancellationToken) -> Exit {
         if self.pty.is_running() {
             tokio::select! {
@@ -35,7 +36,7 @@ impl TerminalDriver {
         exit
     }
 
-    /// The program has ended by itself: sees to it that nothing of it is left, and notes that.
+    /// The program has ended by itself: ends its remaining processes, and records that.
     pub(crate) async fn finish(mut self, cancel: &CancellationToken) -> Result<Ended, ModelFailure> {
         let exit = tokio::select! {
             exit = self.pty.gone() => exit,
@@ -48,7 +49,7 @@ impl TerminalDriver {
         noted.map(|()| Ended { shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
     }
 
-    /// Types what has the program quit, where it reads that: a return would consent to what it asks.
+    /// Types the program's quit keys, if it reads them: a return would consent to what it asks.
     async fn quit(&self) {
         self.get_ready().await;
         self.desk.notes().note(TerminalEvent::State(TerminalState::Exiting)).await;
@@ -64,7 +65,7 @@ impl TerminalDriver {
         }
     }
 
-    /// Refuses what the program asks, and interrupts what it does.
+    /// Refuses the program's question, and interrupts its work.
     async fn get_ready(&self) {
         let standing = self.desk.look();
         let is_agent = self.profile.kind == ProgramKind::Agent;
@@ -86,27 +87,27 @@ impl TerminalDriver {
         let mut changes = self.pty.changes();
         let is_ready = async {
             while !matches!(self.state().await, TerminalState::Idle | TerminalState::Exited) {
-                // What it does may become known without a change on the screen.
+                // Its state may change without a change on the screen.
                 let _ = timeout(LOOK_PAUSE, changes.next()).await;
             }
         };
-        // One that isn't is ended in a harder way.
+        // A program that isn't ready is ended by a signal.
         let _ = timeout(READY_WITHIN, is_ready).await;
     }
 
-    /// Ends what is still there, from the end of its input to force.
+    /// Ends what still runs, from the end of input to a kill.
     async fn end(&self, cancel: &CancellationToken) -> Exit {
         let plan = QuitPlan { steps: Vec::new(), grace: GRACE };
         tokio::select! {
             exit = self.pty.end(plan.clone()) => exit,
-            // Each further wish makes it harder: the request at once, then force.
+            // Each further cancel escalates: first the request at once, then the kill.
             () = cancel.cancelled() => tokio::join!(self.pty.end(plan.clone()), self.pty.end(plan.clone())).0,
         }
     }
 
-    /// That not all was seen to end stands in the log.
+    /// Records that some processes couldn't be seen to end.
     async fn note_what_is_left(&self) {
-        // As in `see_off`: at worst the note is missing.
+        // As in `see_off`: at worst the entry is missing.
         if !self.pty.is_all_ended()
             && let Err(error) = self.note(TerminalEvent::Error { line: MAYBE_LEFT.to_owned() }).await
         {
@@ -114,10 +115,10 @@ impl TerminalDriver {
         }
     }
 
-    /// Those who look on are told, and what was noticed last is noted.
+    /// Tells attached terminals, and records the last detected events.
     async fn see_off(&mut self, exit: Exit) {
         let mut standing = self.desk.standing();
-        // At worst the last notes are missing.
+        // At worst the last entries are missing.
         let _ = timeout(NOTED_WITHIN, standing.wait_for(|now| now.exit.is_some())).await;
         if let Some(hub) = self.hub.take() {
             hub.close(Some(exit)).await;
@@ -125,7 +126,7 @@ impl TerminalDriver {
     }
 }
 
-/// Whether it reads what has it quit. One that works may ask something at any moment.
+/// Whether it reads its quit keys. A program that works may ask a question at any moment.
 fn is_ready(detector: &Detector) -> bool {
     matches!(detector.state(), TerminalState::Idle | TerminalState::WaitingForInput) && asks_nothing(detector)
 }

@@ -1,4 +1,4 @@
-//! Who notes what happens at a terminal: in order, durable before anybody acts upon it, and no more of it than is new.
+//! Records what happens at a terminal: in order, durable before any component acts on it, and without repeats.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,33 +13,32 @@ use tokio::time::{Instant, sleep_until};
 use super::masked::masked;
 use super::standing::{Standing, shows_work};
 
-/// A state counts once it has stood for so long, or something else happens after it: one that passes sooner says
-/// nothing.
+/// A state counts once it has lasted this long, or another event follows it; a shorter one says nothing.
 const STATE_STANDS: Duration = Duration::from_millis(150);
-/// What may come often is noted so often at once, and from then on once in [`TRIFLE_PAUSE`].
+/// Frequent events that may be recorded in one burst; from then on one each [`TRIFLE_PAUSE`].
 const TRIFLES_MAX: u32 = 40;
 const TRIFLE_PAUSE: Duration = Duration::from_secs(1);
-/// Notes of others that may wait.
+/// Events of other components that may be queued.
 const NOTES_MAX: usize = 16;
-/// Between two times of saying that a question is no longer asked.
+/// The interval at which a withdrawn question is reported again.
 const WITHDRAW_PAUSE: Duration = Duration::from_millis(500);
 
-/// Where others have something noted among what the terminal shows.
+/// Records events of other components among those of the terminal.
 #[derive(Clone)]
 pub(crate) struct Notes(mpsc::Sender<(TerminalEvent, oneshot::Sender<()>)>);
 
 impl Notes {
-    /// Has it noted; when it returns the entry is durable, or nothing can be noted any more.
+    /// Records the event. On return the entry is durable, or nothing can be recorded any more.
     pub(crate) async fn note(&self, event: TerminalEvent) {
         let (noted, done) = oneshot::channel();
         if self.0.send((event, noted)).await.is_ok() {
-            // Without an answer nothing is noted any more.
+            // No reply means that nothing is recorded any more.
             let _ = done.await;
         }
     }
 }
 
-/// The clerk of one terminal; stops when dropped.
+/// The task that records one terminal; stops when dropped.
 pub(crate) struct Desk {
     standing: watch::Receiver<Standing>,
     notes: Notes,
@@ -48,7 +47,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Notes what happens at `pty` from now on.
+    /// Records what happens at `pty` from now on.
     pub(crate) fn open(pty: Arc<PtySupervisor>, log: TerminalLog, redactor: Arc<Redactor>) -> Self {
         let (sender, standing) = watch::channel(Standing::new(Instant::now()));
         let (notes, inbox) = mpsc::channel(NOTES_MAX);
@@ -68,12 +67,12 @@ impl Desk {
         Self { standing, notes: Notes(notes), handed, _clerk: tasks }
     }
 
-    /// How it stands, to be looked at and waited for.
+    /// The terminal's status, to read and to wait on.
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.clone()
     }
 
-    /// How it stands now.
+    /// The terminal's present status.
     pub(crate) fn look(&self) -> Standing {
         self.standing.borrow().clone()
     }
@@ -82,7 +81,7 @@ impl Desk {
         self.notes.clone()
     }
 
-    /// From here on somebody else decides on `ask` by the name of `call`, and is told if it is no longer asked. Returns whether it still is.
+    /// Passes `ask` on as `call`, which is told if the question is withdrawn. Returns whether it is still asked.
     pub(crate) fn hand_on(&self, ask: &TerminalAsk, call: &CallId) -> bool {
         self.handed.set(Some((call.clone(), ask.fingerprint.clone())));
         let stands = self.standing.borrow().asks(&ask.fingerprint);
@@ -92,13 +91,13 @@ impl Desk {
         stands
     }
 
-    /// Nobody else decides any more.
+    /// The question is decided; its withdrawal isn't reported any more.
     pub(crate) fn take_back(&self) {
         self.handed.set(None);
     }
 }
 
-/// The question that somebody else decides on.
+/// The question that waits for a decision.
 #[derive(Default)]
 struct Handed(Mutex<Option<(CallId, String)>>);
 
@@ -114,14 +113,14 @@ impl Handed {
 
 struct Clerk {
     handed: Arc<Handed>,
-    /// When it is said (again) that what was handed on is no longer asked.
+    /// When the withdrawal of the question is reported (again).
     withdraws_at: Option<Instant>,
     log: TerminalLog,
     redactor: Arc<Redactor>,
     standing: watch::Sender<Standing>,
-    /// A state that may pass, and when it is noted.
+    /// A state that may pass, and when it is recorded.
     held: Option<(TerminalNoted, Instant)>,
-    /// What was noted last.
+    /// The last recorded event.
     last: Option<TerminalEvent>,
     trifles: Trifles,
 }
@@ -145,7 +144,7 @@ impl Clerk {
                 Some((event, done)) = inbox.recv() => {
                     self.release().await;
                     self.note(TerminalNoted::certain(event)).await;
-                    // Whoever asked may be gone.
+                    // The caller may be gone.
                     let _ = done.send(());
                 }
             }
@@ -159,15 +158,15 @@ impl Clerk {
         }
     }
 
-    /// The detector noticed this.
+    /// Handles an event of the detector.
     async fn take(&mut self, noted: TerminalNoted) {
         if shows_work(&noted) {
             self.standing.send_modify(|standing| standing.works += 1);
         }
         match &noted.event {
-            // Its end is noted by whoever sees to it that nothing is left.
+            // The task that ends the program's processes records its end.
             TerminalEvent::Exited { .. } | TerminalEvent::State(TerminalState::Exited) => {}
-            // What it does while it is being ended is to end.
+            // Its states while it is being ended don't matter.
             TerminalEvent::State(_) if self.last_state() == TerminalState::Exiting => {}
             TerminalEvent::State(_) => {
                 let due = match &self.held {
@@ -177,7 +176,7 @@ impl Clerk {
                 self.held = Some((noted, due));
             }
             event if is_trifle(event) && !self.trifles.take(Instant::now()) => {
-                // It isn't kept, but it was: how it stands must be true.
+                // The event isn't recorded, but it happened: the status must be true.
                 self.fold(&noted);
             }
             _ => {
@@ -208,7 +207,7 @@ impl Clerk {
             }
             self.last = Some(noted.event.clone());
         }
-        // What isn't noted because it says nothing new may be acted upon all the same.
+        // An event that isn't recorded, because it is nothing new, may still be acted on.
         self.fold(&noted);
     }
 
@@ -217,14 +216,13 @@ impl Clerk {
         self.withdraws_at = self.withdraws_at.or_else(|| self.gone().map(|_| Instant::now()));
     }
 
-    /// The call for a question that is no longer asked, though somebody decides on it.
+    /// The call whose question is no longer asked while its decision is pending.
     fn gone(&self) -> Option<CallId> {
         let (call, fingerprint) = self.handed.get()?;
         (!self.standing.borrow().asks(&fingerprint)).then_some(call)
     }
 
-    /// Says that it is no longer asked, and says it again until nobody decides on it any more: whoever is to hear it may
-    /// only be about to ask.
+    /// Reports the withdrawal, and repeats it until no decision is pending: the receiver may not have asked yet.
     async fn withdraw(&mut self) {
         let Some(call) = self.gone() else {
             self.withdraws_at = None;
@@ -261,7 +259,7 @@ fn is_trifle(event: &TerminalEvent) -> bool {
     }
 }
 
-/// How much may be noted of what may come often.
+/// How many frequent events may be recorded.
 struct Trifles {
     left: u32,
     filled: Instant,
@@ -281,7 +279,7 @@ impl Trifles {
         has_some
     }
 
-    /// How long a state has to stand: longer where states change all the time.
+    /// How long a state has to last: longer where states change all the time.
     fn pause(&mut self, now: Instant) -> Duration {
         if self.take(now) { STATE_STANDS } else { TRIFLE_PAUSE }
     }

@@ -1,4 +1,4 @@
-//! What follows from a program's own end.
+//! What follows when a program ends by itself.
 
 use provost_engine::Answer;
 use provost_event::{ErrorClass, Exit, ModelFailure};
@@ -10,25 +10,25 @@ use crate::consent;
 /// A program that has ended by itself.
 pub(crate) struct Ended {
     pub(crate) exit: Exit,
-    /// What it showed last, without secrets.
+    /// The last rows it showed, without secrets.
     pub(super) shown: String,
     pub(super) was_told: bool,
     pub(super) can_resume: bool,
 }
 
 impl Ended {
-    /// One of which only this is known.
+    /// A program of which only the exit is known.
     pub(crate) fn of(profile: &Profile, exit: Exit) -> Self {
         let can_resume = profile.kind == ProgramKind::Agent && !profile.resume.last.is_empty();
         Self { exit, shown: String::new(), was_told: true, can_resume }
     }
 
-    /// Whether it is to be started again, to be told more.
+    /// Whether to start it again with the next prompt.
     pub(crate) fn goes_on(&self, exchange: &Exchange<'_>) -> bool {
         self.can_resume && exchange.words.prompt().is_some()
     }
 
-    /// What the exchange comes to.
+    /// The result of the exchange.
     pub(crate) fn comes_to(self, exchange: &Exchange<'_>) -> Result<Answer, ModelFailure> {
         let program = &exchange.policy.program;
         let never_told = exchange.policy.submits_goal && !self.was_told && exchange.words.prompt().is_some();
@@ -50,7 +50,7 @@ impl Ended {
         Err(ModelFailure::new(ErrorClass::Program, format!("`{program}` {why}{shown}")))
     }
 
-    /// It has ended, and there are words for it.
+    /// The failure when it has ended and a prompt is pending.
     pub(crate) fn cant_be_told(&self, exchange: &Exchange<'_>) -> ModelFailure {
         let program = &exchange.policy.program;
         let message = match exchange.words.prompt() {

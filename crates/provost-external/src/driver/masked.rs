@@ -1,12 +1,13 @@
-//! What is noted of a terminal, without secrets.
+//! Terminal events without secrets.
 
 use provost_event::{AskOption, TerminalAsk, TerminalEvent, TerminalNoted};
 use provost_harness::Redactor;
 
-/// Bytes of the screen's words that a note keeps: more than a usual screen has, since a consent is to what it shows.
+/// Bytes of screen text that an event keeps: more than a usual screen has, since a consent applies to what it
+/// shows.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// `noted` with the secrets taken out of the screen's words, and these cut to a bearable length. The keys of options
+/// `noted` with the secrets removed from the screen text, which is cut to [`LINE_BYTES_MAX`]. Keys of options
 /// stay: they are what is typed.
 pub(super) fn masked(noted: &TerminalNoted, redactor: &Redactor) -> TerminalNoted {
     let clean = |text: &str| line(text, redactor);
@@ -21,7 +22,7 @@ pub(super) fn masked(noted: &TerminalNoted, redactor: &Redactor) -> TerminalNote
     TerminalNoted { event, confidence: noted.confidence, evidence: noted.evidence.clone() }
 }
 
-/// A question without secrets.
+/// The question without secrets.
 pub(super) fn ask_of(ask: &TerminalAsk, redactor: &Redactor) -> TerminalAsk {
     let clean = |text: &str| line(text, redactor);
     let options =

@@ -1,18 +1,18 @@
-//! What a program said last, read from its screen.
+//! A program's last message, read from its screen.
 
 use provost_harness::Redactor;
 use provost_process::TerminalView;
 use provost_terminal::ProgramKind;
 
-/// Bytes of what it said that are kept: the last ones.
+/// Bytes of the message that are kept, from its end.
 const SAID_BYTES_MAX: usize = 16 * 1024;
-/// Rows of a screen that say how a program ended.
+/// Maximum rows of the last screen that are quoted when a program has ended.
 const LAST_ROWS_MAX: usize = 12;
-/// Characters by which a prompt is found again on the screen.
+/// Characters by which a prompt is found on the screen.
 const HEAD_CHARS: usize = 24;
 
-/// What stands between the prompt that a program was given and where it reads the next, without frames, secrets, and blank rows at
-/// both ends; what is above the screen is lost. Empty if nothing does.
+/// The text between the last prompt and where the program reads the next, without frames, secrets, and blank rows
+/// at both ends. Text that has scrolled off the screen is lost. Empty if there is none.
 pub(super) fn last_message(
     view: &TerminalView,
     (prompt, kind): (&str, ProgramKind),
@@ -24,7 +24,7 @@ pub(super) fn last_message(
     let head = head_of(prompt);
     let is_prompt = |row: &&str| match kind {
         ProgramKind::Agent => echoed(row).starts_with(&head),
-        // Its own prompt stands before what was typed.
+        // The program's own prompt stands before what was typed.
         ProgramKind::Plain => row.ends_with(&head),
     };
     let begin = if head.is_empty() { None } else { above.iter().rposition(is_prompt) };
@@ -46,7 +46,7 @@ fn head_of(prompt: &str) -> String {
     last.trim().chars().take(HEAD_CHARS).collect()
 }
 
-/// A row without the mark that an agent puts before what it was told.
+/// A row without the mark that an agent puts before a user's prompt.
 fn echoed(row: &str) -> &str {
     row.trim_start_matches(|c: char| !c.is_alphanumeric())
 }
@@ -57,7 +57,7 @@ pub(super) fn last_rows(view: &TerminalView, redactor: &Redactor) -> String {
     clean(full.get(full.len().saturating_sub(LAST_ROWS_MAX)..).unwrap_or_default(), redactor)
 }
 
-/// The first row of the box, or of the rows without a gap, that the cursor is in.
+/// The first row of the box, or of the rows without a gap, that contains the cursor.
 fn composer(view: &TerminalView) -> usize {
     let cursor = usize::from(view.cursor.row);
     let mut row = cursor;

@@ -1,11 +1,11 @@
-//! How it stands at a terminal: the fold of what was noticed there.
+//! The status of a terminal: the fold of its events.
 
 use provost_event::{
     Blocker, CompletionScope, EvidenceSource, Exit, TerminalAsk, TerminalEvent, TerminalNoted, TerminalState,
 };
 use tokio::time::Instant;
 
-/// How it stands, as far as it is in the log.
+/// The status, as far as it is in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Standing {
     /// What the program does, and since when.
@@ -13,19 +13,19 @@ pub(crate) struct Standing {
     pub(crate) since: Instant,
     /// The question for consent that waits for an answer.
     pub(crate) ask: Option<TerminalAsk>,
-    /// The line with which it reads what somebody is to type.
+    /// The prompt of the input that a person is to type.
     pub(crate) prompt: String,
-    /// How often an agent was done with what it was asked for.
+    /// How many turns an agent has completed.
     pub(crate) turns: u64,
-    /// How often there was a sign of work that isn't just something typed.
+    /// How many signs of work there were, apart from typing.
     pub(crate) works: u64,
-    /// How often something else than its state was noticed.
+    /// The number of events other than states.
     pub(crate) happened: u64,
-    /// How often anything was noticed.
+    /// The number of all events.
     pub(crate) changes: u64,
     /// How the program ended.
     pub(crate) exit: Option<Exit>,
-    /// Why nothing can be noted any more.
+    /// Why nothing can be recorded any more.
     pub(crate) failure: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Standing {
         }
     }
 
-    /// Takes in what was noted.
+    /// Applies an event.
     pub(crate) fn fold(&mut self, noted: &TerminalNoted, now: Instant) {
         self.changes += 1;
         match &noted.event {
@@ -84,13 +84,13 @@ impl Standing {
         }
     }
 
-    /// Whether it asks for consent under this name.
+    /// Whether it asks for consent with this fingerprint.
     pub(crate) fn asks(&self, fingerprint: &str) -> bool {
         self.ask.as_ref().is_some_and(|ask| ask.fingerprint == fingerprint)
     }
 }
 
-/// Whether it shows that the program works, by something else than what was typed.
+/// Whether the event shows that the program works, apart from echoing what was typed.
 pub(crate) fn shows_work(noted: &TerminalNoted) -> bool {
     let by_input = noted.evidence.first().is_some_and(|reason| reason.source == EvidenceSource::Input);
     noted.event == TerminalEvent::State(TerminalState::Working) && !by_input && !noted.evidence.is_empty()

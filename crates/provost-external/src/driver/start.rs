@@ -1,4 +1,4 @@
-//! Starting a program, anew or again.
+//! Starts a program for the first time, or again.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use crate::attach::Hub;
 use crate::drivers::DriversOptions;
 use crate::recording;
 
-/// Every program finds a terminal of this kind.
+/// The value of `TERM` for every program.
 const TERM: &str = "xterm-256color";
 
 /// How a program is started.
@@ -27,7 +27,7 @@ const TERM: &str = "xterm-256color";
 pub(crate) enum Beginning {
     /// For the first time.
     New,
-    /// It has worked before, and goes on with that.
+    /// To continue earlier work.
     Again,
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn start(
     if beginning == Beginning::Again {
         args.extend(profile.resume.last.iter().cloned());
         if profile.resume.last.is_empty() {
-            // It remembers nothing.
+            // The program keeps no history.
             exchange.words.start_over();
         }
     }
@@ -66,7 +66,7 @@ pub(crate) async fn start(
     Ok(driver(options, exchange, (pty, profile), beginning))
 }
 
-/// The folder in which it is written down what runs for this session.
+/// The folder that lists the processes of this session.
 pub(crate) fn ledger_of(folder: &Path, session: SessionId) -> PathBuf {
     folder.join("ledger").join(format!("{}-{}", session.run, session.agent))
 }
@@ -176,7 +176,7 @@ fn failed(message: impl ToString) -> ModelFailure {
     ModelFailure::new(ErrorClass::Program, message.to_string())
 }
 
-/// Makes a folder that nobody else can look into.
+/// Makes a folder that only its owner can access.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

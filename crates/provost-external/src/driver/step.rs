@@ -1,4 +1,4 @@
-//! What to do next, as things stand.
+//! Decides the next step from the situation.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use tokio::time::Instant;
 use super::standing::Standing;
 use crate::attach::Attendance;
 
-/// An agent whose composer has been ready for so long is done with what it was told, also where it didn't say so.
+/// An agent whose composer has been ready for this long is done with its prompt, even if it didn't report that.
 const IDLE_STANDS: Duration = Duration::from_millis(1_500);
-/// Nothing is typed in between what a person types: this long after their last key.
+/// No automatic typing until this long after a person's last key.
 const KEYS_PAUSE: Duration = Duration::from_secs(2);
-/// How long a person who is to work at a program has to attach before others are asked.
+/// How long a person may take to attach to an attended program before approvers are asked.
 const PERSON_COMES_WITHIN: Duration = Duration::from_secs(3);
 
-/// What is to be done.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing, until something happens, or it is so late.
+    /// Wait for an event, at most until this time.
     Wait(Option<Instant>),
-    /// The words that are pending are typed in.
+    /// Type the pending text.
     Submit,
-    /// The question that was refused is answered so.
+    /// Refuse this question.
     Deny(TerminalAsk),
-    /// Somebody else decides on this question.
+    /// Pass this question on for a decision.
     HandOn(TerminalAsk),
-    /// The agent is done with what it was told.
+    /// The agent is done with its prompt.
     Done,
-    /// Nobody has come for what it waits for.
+    /// No person came to give it the input it waits for.
     Unanswered(String),
     /// The program has ended.
     Ended,
 }
 
-/// A turn that the program was given.
+/// A prompt that the program was given.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
-    /// How many turns it had completed before.
+    /// The number of turns completed before it.
     pub(super) turns_before: u64,
-    /// When it was told.
+    /// When it was given.
     pub(super) since: Instant,
 }
 
-/// How things stand.
+/// The situation to decide on.
 pub(super) struct Situation<'a> {
     pub(super) now: Instant,
     pub(super) standing: &'a Standing,
@@ -52,24 +52,24 @@ pub(super) struct Situation<'a> {
     pub(super) kind: ProgramKind,
     pub(super) policy: &'a ExternalPolicy,
     pub(super) is_verified: bool,
-    /// Something is to be typed in.
+    /// Text is waiting to be typed.
     pub(super) has_words: bool,
-    /// Something was, since the program's start.
+    /// The program was given a prompt since its start.
     pub(super) was_told: bool,
-    /// The question that was handed on and that nobody has consented to.
+    /// The question that was passed on and refused.
     pub(super) refused: Option<&'a str>,
     pub(super) turn: Option<Turn>,
-    /// How many turns had been completed when the last was told of, and when that was.
+    /// How many turns were completed when the last one was reported, and when that was.
     pub(super) turns_seen: u64,
     pub(super) seen_at: Instant,
-    /// When the program was started, and when it wrote last.
+    /// When the program was started, and when it last wrote.
     pub(super) started: Instant,
     pub(super) wrote: Instant,
-    /// When somebody began to wait for it.
+    /// When the wait for the program began.
     pub(super) began: Instant,
 }
 
-/// What to do next.
+/// Decides the next step.
 pub(super) fn next(s: &Situation<'_>) -> Step {
     if s.standing.exit.is_some() {
         return Step::Ended;
@@ -106,14 +106,14 @@ impl Situation<'_> {
         }
     }
 
-    /// It reads what somebody is to type.
+    /// It reads input.
     fn words(&self) -> Step {
-        // What an agent asks before it was told anything is none of what it is to be told.
+        // What an agent asks before its first prompt isn't for the prompt to answer.
         let fits = self.kind == ProgramKind::Plain || self.was_told;
         if fits && self.has_words {
             return self.submit();
         }
-        // A program that was given a goal, and reads anew, is done with it.
+        // A program that was given a goal and reads again is done with it.
         let has_goal = self.policy.submits_goal && !self.policy.attended && self.kind == ProgramKind::Plain;
         if let Some(turn) = self.turn.filter(|_| has_goal && self.attendance.controls == 0) {
             let stands = self.standing.since.max(turn.since) + IDLE_STANDS;
@@ -150,7 +150,7 @@ impl Situation<'_> {
         }
     }
 
-    /// Whether it was told something in another way: by its arguments, or by a person at its terminal.
+    /// Whether it has a task from elsewhere: its arguments, or a person at its terminal.
     fn has_a_task(&self) -> bool {
         if self.policy.attended {
             self.attendance.last_key.is_some_and(|key| key > self.seen_at)
@@ -166,7 +166,7 @@ impl Situation<'_> {
         }
     }
 
-    /// It goes on when somebody comes.
+    /// It continues when a person attaches.
     fn somebody(&self, waits_for: impl FnOnce() -> String) -> Step {
         if self.attendance.controls > 0 {
             return Step::Wait(None);
@@ -175,7 +175,7 @@ impl Situation<'_> {
         self.until(since, waits_for)
     }
 
-    /// It may go on by itself; if nothing at all comes for long, somebody should look.
+    /// It may continue by itself; after a long silence a person should look.
     fn sign_of_life(&self) -> Step {
         if self.attendance.controls > 0 {
             return Step::Wait(None);

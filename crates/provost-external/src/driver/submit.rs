@@ -1,4 +1,4 @@
-//! Typing a prompt in, and seeing that it was taken.
+//! Types a prompt, and checks that the program took it.
 
 use std::time::Duration;
 
@@ -13,25 +13,26 @@ use super::keys::typing_of;
 use super::said;
 use super::standing::Standing;
 
-/// Between the text and the return: programs take both in one go for a paste, whose return is a line break.
+/// The pause between the text and the return: programs take both at once for a paste, in which a return is a line
+/// break.
 const SUBMIT_PAUSE: Duration = Duration::from_millis(350);
-/// How long a program has to show that it has taken a prompt; then the return is tried once more.
+/// How long a program may take to show that it took a prompt; then the return is typed once more.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Deletes a line in every composer (Ctrl-U).
 const CLEAR: &str = "\u{15}";
 
-/// What came of typing.
+/// The result of typing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Submission {
-    /// It was taken; this is how many turns were completed by then.
+    /// The program took it, with this many turns completed before.
     Taken { turns_before: u64 },
-    /// The program wasn't ready for it any more: nothing was typed.
+    /// The program wasn't ready any more: nothing was typed.
     NotReady,
 }
 
 impl TerminalDriver {
-    /// Types `text` in, in the way that the program's modes and its profile ask for.
+    /// Types `text` as the terminal's modes and the profile require.
     pub(super) async fn type_in(
         &self,
         text: &str,
@@ -46,7 +47,7 @@ impl TerminalDriver {
         for _ in 0..2 {
             let before = self.desk.look();
             let shown = self.pty.view().await.map_err(|error| self.failed(&error))?;
-            // A question that came up meanwhile would take the return for consent.
+            // A question that came up meanwhile would take the return as consent.
             if !self.send_if(typing.submit.clone(), takes_return, cancel).await? {
                 break;
             }
@@ -68,7 +69,7 @@ impl TerminalDriver {
         Err(ModelFailure::new(ErrorClass::Program, message))
     }
 
-    /// Takes out of an agent's composer what it has put back there: some do so with an interrupted prompt. Returns
+    /// Deletes what an agent has put back into its composer: some do so with an interrupted prompt. Returns
     /// whether it was ready for that.
     pub(super) async fn clear_composer(&self, cancel: &CancellationToken) -> Result<bool, ModelFailure> {
         let is_ready = self.send_if(CLEAR.to_owned(), takes_words, cancel).await?;
@@ -76,7 +77,7 @@ impl TerminalDriver {
         Ok(is_ready)
     }
 
-    /// Waits for something that shows that what was typed at `before` was taken.
+    /// Waits for a sign that what was typed at `before` was taken.
     async fn is_taken(&self, before: &Standing, cancel: &CancellationToken) -> Result<bool, ModelFailure> {
         let mut standing = self.desk.standing();
         let deadline = Instant::now() + TAKEN_WITHIN;
@@ -88,7 +89,7 @@ impl TerminalDriver {
         }
     }
 
-    /// An agent that is ready again without any sign of work has taken a prompt only if the screen is another and its
+    /// An agent that is ready again without a sign of work took the prompt only if the screen has changed and the
     /// composer doesn't hold the prompt.
     async fn has_left_the_composer(&self, text: &str, before: &Standing, shown: &TerminalView) -> bool {
         let now = self.desk.look();
@@ -110,7 +111,7 @@ impl TerminalDriver {
         }
     }
 
-    /// Types `keys` if `check` holds at that very moment.
+    /// Types `keys` if `check` holds at that moment.
     pub(super) async fn send_if(
         &self,
         keys: String,
@@ -121,7 +122,7 @@ impl TerminalDriver {
             biased;
             () = cancel.cancelled() => Err(self.aborted()),
             sent = self.pty.send_if(&keys, check) => match sent {
-                // Its end is seen to elsewhere.
+                // The end is handled elsewhere.
                 Err(PtyError::Ended) => Ok(false),
                 sent => sent.map_err(|error| self.failed(&error)),
             },
@@ -138,7 +139,7 @@ fn shows_taken(before: &Standing, now: &Standing) -> bool {
     now.exit.is_some() || now.works > before.works || now.turns > before.turns || asks_anew
 }
 
-/// Only what reads words is given some: never a password prompt, a login, or a question for consent.
+/// Only a state that reads text gets text: never a password prompt, a login, or a question for consent.
 fn takes_words(detector: &Detector) -> bool {
     let is_ready = matches!(
         detector.state(),

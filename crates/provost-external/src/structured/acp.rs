@@ -1,15 +1,15 @@
 //! The Agent Client Protocol, version 1: JSON-RPC 2.0 by lines over standard input and output
-//! (<https://agentclientprotocol.com>). Provost is the client; it offers neither files nor terminals, so the agent uses its
-//! own tools and asks by `session/request_permission`.
+//! (<https://agentclientprotocol.com>). Provost is the client; it offers neither files nor terminals, so the agent
+//! uses its own tools and asks with `session/request_permission`.
 //!
-//! The official crate isn't used: its types are those of one release of the schema, where real agents differ from it
-//! (figures of usage in `_meta`, fields that are null), and a message that doesn't fit ends a call; its connection owns
-//! the reading and its tasks, where this has to be a pure reader that can be dropped between two lines, bounds its lines
-//! and tolerates what isn't of the protocol; and a seventh of the protocol is what a supervisor needs of it, for 33 s of
-//! compile time.
+//! The official crate isn't used, for three reasons. Its types are those of one schema release, while real agents
+//! differ from it (usage in `_meta`, null fields), and a message that doesn't fit ends a call. Its connection owns
+//! the reading and its tasks, while this has to be a pure reader that can be dropped between two lines, limits
+//! line lengths and tolerates foreign lines. A supervisor needs a seventh of the protocol, for a
+//! compile time of 33 s.
 //!
-//! A refusal has no words here: the reason is told as the next prompt, if the agent stops because of it. A consent is for
-//! this one time: an agent that offers only "always" can't be consented to.
+//! A refusal has no text here: the reason is the next prompt, if the agent stops because of it. Consent is for one
+//! time: the question of an agent that only offers "always" can't be approved.
 
 mod asking;
 mod updates;
@@ -24,14 +24,14 @@ use super::value::{first_text, text};
 use asking::OpenAsk;
 use updates::{ToolCalls, usage};
 
-/// The version that is spoken.
+/// The protocol version.
 const PROTOCOL_VERSION: u64 = 1;
 
-/// The protocol's codes of errors.
+/// The protocol's error codes.
 const METHOD_NOT_FOUND: i64 = -32_601;
 const AUTH_REQUIRED: i64 = -32_000;
 
-/// Questions that stand at once; more are refused at once.
+/// Maximum open questions; further ones are refused at once.
 const ASKS_MAX: usize = 64;
 
 pub(super) struct Acp {
@@ -41,14 +41,14 @@ pub(super) struct Acp {
     last_id: u64,
     stage: Stage,
     session: String,
-    /// The request by which it was given the prompt that it works on.
+    /// The request id of the present prompt.
     prompt: Option<u64>,
     asks: BTreeMap<String, OpenAsk>,
     calls: ToolCalls,
     message: Option<String>,
 }
 
-/// What is waited for before a prompt can be given.
+/// The responses to wait for before a prompt can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Greeted(u64),
@@ -85,7 +85,7 @@ impl Acp {
         line
     }
 
-    /// What an answer to one of our requests comes to; of others nothing.
+    /// The events of a response to one of our requests; other responses have none.
     fn answered(&mut self, id: u64, answer: &Value) -> Heard {
         match self.stage {
             Stage::Greeted(waits) if waits == id => self.greeted(answer),
@@ -148,7 +148,7 @@ impl Acp {
         self.prompt = None;
         self.calls = ToolCalls::default();
         self.message = None;
-        // What it still asks it no longer waits for.
+        // It no longer waits for answers to its open questions.
         let asks = std::mem::take(&mut self.asks);
         let mut said: Vec<Said> = asks.into_keys().map(Said::Withdrawn).collect();
         if let Some(why) = failure(answer) {
@@ -192,7 +192,7 @@ impl Acp {
     }
 
     fn notified(&mut self, method: &str, params: &Value) -> Heard {
-        // Before a prompt these tell what was said in an earlier process.
+        // Before a prompt, updates repeat the history of an earlier process.
         if method != "session/update" || self.prompt.is_none() {
             return Heard::default();
         }
@@ -271,7 +271,7 @@ impl Format for Acp {
 fn failure(answer: &Value) -> Option<String> {
     let error = answer.get("error")?;
     let words = first_text(error, &["/message"]).unwrap_or("it gave no reason");
-    // The provider's own words may be quoted as JSON, or be in the details.
+    // The provider's message may be quoted as JSON, or be in the details.
     let quoted = serde_json::from_str::<Value>(words).ok();
     let words = quoted.as_ref().and_then(|quoted| text(quoted, "/error/message")).unwrap_or(words);
     let details = first_text(error, &["/data/details", "/data/message", "/data"]);
@@ -285,7 +285,7 @@ fn failure(answer: &Value) -> Option<String> {
     Some(why)
 }
 
-/// A request's name without quotes.
+/// A request's id without quotes.
 fn bare(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }

@@ -1,13 +1,13 @@
 //! The JSON lines of `codex exec --json`: one process a prompt, `resume` for the next.
 //!
-//! Nothing is asked in this mode: a command that would need consent is refused by Codex itself, and the model is told so.
-//! What it may do without asking is what its sandbox allows: `--sandbox read-only` (its default), `workspace-write`
-//! (files of the workspace, no network) or `danger-full-access`; these are arguments of the program, before or after
-//! `exec`. So Provost's permissions, hooks and approvals don't see what is done here one by one; that is why this is never
-//! chosen but by name.
+//! This mode has no consent requests: Codex itself refuses a command that would need one, and the model gets the
+//! refusal. What runs without consent is what its sandbox allows: `--sandbox read-only` (its default),
+//! `workspace-write` (files of the workspace, no network) or `danger-full-access`; these are arguments of the
+//! program, before or after `exec`. So Provost's permissions, hooks and approvals don't check single actions here;
+//! that is why this format is only chosen by name.
 //!
-//! Usage is counted from the thread's beginning, over all its processes. A thread that is unknown isn't an error to
-//! `resume`: another is begun.
+//! Usage is counted from the thread's beginning, over all its processes. `resume` of an unknown thread isn't an
+//! error: it begins a new one.
 
 use provost_event::{Certainty, Usage};
 use serde_json::Value;
@@ -89,7 +89,7 @@ fn item(event: &Value) -> Heard {
     }
 }
 
-/// What the event says of a failure; the provider's own words where those are quoted as JSON.
+/// The failure message of the event; the provider's message if it is quoted as JSON.
 fn message(event: &Value, pointer: &str) -> String {
     let words = text(event, pointer).unwrap_or("it gave no reason");
     let quoted = serde_json::from_str::<Value>(words).ok();
@@ -101,7 +101,7 @@ fn usage(event: &Value) -> Option<Usage> {
     let cached = count(usage, "/cached_input_tokens");
     let written = count(usage, "/cache_write_input_tokens");
     Some(Usage {
-        // Both are among the input tokens here.
+        // Both are included in the input tokens here.
         input_tokens: count(usage, "/input_tokens").saturating_sub(cached).saturating_sub(written),
         output_tokens: count(usage, "/output_tokens"),
         cache_read_tokens: cached,

@@ -1,4 +1,4 @@
-//! One exchange: telling the program what it is yet to be told, and hearing it until it needs somebody or is done.
+//! One exchange: gives the program its next prompt, and reads its events until it needs a decision or is done.
 
 use std::time::Duration;
 
@@ -19,31 +19,31 @@ use super::said::{Done, Said};
 use super::turn::{Asked, Told, Turn};
 use crate::consent::call_of;
 
-/// Told to an agent that goes on with earlier work and that nobody has anything else to tell.
+/// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
 
-/// How long a program that is told to stop may take to say that it has.
+/// How long an interrupted program may take to report that it has stopped.
 const INTERRUPT_MAX: Duration = Duration::from_secs(2);
 
-/// How long one may take that can only be ended.
+/// The ending of a program that can't be interrupted.
 const CUT_OFF: PipedEnding = PipedEnding { own: Duration::ZERO, grace: Duration::from_secs(2) };
 
-/// Bytes of the program's words that a note keeps.
+/// Bytes of the program's text that a log entry keeps.
 const NOTE_BYTES_MAX: usize = 16 * 1024;
 
-/// Characters of a failed program's last words that are told.
+/// Characters of a failed program's last output that a message quotes.
 const LAST_WORDS_CHARS_MAX: usize = 2_000;
 
 impl StructuredDriver {
-    /// Starts the program if it isn't there, tells it what it is yet to be told, and waits until it asks for consent or
-    /// is done. See [`ExternalAgents::exchange`](provost_harness::ExternalAgents::exchange).
+    /// Starts the program if it isn't running, gives it the next prompt, and waits until it asks for consent or is
+    /// done. See [`ExternalAgents::exchange`](provost_harness::ExternalAgents::exchange).
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     ///
     /// # Cancellation
-    /// When `cancel` fires it has the program stop what it does, for which it waits 2 s at most; one that can only be
-    /// ended is ended. Dropping the future leaves the program as it is.
+    /// When `cancel` fires it interrupts the program's work and waits at most 2 s for that; a program that can't
+    /// be interrupted is ended. Dropping the future leaves the program as it is.
     pub async fn exchange(
         &mut self,
         exchange: Exchange<'_>,
@@ -77,7 +77,7 @@ impl StructuredDriver {
         }
     }
 
-    /// Refuses what was asked last and isn't consented to.
+    /// Refuses the last question if it wasn't approved.
     async fn refuse(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         let (Some(asked), Some(live)) = (self.turn.asked.take(), self.live.as_mut()) else { return Ok(()) };
         let ask = asked.ask;
@@ -88,7 +88,7 @@ impl StructuredDriver {
         self.noted_answer(ask.fingerprint, &reply.choice).await.map_err(|error| storage(&error))
     }
 
-    /// Whether there is something to tell it. One that has no session to take up again is told everything once more.
+    /// Whether there is a prompt for it. A program without a session to resume gets all prompts again.
     fn has_words(&mut self, exchange: &mut Exchange<'_>) -> bool {
         if !self.was_told && self.kept.session.is_none() && exchange.words.has_begun() {
             exchange.words.start_over();
@@ -101,7 +101,7 @@ impl StructuredDriver {
         exchange.words.has_begun() && !self.was_told
     }
 
-    /// Tells what there is to be told.
+    /// Gives it the prompt.
     async fn tell(&mut self, exchange: &mut Exchange<'_>) {
         let prompt = exchange.words.prompt();
         let words = prompt.as_ref().map(Prompt::for_agent);
@@ -120,7 +120,7 @@ impl StructuredDriver {
         self.turn = Turn::begin(Told { text, prompt });
     }
 
-    /// The next that comes from the program; `None` where nothing did within `limit`.
+    /// The next event of the program; `None` if there was none within `limit`.
     pub(super) async fn hear(
         &mut self,
         limit: Option<Duration>,
@@ -169,10 +169,10 @@ impl StructuredDriver {
         Ok(None)
     }
 
-    /// It works: it has taken what it was told.
+    /// The program works: it has taken its prompt.
     async fn begun(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         if let Some(told) = self.turn.told.take() {
-            // First of all: what the log says was told is never told again but from here.
+            // Save first: a prompt that the log has as given is never given again, unless this state says so.
             self.keep().await;
             let through = told.prompt.as_ref().map_or(Seq::START, |prompt| prompt.through);
             let submitted = TerminalNoted::certain(TerminalEvent::Submitted { text: told.text, through });
@@ -190,7 +190,7 @@ impl StructuredDriver {
         let shown = masked(&ask, &exchange.redactor);
         self.asks = self.asks.saturating_add(1);
         let pid = self.live.as_ref().map_or(0, |live| live.child.pid());
-        // Unlike any other in the log, whatever the program calls its questions, and however often it is started.
+        // Unlike any other id in the log, whatever ids the program uses and however often it is started.
         let id =
             CallId::from(format!("{}-{pid}-{}-{}", ask.fingerprint, self.kept.starts, self.asks).as_str());
         let call = call_of(&shown, id.clone());
@@ -209,7 +209,7 @@ impl StructuredDriver {
         done: Done,
         exchange: &mut Exchange<'_>,
     ) -> Result<Option<Answer>, ModelFailure> {
-        // One that is done without a word before has taken the prompt all the same.
+        // A program that is done without earlier output has taken the prompt too.
         self.begun(exchange).await?;
         self.turn.end();
         self.keep().await;
@@ -226,7 +226,7 @@ impl StructuredDriver {
         self.note_done(short.is_none()).await?;
         let text = self.turn.take_text();
         if let Some(reason) = self.turn.refusal.take() {
-            // It has stopped because of that, and perhaps doesn't know why it was refused.
+            // It has stopped because of the refusal, and may not know the reason.
             self.own_words = Some(reason);
             return Ok(None);
         }
@@ -251,7 +251,7 @@ impl StructuredDriver {
         Answer { content, usage, cost, model, stop }
     }
 
-    /// A process that serves for one prompt has found its session gone: it is told from the beginning.
+    /// A one-prompt process has found its session gone: the session starts from the beginning.
     async fn begin_anew(&mut self, why: &str, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         self.lost(why, exchange).await?;
         self.retire(CUT_OFF, &CancellationToken::new()).await;
@@ -269,7 +269,7 @@ impl StructuredDriver {
         let idle = over(limit);
         tokio::pin!(idle);
         loop {
-            // One that serves for one prompt leaves in its own time.
+            // A one-prompt process ends by itself.
             let serves = self.live.as_mut().filter(|live| live.life == Life::Session);
             let came = tokio::select! {
                 biased;
@@ -301,7 +301,7 @@ impl StructuredDriver {
         self.note(TerminalEvent::Error { line }).await.map_err(|error| storage(&error))
     }
 
-    /// Has the program stop what it does.
+    /// Interrupts the program's work.
     async fn interrupted(&mut self) -> ModelFailure {
         let lines = self.live.as_mut().map(|live| live.reader.interrupt()).unwrap_or_default();
         if lines.is_empty() {
@@ -328,7 +328,7 @@ impl StructuredDriver {
         ModelFailure { usage, ..aborted() }
     }
 
-    /// The program is gone before its time.
+    /// The program has ended before it was done.
     pub(super) async fn ended(
         &mut self,
         exit: Exit,
@@ -343,7 +343,7 @@ impl StructuredDriver {
         ModelFailure { usage, ..ModelFailure::new(ErrorClass::Program, message) }
     }
 
-    /// What it last wrote that may tell why, to be added to a message.
+    /// Its last output that may explain a failure, to append to a message.
     pub(super) fn last_words(&self, exchange: &Exchange<'_>) -> String {
         let words = self.live.as_ref().map(Live::last_words).unwrap_or_default();
         let words = exchange.redactor.redact(&words).into_owned();
@@ -386,7 +386,7 @@ fn clean(text: &str, redactor: &Redactor) -> String {
     clean.get(..clean.floor_char_boundary(NOTE_BYTES_MAX)).unwrap_or_default().to_owned()
 }
 
-/// The question without secrets. What it is about stays whole: it is judged by that.
+/// The question without secrets. Its subject stays whole: permissions are checked against it.
 fn masked(ask: &TerminalAsk, redactor: &Redactor) -> TerminalAsk {
     TerminalAsk {
         question: clean(&ask.question, redactor),

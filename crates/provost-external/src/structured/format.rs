@@ -1,4 +1,4 @@
-//! What a structured stream is written in. Readers are pure: lines in, what they say and what answers them out.
+//! The formats of structured streams. Readers are pure: lines in, events and replies out.
 
 use provost_terminal::{StreamFormat, StructuredChannel};
 
@@ -7,69 +7,69 @@ use super::codex::CodexExec;
 use super::said::Heard;
 use super::stream_json::StreamJson;
 
-/// What a reader is told of the program that was started.
+/// The context of a reader.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opening<'a> {
-    /// The folder that it works in.
+    /// The program's working folder.
     pub(super) folder: &'a str,
-    /// Its name for the session that is to be taken up again.
+    /// The program's id of the session to resume.
     pub(super) session: Option<&'a str>,
-    /// Makes names of questions differ from those of earlier programs.
+    /// Distinguishes question ids from those of earlier processes.
     pub(super) pid: u32,
 }
 
-/// Speaks with one program.
+/// The reader of one program's stream.
 pub(super) trait Format: Send + Sync {
-    /// The lines to begin with.
+    /// The lines to send first.
     fn open(&mut self) -> Vec<String>;
 
-    /// Whether it can be given a prompt.
+    /// Whether it accepts a prompt.
     fn is_ready(&self) -> bool;
 
-    /// What `line` comes to.
+    /// Parses `line`.
     fn read(&mut self, line: &str) -> Heard;
 
-    /// The lines that give it a prompt.
+    /// The lines that send a prompt.
     fn prompt(&mut self, text: &str) -> Vec<String>;
 
-    /// Consents, this time, to what is asked under this name.
+    /// Consents, for this time, to the question with this fingerprint.
     fn approve(&mut self, fingerprint: &str) -> Result<Reply, NoReply>;
 
-    /// Refuses it.
+    /// Refuses that question.
     fn refuse(&mut self, fingerprint: &str, reason: &str) -> Result<Reply, NoReply>;
 
-    /// The lines that stop what it does; none where only its end does that.
+    /// The lines that interrupt the work; none if only ending the program does that.
     fn interrupt(&mut self) -> Vec<String>;
 }
 
-/// An answer to a question.
+/// A reply to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// The line that gives it.
+    /// The line to send.
     pub(super) line: String,
-    /// What was chosen, in the program's words.
+    /// The chosen option, in the program's words.
     pub(super) choice: String,
 }
 
-/// Why a question can't be answered so.
+/// Why a question can't be answered this way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoReply {
-    /// It isn't asked, or no longer.
+    /// It isn't asked, or no longer asked.
     NotAsked,
-    /// The program offers no consent for this one time.
+    /// The program offers no consent for one time.
     NotOffered,
 }
 
-/// How long a process of the program serves.
+/// The lifetime of a program's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Life {
-    /// For one prompt, which is all of its input.
+    /// One prompt, which is its whole input.
     Prompt,
     /// Until it is ended.
     Session,
 }
 
-/// How long a process serves that writes this format.
+/// The lifetime of a process with this format.
 pub(super) const fn life(format: StreamFormat) -> Life {
     match format {
         StreamFormat::CodexExec => Life::Prompt,
@@ -77,8 +77,8 @@ pub(super) const fn life(format: StreamFormat) -> Life {
     }
 }
 
-/// Whether the program asks for consent by this stream: where it doesn't, it decides by itself, and neither permissions
-/// nor hooks nor people see what it is about to do.
+/// Whether the program asks for consent by this stream: if not, it decides by itself, and no permission, hook or
+/// approver sees what it is about to do.
 pub(super) fn asks(channel: &StructuredChannel) -> bool {
     match channel.format {
         StreamFormat::CodexExec => false,
@@ -89,10 +89,10 @@ pub(super) fn asks(channel: &StructuredChannel) -> bool {
     }
 }
 
-/// The arguments that make the program speak, and take up `session` again where that is done by arguments.
+/// The arguments that select the format, and resume `session` if the program takes that as an argument.
 pub(super) fn arguments(channel: &StructuredChannel, session: Option<&str>) -> Vec<String> {
     let more: &[&str] = match (channel.format, session) {
-        // The prompt comes by standard input: an argument has a limit, and may look like an option.
+        // The prompt is sent by standard input: an argument has a limit, and may look like an option.
         (StreamFormat::CodexExec, None) => &["-"],
         (StreamFormat::CodexExec, Some(session)) => &["resume", session, "-"],
         (StreamFormat::StreamJson, Some(session)) => &["--resume", session],
@@ -101,7 +101,7 @@ pub(super) fn arguments(channel: &StructuredChannel, session: Option<&str>) -> V
     channel.args.iter().cloned().chain(more.iter().map(|arg| (*arg).to_owned())).collect()
 }
 
-/// A reader of this format.
+/// The reader of this format.
 pub(super) fn reader(format: StreamFormat, opening: Opening<'_>) -> Box<dyn Format> {
     match format {
         StreamFormat::CodexExec => Box::new(CodexExec::new(opening)),

@@ -1,4 +1,4 @@
-//! What must be known of a program's session when its process, or Provost, is no longer there.
+//! State of a program's session that survives its process and Provost's.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use provost_event::{MicroDollars, SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
-/// One file a session of Provost's.
+/// One file per session of Provost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Kept {
-    /// The program's name for its session.
+    /// The program's id of its session.
     pub(super) session: Option<String>,
-    /// What it had consumed since its session's beginning, where it counts so.
+    /// Its usage since the session's beginning, if it counts that way.
     pub(super) used: Usage,
-    /// What it had spent, the same.
+    /// Its cost since the session's beginning, if it counts that way.
     pub(super) spent: MicroDollars,
-    /// How many processes were started for it.
+    /// The number of processes started for it.
     pub(super) starts: u64,
 }
 
 impl Kept {
-    /// What is known of `session`; nothing where there is no file, or none that can be read.
+    /// Reads the state of `session`; empty if there is no readable file.
     pub(super) fn read(folder: &Path, session: SessionId) -> Self {
         let path = path(folder, session);
         match std::fs::read(&path) {

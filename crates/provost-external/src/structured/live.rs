@@ -1,4 +1,4 @@
-//! A program with its reader: lines in, what they say out.
+//! A running program with its reader: lines in, events out.
 
 use std::collections::VecDeque;
 
@@ -9,23 +9,23 @@ use provost_process::{PipeClosed, Piped, PipedChild};
 use super::format::{Format, Life};
 use super::said::Said;
 
-/// Bytes of a line that is read; a longer one is passed over.
+/// Maximum bytes of a line; a longer one is skipped.
 pub(super) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes of its standard error that are kept, of its end.
+/// Bytes kept from the end of its standard error.
 pub(super) const STDERR_BYTES_MAX: usize = 8 * 1024;
 
-/// Characters of a line that isn't understood that are told.
+/// Characters of an unknown line that a message quotes.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// What it was that came.
+/// The next event of a program.
 #[derive(Debug)]
 pub(super) enum Came {
-    /// It says something.
+    /// An event of the stream.
     Said(Said),
-    /// It has written a line that says nothing here.
+    /// A line without an event.
     Stirred,
-    /// It has ended, and all it said was heard.
+    /// The program has ended, and all its output was read.
     Ended(Exit),
 }
 
@@ -55,7 +55,7 @@ impl Live {
         }
     }
 
-    /// Queues lines for it.
+    /// Queues lines for its standard input.
     pub(super) async fn say(&self, lines: impl IntoIterator<Item = String>) -> Result<(), PipeClosed> {
         for line in lines {
             self.child.send(&line).await?;
@@ -63,14 +63,15 @@ impl Live {
         Ok(())
     }
 
-    /// The same, for lines that nobody misses: whoever no longer reads is about to end, which is heard next.
+    /// The same, for lines that may be lost: a program that no longer reads is about to end, and its end is the
+    /// next event.
     pub(super) async fn tell(&self, lines: impl IntoIterator<Item = String>) {
         if let Err(error) = self.say(lines).await {
             tracing::debug!(%error, "a program wasn't told");
         }
     }
 
-    /// The next that comes. May be dropped and called again.
+    /// Waits for the next event. Cancel safe.
     pub(super) async fn next(&mut self) -> Came {
         loop {
             while let Some(reply) = self.replies.front() {
@@ -93,19 +94,19 @@ impl Live {
         }
     }
 
-    /// Reads what is there, without waiting.
+    /// Reads the available lines, without waiting.
     pub(super) fn catch_up(&mut self) {
         while let (None, Some(piped)) = (self.exit, self.child.next().now_or_never()) {
             self.take(piped);
         }
     }
 
-    /// How it has ended, if that was heard.
+    /// Its exit, if that event was returned.
     pub(super) const fn exit(&self) -> Option<Exit> {
         self.exit
     }
 
-    /// Whether it has taken this question back; then it is forgotten.
+    /// Whether it has withdrawn this question; the withdrawal is then forgotten.
     pub(super) fn withdraws(&mut self, fingerprint: &str) -> bool {
         let is_it = |said: &Said| matches!(said, Said::Withdrawn(name) if name == fingerprint);
         let before = self.heard.len();
@@ -113,12 +114,12 @@ impl Live {
         self.heard.len() < before
     }
 
-    /// Forgets a question that it has taken back before anybody was asked.
+    /// Forgets a question that was withdrawn before it was passed on.
     pub(super) fn forget(&mut self, fingerprint: &str) {
         self.heard.retain(|said| !matches!(said, Said::Ask(ask) if ask.fingerprint == fingerprint));
     }
 
-    /// What it last wrote that tells why it failed: the end of standard error, and what wasn't understood.
+    /// Its last output that may explain a failure: the end of standard error, and unknown lines.
     pub(super) fn last_words(&self) -> String {
         let mut words = self.child.stderr().trim().to_owned();
         if self.nonsense > 0 {

@@ -1,46 +1,47 @@
-//! What a program has consumed, and what of it was charged.
+//! A program's usage, and how much of it was charged.
 
 use provost_event::{Certainty, MicroDollars, Usage};
 
 use super::said::{Cost, Used};
 
-/// Counts what was told of one session's usage: each token is charged once, whatever the figures count.
+/// The usage of one session: each token is charged once, whichever period the figures cover.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
-    /// All since the session's beginning, as last told by a program that counts so; kept over its processes.
+    /// The total since the session's beginning, as last reported by a program that counts that way; kept over its
+    /// processes.
     session: Usage,
-    /// Of the present prompt.
+    /// The usage of the present prompt.
     prompt: Usage,
     charged: Usage,
-    /// Money spent since the session's beginning, and by this process, as last told.
+    /// The cost since the session's beginning and of this process, as last reported.
     spent: MicroDollars,
     spent_here: MicroDollars,
-    /// Of what was spent, what wasn't charged yet; absent where nobody tells.
+    /// The cost that wasn't charged yet; absent if the program reports none.
     due: Option<MicroDollars>,
 }
 
 impl Meter {
-    /// One that goes on where this had been told of the session.
+    /// A meter that continues from these totals of the session.
     pub(super) fn from(session: Usage, spent: MicroDollars) -> Self {
         Self { session, spent, ..Self::default() }
     }
 
-    /// All since the session's beginning, where the program counts so.
+    /// The totals since the session's beginning, if the program counts that way.
     pub(super) const fn session(&self) -> (Usage, MicroDollars) {
         (self.session, self.spent)
     }
 
-    /// The session is another.
+    /// A new session has begun.
     pub(super) fn forget_session(&mut self) {
         (self.session, self.spent) = (Usage::default(), MicroDollars(0));
     }
 
-    /// The process is another.
+    /// A new process has begun.
     pub(super) fn forget_process(&mut self) {
         self.spent_here = MicroDollars(0);
     }
 
-    /// A prompt was given: figures of prompts begin anew.
+    /// A prompt was given: per-prompt figures begin anew.
     pub(super) fn begin(&mut self) {
         (self.prompt, self.charged) = (Usage::default(), Usage::default());
     }
@@ -63,13 +64,13 @@ impl Meter {
         };
         let fresh = total.saturating_sub(*known);
         *known = total;
-        // Who says that nothing was spent may not know prices.
+        // A program that reports zero may not know prices.
         if total > MicroDollars(0) {
             *self.due.get_or_insert_default() += fresh;
         }
     }
 
-    /// What wasn't charged yet; from now on it is.
+    /// Takes what wasn't charged yet.
     pub(super) fn charge(&mut self) -> (Usage, Option<MicroDollars>) {
         let used = less(self.prompt, self.charged);
         self.charged += used;

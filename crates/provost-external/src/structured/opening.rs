@@ -1,4 +1,4 @@
-//! Starting the program, and taking its session up again.
+//! Starts the program, and resumes its session.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::live::{Came, LINE_BYTES_MAX, Live, STDERR_BYTES_MAX};
 use super::said::Said;
 use super::{StructuredDriver, exchange};
 
-/// How long a program may take until it can be given a prompt.
+/// How long a program may take until it accepts a prompt.
 const READY_MAX: Duration = Duration::from_secs(60);
 
-/// How long a process that served for one prompt may take to leave before it is asked to: Codex takes 5 s.
+/// How long a one-prompt process may take to end by itself: Codex takes 5 s.
 const LEAVES_OWN: Duration = Duration::from_secs(8);
 
-/// How long it may take after it was asked.
+/// How long it may take after the request to end.
 const LEAVES_GRACE: Duration = Duration::from_secs(5);
 
 const LEAVES: PipedEnding = PipedEnding { own: LEAVES_OWN, grace: LEAVES_GRACE };
 
 impl StructuredDriver {
-    /// Sees to it that a program is there that can be given a prompt.
+    /// Ensures a running program that accepts a prompt.
     pub(super) async fn make_ready(
         &mut self,
         exchange: &mut Exchange<'_>,
@@ -129,7 +129,7 @@ impl StructuredDriver {
         }
     }
 
-    /// What it had been told it no longer knows.
+    /// The program has lost its session, and with it all earlier prompts.
     pub(super) async fn lost(&mut self, why: &str, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         self.kept.session = None;
         self.meter.forget_session();

@@ -1,15 +1,15 @@
-//! What a program's stream says, whatever it is written in.
+//! The events of a program's stream, independent of its format.
 
 use provost_event::{MicroDollars, TerminalAsk, Usage};
 
-/// One thing that a stream says.
+/// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
-    /// Its name for the session; by that it can be taken up again.
+    /// The program's id of its session, to resume it by.
     Session(String),
-    /// The session that was to be taken up isn't there; another has begun. Why.
+    /// The session to resume doesn't exist; a new one has begun. The reason.
     Lost(String),
-    /// It won't work at all. Why.
+    /// The program can't work at all. The reason.
     Unfit(String),
     /// It has taken the prompt and works.
     Begun,
@@ -19,59 +19,59 @@ pub(super) enum Said {
     Break,
     /// It asks for consent.
     Ask(TerminalAsk),
-    /// It no longer asks what has this fingerprint.
+    /// It has withdrawn the question with this fingerprint.
     Withdrawn(String),
-    /// The model that answers.
+    /// The model it uses.
     Model(String),
-    /// What it has consumed.
+    /// Its usage.
     Used(Used),
-    /// What it says that cost.
+    /// The cost that it reports.
     Cost(Cost),
-    /// A failure, after which it goes on.
+    /// A failure, after which it continues.
     Error(String),
     /// It is done with the prompt.
     Done(Done),
 }
 
-/// What was consumed, by what the figure counts.
+/// Usage, by the period that the figure covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Used {
-    /// One call of its model, beside others.
+    /// One of several model calls.
     Call(Usage),
-    /// All of the present prompt.
+    /// The present prompt.
     Prompt(Usage),
-    /// All since the session's beginning.
+    /// The whole session.
     Session(Usage),
 }
 
-/// Money, by what the figure counts.
+/// Cost, by the period that the figure covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
-    /// All that this process has spent.
+    /// This process.
     Process(MicroDollars),
-    /// All since the session's beginning.
+    /// The whole session.
     Session(MicroDollars),
 }
 
 /// How it is done with a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
-    /// It did what it could.
+    /// Completed.
     Whole,
-    /// It was stopped before, or stopped at a limit of its own. Which.
+    /// Stopped early, by an interrupt or a limit of its own. The reason.
     Short(String),
-    /// It failed. Why.
+    /// Failed. The reason.
     Failed(String),
 }
 
-/// What a line comes to.
+/// The result of parsing a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
-    /// What it says, in order.
+    /// Its events, in order.
     pub(super) said: Vec<Said>,
-    /// Lines that answer it.
+    /// The lines to reply with.
     pub(super) replies: Vec<String>,
-    /// It isn't of this format.
+    /// The line isn't of this format.
     pub(super) is_nonsense: bool,
 }
 

@@ -1,8 +1,9 @@
 //! The JSON lines that Claude Code calls `stream-json`, in both directions.
 //!
-//! With `--permission-prompt-tool stdio` it asks for consent by a `control_request` and waits for the answer, which may
-//! say why not; without that it refuses by itself, and the model is told so. What `consent` to `AskUserQuestion` or
-//! `ExitPlanMode` means is the program's: no answer to the question goes with it.
+//! With `--permission-prompt-tool stdio` it asks for consent by a `control_request` and waits for the answer,
+//! which may have a reason; without that option it refuses by itself, and the model gets the refusal. What
+//! `consent` to `AskUserQuestion` or `ExitPlanMode` means is up to the program: no answer to the question is sent
+//! with it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::format::{Format, NoReply, Reply};
 use super::said::{Cost, Done, Heard, Said, Used};
 use super::value::{count, dollars, first_text, text, texts};
 
-/// Questions that stand at once; of more only the last are known.
+/// Maximum open questions; beyond that only the latest are kept.
 const ASKS_MAX: usize = 64;
 
 const ALLOW: &str = "allow";
@@ -21,9 +22,9 @@ const DENY: &str = "deny";
 
 #[derive(Default)]
 pub(super) struct StreamJson {
-    /// What is asked: the program's name for the request, and the arguments that consent is given to.
+    /// The open questions: the program's request id, and the arguments to consent to.
     asks: BTreeMap<String, Value>,
-    /// The message whose usage was told: each of its blocks comes in a line of its own, with the same figures.
+    /// The last message whose usage was counted: each of its blocks has a line of its own, with the same figures.
     counted: Option<String>,
     has_said: bool,
     interrupts: u32,
@@ -42,7 +43,7 @@ impl StreamJson {
             self.counted = id.map(str::to_owned);
             heard.said.extend(usage(message).map(|usage| Said::Used(Used::Call(usage))));
         }
-        // What agents say that work for this one isn't said to us.
+        // Messages of subagents aren't part of the answer.
         if event.get("parent_tool_use_id").is_none_or(Value::is_null) {
             for words in texts(message.get("content").unwrap_or(&Value::Null)) {
                 heard.said.extend([Said::Break, Said::Text(words.to_owned())]);
@@ -114,7 +115,7 @@ impl Format for StreamJson {
         Vec::new()
     }
 
-    /// It says nothing before it hears something.
+    /// It writes nothing before its first input.
     fn is_ready(&self) -> bool {
         true
     }

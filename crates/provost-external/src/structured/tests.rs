@@ -1,4 +1,4 @@
-//! Readers as scripts: lines in, what they say and answer out. The lines are those of real programs, shortened.
+//! Readers as scripts: lines in, events and replies out. The lines are those of real programs, shortened.
 
 use expect_test::{Expect, expect};
 use provost_event::{MicroDollars, Usage};
@@ -13,7 +13,7 @@ use super::stream_json::StreamJson;
 
 const OPENING: Opening<'_> = Opening { folder: "/w", session: None, pid: 7 };
 
-/// What the lines come to: `<` what they say, `>` what answers them.
+/// The results of the lines: `<` events, `>` replies.
 fn script(reader: &mut dyn Format, lines: &str) -> String {
     let mut told = String::new();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -153,7 +153,7 @@ fn arguments_take_the_session_up_again_where_that_is_done_by_arguments() {
 const GREETED: &str =
     r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
 
-/// One that has opened session `s` and was given a prompt, which is request 3.
+/// A reader that has opened session `s` and was given a prompt, which is request 3.
 fn at_work() -> Acp {
     let mut acp = Acp::new(OPENING);
     acp.open();
@@ -290,7 +290,7 @@ fn acp_takes_its_questions_back_when_it_is_done_or_stopped() {
         "#]],
     );
     assert!(acp.interrupt().is_empty());
-    // Asked while it does nothing for us.
+    // Asked while it has no prompt.
     assert!(acp.read(ASKED).replies[0].contains("cancelled"));
     acp.prompt("again");
     acp.read(ASKED);
@@ -457,7 +457,7 @@ fn stream_json_that_was_interrupted_has_stopped_and_not_failed() {
     assert_eq!(script(&mut reader, line), "< Done(Failed(\"error_during_execution\"))\n");
 }
 
-/// Whatever is cut out of, put into or left of a line, the readers go on.
+/// Readers survive lines that are cut, mangled or left out.
 #[test]
 fn no_piece_of_a_line_stops_a_reader() {
     let lines = [
@@ -489,12 +489,12 @@ fn tokens(input: u64, output: u64) -> Usage {
 #[test]
 fn each_token_is_charged_once_whatever_the_figures_count() {
     let mut meter = Meter::from(tokens(300, 60), MicroDollars(0));
-    // Of the session: what was told before is paid for.
+    // Per session: earlier usage is already charged.
     meter.begin();
     meter.count(Used::Session(tokens(400, 80)));
     assert_eq!(meter.charge(), (tokens(100, 20), None));
     assert_eq!(meter.charge(), (tokens(0, 0), None));
-    // Of calls, and then of the whole prompt.
+    // Per call, and then for the whole prompt.
     meter.begin();
     meter.count(Used::Call(tokens(10, 1)));
     assert_eq!(meter.charge().0, tokens(10, 1));

@@ -1,43 +1,43 @@
-//! What a prompt has come to so far.
+//! The present prompt and its results so far.
 
 use provost_event::{CallId, TerminalAsk};
 use provost_harness::Prompt;
 
-/// Bytes of an answer that are kept; what comes after is left out.
+/// Bytes of an answer that are kept; the rest is dropped.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 const CUT: &str = "\n[the rest is left out]";
 
-/// Failures that are noted while it works on one prompt; of more only the last, when it ends by them.
+/// Failures that are recorded per prompt; beyond that only the last one, if the prompt ends by it.
 const ERRORS_MAX: u32 = 20;
 
-/// What the program is told.
+/// A prompt as the program gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
-    /// As it is told.
+    /// Its text.
     pub(super) text: String,
-    /// Where in the log it comes from; words of Provost's own come from nowhere.
+    /// Its origin in the log; text from Provost itself has none.
     pub(super) prompt: Option<Prompt>,
 }
 
-/// A question that was handed on.
+/// A question that was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// As which call.
+    /// The call that stands for it.
     pub(super) call: CallId,
     /// As the program asked it.
     pub(super) ask: TerminalAsk,
 }
 
-/// The prompt that the program works on, if it does.
+/// The prompt that the program works on, if any.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     is_going: bool,
-    /// Given to it; nothing shows yet that it was taken.
+    /// Given to the program, without a sign yet that it was taken.
     pub(super) told: Option<Told>,
-    /// The question that was handed on, and not answered yet.
+    /// The question that was passed on and isn't answered yet.
     pub(super) asked: Option<Asked>,
-    /// Why something was refused, if nothing was said since.
+    /// Why a question was refused, if there was no text since.
     pub(super) refusal: Option<String>,
     text: String,
     breaks: bool,
@@ -79,13 +79,13 @@ impl Turn {
         }
     }
 
-    /// All that was said since this was called last.
+    /// Takes the text since the last call.
     pub(super) fn take_text(&mut self) -> String {
         self.breaks = false;
         std::mem::take(&mut self.text).trim().to_owned()
     }
 
-    /// Whether one more failure is noted.
+    /// Whether one more failure is recorded.
     pub(super) fn notes_error(&mut self) -> bool {
         self.errors = self.errors.saturating_add(1);
         self.errors <= ERRORS_MAX

@@ -1,4 +1,4 @@
-//! People's terminals at a program's.
+//! User terminals attached to a program's terminal.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::stage::{COMPLETED, DEADLINE, Program, ROOT, Stage, yes};
 
-/// Repeats what it is told until it is told `end`, and paints its window's size when that changes.
+/// Repeats its input until that is `end`, and paints its window's size when that changes.
 const ECHO: &str = "trap 'stty size' WINCH; printf 'first words\\r\\n'; while :; do read line || continue; \
                     [ \"$line\" = end ] && exit 0; echo \"heard $line\"; done";
 
@@ -27,7 +27,7 @@ impl Guest {
         Self { shown, input, seen: String::new(), size: None }
     }
 
-    /// Takes in what is shown until `wanted` is.
+    /// Reads output until it contains `wanted`.
     async fn sees(&mut self, wanted: &str) {
         let found = async {
             while !self.seen.contains(wanted) {
@@ -47,7 +47,7 @@ impl Guest {
         assert!(is_seen, "no {wanted:?} in {:?}", self.seen);
     }
 
-    /// The last that it is told.
+    /// Reads until the end; returns whether a successful exit was reported.
     async fn hears_of_the_end(mut self) -> bool {
         let told = async {
             while let Some(shown) = self.shown.next().await.expect("shown") {

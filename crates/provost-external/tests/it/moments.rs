@@ -1,4 +1,4 @@
-//! What may go wrong between a question and its answer, with secrets, and when Provost dies.
+//! What may go wrong between a question and its answer, with secrets, and when Provost crashes.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ async fn types(terminals: &Path, keys: &[&[u8]], until: &str) {
     while shown.next().await.expect("shown").is_some() {}
 }
 
-/// Has the program ask something else while its question is on its way through the gate.
+/// Makes the program ask another question while its first one is being decided.
 struct Meddler {
     terminals: PathBuf,
 }
@@ -98,7 +98,7 @@ async fn a_question_that_stands_when_the_session_rests_is_not_consented_to_by_wh
     assert!(matches!(outcome, Outcome::Paused { .. }), "{outcome:?} {:#?}", stage.told().await);
     assert!(stage.file("made").is_none(), "{:#?}", stage.told().await);
     let noted = stage.noted().await;
-    // Its own way, once the question was refused.
+    // It ends in its own way, once the question was refused.
     assert!(noted.iter().any(|line| line == "ended (exit status 0)"), "{noted:#?}");
     assert_eq!(stage.left_running(), 0);
 }

@@ -1,4 +1,5 @@
-//! Where programs are driven: a real home on disk, the whole harness, real children; the log told in short lines.
+//! The stage for driven programs: a real backend on disk, the whole harness, real children; the log as short
+//! lines.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ impl Stage {
         self.terminals.clone()
     }
 
-    /// Has the folder for terminals be one with this name below it.
+    /// Moves the folder for terminals to one with this name below it.
     pub(crate) fn deepen(&mut self, name: &str) {
         self.terminals = self.terminals.join(name);
     }
@@ -72,7 +73,7 @@ impl Stage {
         std::fs::read_to_string(self.workspace().join(name)).ok()
     }
 
-    /// A harness as a process of its own has it.
+    /// A harness like one in a process of its own.
     pub(crate) fn harness(&self) -> AgentHarness {
         let drivers = Drivers::new(DriversOptions {
             folder: self.terminals(),
@@ -110,7 +111,7 @@ impl Stage {
         self.home.read(ROOT.into(), Seq::START, 10_000).await.expect("a log")
     }
 
-    /// What was noted of the terminal, a line each, without states.
+    /// The recorded events of the terminal, one per line, without states.
     pub(crate) async fn noted(&self) -> Vec<String> {
         let log = self.log().await;
         let events = log.iter().filter_map(|record| match &record.entry {
@@ -168,7 +169,7 @@ impl Stage {
         lines(&self.home).await
     }
 
-    /// How many processes work in the workspace.
+    /// The number of processes in the workspace.
     pub(crate) fn left_running(&self) -> usize {
         let here = self.workspace().canonicalize().expect("a path");
         let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -236,13 +237,13 @@ impl Running {
         }
     }
 
-    /// Somebody pauses it.
+    /// Pauses the run.
     pub(crate) async fn pauses(self) -> Outcome {
         self.stop.cancel();
         self.outcome().await
     }
 
-    /// As when the process dies: nothing is told to anybody any more.
+    /// As when the process crashes: no event reaches any receiver any more.
     pub(crate) async fn dies(self) {
         self.work.abort();
         assert!(self.work.await.is_err());
@@ -269,13 +270,13 @@ impl Program {
         })
     }
 
-    /// The one of this folder that paints like an agent; the goal is its first prompt.
+    /// The program in this folder that paints like an agent; the goal is its first prompt.
     pub(crate) fn agent(stage: &Stage) -> Self {
         let script = stage.folder.path().join("agent.py").display().to_string();
         Self::of("python3", &[&script], "fake").with(|external| external.submits_goal = true)
     }
 
-    /// Something that a shell does.
+    /// A shell script.
     pub(crate) fn shell(script: &str) -> Self {
         Self::of("sh", &["-c", script], "generic")
     }
@@ -314,7 +315,7 @@ pub(crate) fn no(reason: &str) -> ApprovalAnswer {
     ApprovalAnswer::Deny { reason: reason.to_owned() }
 }
 
-/// A hook that blocks once, for this reason.
+/// A hook that blocks once, with this reason.
 pub(crate) fn blocks_once(reason: &str) -> StopHookPolicy {
     let command = format!("test -e asked || {{ touch asked; echo '{reason}'; exit 2; }}");
     StopHookPolicy {
@@ -325,7 +326,7 @@ pub(crate) fn blocks_once(reason: &str) -> StopHookPolicy {
     }
 }
 
-/// Where the program of a stage's agent keeps what it was told.
+/// The file in which the program of a stage's agent records its prompts.
 pub(crate) fn prompts(told: Option<String>) -> Vec<String> {
     let told = told.unwrap_or_default();
     told.split("--\n")
@@ -334,7 +335,7 @@ pub(crate) fn prompts(told: Option<String>) -> Vec<String> {
         .collect()
 }
 
-/// Somebody says this to the agent.
+/// Sends this message to the agent.
 pub(crate) async fn says(stage: &Stage, text: &str) {
     let event = SessionEvent::Say { text: text.to_owned(), by: "a person".to_owned() };
     stage.home.post(ROOT.into(), event.into(), None).await.expect("said");

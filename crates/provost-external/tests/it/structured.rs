@@ -1,4 +1,4 @@
-//! Programs driven by their structured streams: the same entries as at a terminal.
+//! Programs driven by structured streams: the same entries as at a terminal.
 
 use provost_event::{Channel, Entry, ErrorClass, Outcome, Seq, Usage};
 
@@ -56,7 +56,7 @@ async fn a_command_that_somebody_refuses_is_not_run_and_the_reason_is_told() {
         assert_eq!(talk.stage.file("made"), None, "{speaks:?}");
         let told = talk.stage.told().await.join("\n");
         assert!(told.contains("was answered: reject_once") || told.contains("was answered: deny"), "{told}");
-        // Where a refusal has no words of its own, the reason is the next prompt.
+        // If a refusal has no text of its own, the reason is the next prompt.
         let heard = talk.heard().join("\n");
         assert!(
             heard.contains("not today") || told.contains("refused: Denied by a person: not today"),
@@ -96,7 +96,7 @@ async fn what_stop_hooks_want_is_the_next_prompt_of_the_same_session() {
             heard.iter().any(|line| line.starts_with("prompt 2: ") && line.contains("the tests fail")),
             "{heard:#?}"
         );
-        // Usage that is counted from the session's beginning is charged once.
+        // Usage since the session's beginning is charged once.
         let expected = Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() };
         assert_eq!(talk.usage().await, [expected, expected], "{speaks:?}");
         assert_eq!(talk.stage.left_running(), 0, "{speaks:?}");
@@ -179,7 +179,7 @@ async fn one_that_is_told_to_stop_is_interrupted_and_gone() {
     }
 }
 
-/// Runs until the goal was told, and dies.
+/// Runs until the goal was given, and crashes.
 async fn dies_at_work(talk: &Talk, goal: &str) {
     let run = talk.start(goal, talk.policy()).await;
     talk.is_told().await;

@@ -1,4 +1,4 @@
-//! Agents that speak a structured stream, on the stage of the others: one script for all formats.
+//! Agents with a structured stream, on the stage of the others: one script for all formats.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stage::{DEADLINE, Program, RUN, Stage};
 
-/// What the script speaks.
+/// The format that the script uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Codex,
@@ -22,7 +22,7 @@ pub(crate) enum Speaks {
 
 pub(crate) const ALL: [Speaks; 3] = [Speaks::Codex, Speaks::Acp, Speaks::Claude];
 
-/// Those that ask.
+/// The formats with consent requests.
 pub(crate) const ASKING: [Speaks; 2] = [Speaks::Acp, Speaks::Claude];
 
 impl Speaks {
@@ -41,7 +41,7 @@ impl Speaks {
             Self::Claude => "stream-json",
         };
         let name = self.name();
-        // The script asks in any case; that it does has to be said.
+        // The script asks in any case; the argument declares that.
         let args = match self {
             Self::Claude => "\"claude\", \"--permission-prompt-tool\", \"stdio\"".to_owned(),
             Self::Codex | Self::Acp => format!("\"{name}\""),
@@ -54,7 +54,7 @@ impl Speaks {
     }
 }
 
-/// A stage on which one agent speaks.
+/// A stage with one agent.
 pub(crate) struct Talk {
     pub(crate) stage: Stage,
     speaks: Speaks,
@@ -119,17 +119,17 @@ impl Talk {
         self.start(goal, policy).await.outcome().await
     }
 
-    /// Takes the run up as another process does.
+    /// Opens the run as another process does.
     pub(crate) async fn open(&self) -> Harness {
         self.harness().open(RUN).await.expect("it opens")
     }
 
-    /// What the script heard, a line each.
+    /// The script's input, one line each.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.stage.file("heard").unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// The prompts among that, without their numbers.
+    /// The prompts in its input, without their numbers.
     pub(crate) fn prompts(&self) -> Vec<String> {
         let heard = self.heard();
         let prompts = heard.iter().filter_map(|line| line.strip_prefix("prompt "));
@@ -140,7 +140,7 @@ impl Talk {
         self.stage.noted().await
     }
 
-    /// What the answers charged.
+    /// The charged usage of the answers.
     pub(crate) async fn usage(&self) -> Vec<Usage> {
         let log = self.stage.log().await;
         let answers = log.iter().filter_map(|record| match &record.entry {

@@ -1,4 +1,4 @@
-//! Words go in, a question or an end comes out.
+//! Prompts go in, a question or an end comes out.
 
 use provost_event::{Entry, ErrorClass, Outcome, PauseReason, TerminalEvent};
 

@@ -15,16 +15,16 @@ use tokio::time::timeout;
 use super::super::wire::{self, FrameReader, FromClient, Hello, Role, Shown, VERSION, Welcome};
 use super::{Booth, GUESTS_MAX, Seat};
 
-/// How long somebody has to say who it is.
+/// How long a client may take to send its hello.
 const HELLO_MAX: Duration = Duration::from_secs(5);
-/// Inputs that wait for a program which doesn't read; more are dropped, as a terminal does.
+/// Inputs queued for a program that doesn't read; further inputs are dropped, as a terminal does.
 const INPUTS_MAX: usize = 64;
-/// How long what was typed last may take to be taken.
+/// How long the last input may take to be written.
 const LAST_KEYS_MAX: Duration = Duration::from_secs(1);
-/// Characters of a name.
+/// Maximum characters of a client's name.
 const NAME_CHARS_MAX: usize = 80;
 
-/// Serves whoever is at the other end of `stream` until it leaves or the program is gone.
+/// Serves the client of `stream` until it detaches or the program ends.
 pub(super) async fn serve(stream: UnixStream, booth: Arc<Booth>) {
     let (from, mut to) = stream.into_split();
     let mut frames = FrameReader::of_client(from);
@@ -37,7 +37,7 @@ pub(super) async fn serve(stream: UnixStream, booth: Arc<Booth>) {
     let seat = if refusal.is_none() { booth.enter(&hello) } else { None };
     let Some(seat) = seat else {
         let why = refusal.unwrap_or_else(|| format!("{GUESTS_MAX} terminals are attached already"));
-        // Whoever is refused may be gone by now.
+        // A refused client may already be gone.
         let _ = wire::write(&mut to, &Shown::Refused(why)).await;
         return;
     };
@@ -72,7 +72,8 @@ async fn attend(
     tokio::select! {
         shown = show(booth, to, &repaint) => shown,
         heard = ear.listen(frames) => {
-            // What was typed before it left counts; a program that doesn't read isn't waited for.
+            // Input that was typed before the client detached counts; a program that doesn't read isn't waited
+            // for.
             let _ = timeout(LAST_KEYS_MAX, typing).await;
             heard
         }
@@ -80,7 +81,7 @@ async fn attend(
     }
 }
 
-/// Shows what is painted, until the program is gone.
+/// Sends what is painted, until the program ends.
 async fn show(booth: &Booth, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Result<()> {
     let (mut standing, mut gone) = (booth.standing.clone(), booth.gone.subscribe());
     let mut state = standing.borrow_and_update().state;
@@ -125,16 +126,16 @@ async fn is_gone(gone: &mut tokio::sync::watch::Receiver<Option<Option<Exit>>>) 
     }
 }
 
-/// Types what the guest types, until it has left. A program that doesn't read keeps only this waiting.
+/// Writes the client's input to the program, until it detaches. A program that doesn't read blocks only this task.
 async fn hand_on(booth: &Booth, mut typed: mpsc::Receiver<Vec<u8>>) {
     while let Some(bytes) = typed.recv().await {
         booth.key_was_typed();
-        // A program that has ended reads nothing.
+        // A program that has ended reads no input.
         let _ = booth.pty.input_raw(&bytes).await;
     }
 }
 
-/// Hears what a guest says.
+/// Receives a client's frames.
 struct Ear<'a> {
     seat: &'a Seat,
     role: Role,
@@ -143,7 +144,7 @@ struct Ear<'a> {
 }
 
 impl Ear<'_> {
-    /// Until it leaves.
+    /// Runs until the client detaches.
     async fn listen(self, mut frames: FrameReader<OwnedReadHalf>) -> io::Result<()> {
         while let Some(message) = frames.next().await? {
             match message {

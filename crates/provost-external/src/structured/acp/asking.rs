@@ -12,7 +12,7 @@ const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ONCE: &str = "reject_once";
 const REJECT_ALWAYS: &str = "reject_always";
 
-/// A question that stands.
+/// An open question.
 pub(super) struct OpenAsk {
     id: Value,
     options: Value,
@@ -23,18 +23,18 @@ impl OpenAsk {
         Self { id, options: options.clone() }
     }
 
-    /// Consents this time, if that is offered.
+    /// Consents for this time, if the agent offers that.
     pub(super) fn approval(&self) -> Option<Reply> {
         self.choose(ALLOW_ONCE)
     }
 
-    /// Refuses; for good where it isn't offered for this time, and where neither is, as one that stops the whole does.
+    /// Refuses: for this time if that is offered, else for good, else by cancelling the whole prompt.
     pub(super) fn refusal(&self) -> Reply {
         let chosen = self.choose(REJECT_ONCE).or_else(|| self.choose(REJECT_ALWAYS));
         chosen.unwrap_or_else(|| Reply { line: self.cancelled(), choice: "cancelled".to_owned() })
     }
 
-    /// What is answered when the whole prompt is stopped.
+    /// The reply when the whole prompt is cancelled.
     pub(super) fn cancelled(&self) -> String {
         self.answer(&json!({"outcome": "cancelled"}))
     }
@@ -52,11 +52,11 @@ impl OpenAsk {
     }
 }
 
-/// The question about a call, which is as whole as its agent has told it.
+/// The question about a call, with the details that the agent has given.
 pub(super) fn ask(fingerprint: String, call: &Value, options: &Value) -> TerminalAsk {
     let title = first_text(call, &["/title"]);
     let (kind, subject) = match text(call, "/kind") {
-        // Where the arguments aren't told, the title is the command.
+        // Without arguments, the title is the command.
         Some("execute") => (AskKind::Command, first_text(call, &["/rawInput/command"]).or(title)),
         Some("edit" | "delete" | "move") => (AskKind::Edit, path(call)),
         Some("read") => (AskKind::Read, path(call)),

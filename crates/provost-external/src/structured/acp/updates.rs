@@ -1,4 +1,4 @@
-//! What an agent tells while it works on a prompt.
+//! An agent's updates while it works on a prompt.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 use super::super::said::{Cost, Heard, Said, Used};
 use super::super::value::{count, dollars, text};
 
-/// Calls of tools whose particulars are remembered; of more, those asked about are known as far as the question tells.
+/// Calls whose details are kept; a question about a further call has only its own details.
 const CALLS_MAX: usize = 64;
 
-/// What of a call a question may be about.
+/// The fields of a call that a question may need.
 const PARTICULARS: [&str; 5] = ["title", "kind", "rawInput", "locations", "content"];
 
-/// The agent's calls of its own tools, as far as it told of them: a question may name one without telling it again.
+/// The agent's calls of its own tools, as far as it reported them: a question may refer to one without its
+/// details.
 #[derive(Default)]
 pub(super) struct ToolCalls(BTreeMap<String, Map<String, Value>>);
 
@@ -32,7 +33,7 @@ impl ToolCalls {
         known.extend(told(update));
     }
 
-    /// The call of a question, with what was told of it before where the question is silent.
+    /// The question's call, with missing fields filled from earlier updates.
     pub(super) fn merged(&self, call: &Value) -> Value {
         let known = text(call, "/toolCallId").and_then(|id| self.0.get(id));
         let mut merged = known.cloned().unwrap_or_default();
@@ -77,7 +78,7 @@ pub(super) fn read(update: &Value, calls: &mut ToolCalls) -> Heard {
     }
 }
 
-/// The figures of usage as the protocol's drafts and the agents name them.
+/// Usage, by the names that the protocol's drafts and the agents use.
 pub(super) fn usage(figures: &Value) -> Option<Usage> {
     if !figures.is_object() {
         return None;
@@ -89,7 +90,7 @@ pub(super) fn usage(figures: &Value) -> Option<Usage> {
     let read = of(["/cachedReadTokens", "/cached_read_tokens"]);
     let written = of(["/cachedWriteTokens", "/cached_write_tokens"]);
     let total = of(["/totalTokens", "/total_tokens"]);
-    // Some count the cached among the input, or the thoughts among the output; the total tells.
+    // Some agents count cached tokens as input, or thoughts as output; the total shows which.
     let (base, cached) = (input.saturating_add(output), read.saturating_add(written));
     let (cached_among, thought_among) = match total {
         _ if total == base => (cached, thought),
