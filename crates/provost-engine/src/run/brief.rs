@@ -1,4 +1,4 @@
-//! What an agent asks another for, and what that one gets: never more than the first has.
+//! What an agent requests from another agent, and what the new agent gets: never more than its parent has.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use serde_json::json;
 use super::agent::Agent;
 use super::{AgentNumber, RunState};
 
-/// The tool that asks for an agent like the one that calls it.
+/// The tool that requests an agent like the calling one.
 pub const SPAWN_TOOL: &str = "spawn_agent";
 
-/// What is said of the argument that names an agent.
+/// The description of the argument that names an agent.
 const AGAIN: &str = "Goes on with an earlier agent of this tool (`RUN.2` in its result).";
 
-/// Bytes of another agent's words that whoever asked gets to see.
+/// Maximum bytes of an agent's final text in its report to the requesting agent.
 const REPORT_BYTES_MAX: usize = 32 * 1024;
-/// Characters of a label that an agent gives another.
+/// Maximum characters of the name that an agent gives to a sub-agent.
 const NAME_CHARS_MAX: usize = 40;
 
-/// The tool by which an agent asks for one like itself.
+/// The tool by which an agent requests another agent like itself.
 #[must_use]
 pub fn spawn_tool() -> ToolSpec {
     spawn_tool_with(&spawn_schema())
 }
 
-/// The same, where judges can say whether that one is done.
+/// The same, for a policy with judges that can verify a sub-agent's goal.
 #[must_use]
 pub fn judged_spawn_tool() -> ToolSpec {
     let mut schema = spawn_schema();
@@ -76,7 +76,7 @@ fn spawn_tool_with(schema: &serde_json::Value) -> ToolSpec {
     tool(SPAWN_TOOL, description, schema)
 }
 
-/// The tool by which an agent asks for the configured sub-agent `name`.
+/// The tool by which an agent requests the configured sub-agent `name`.
 #[must_use]
 pub fn agent_tool(name: &str, description: &str) -> ToolSpec {
     let schema = json!({
@@ -106,14 +106,14 @@ fn tool(name: &str, description: &str, schema: &serde_json::Value) -> ToolSpec {
     }
 }
 
-/// An agent that another asks for.
+/// An agent that another agent requests.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) brief: Brief,
     pub(super) priority: Priority,
 }
 
-/// The arguments of a call for an agent.
+/// The arguments of a call that requests an agent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -140,7 +140,7 @@ struct AskedByName {
     goal: String,
 }
 
-/// An agent, as a call names it: models give a number also as one.
+/// An agent as a call names it; models sometimes pass its number as a JSON number.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum NamedAgent {
@@ -157,7 +157,7 @@ impl fmt::Display for NamedAgent {
     }
 }
 
-/// The arguments of a call for an agent that has worked before.
+/// The arguments of a call that asks an earlier agent again.
 #[derive(Debug, Deserialize)]
 struct AskedAgain {
     agent: NamedAgent,
@@ -168,7 +168,7 @@ struct AskedAgain {
     others: serde_json::Map<String, serde_json::Value>,
 }
 
-/// An agent that has worked before and is wanted again.
+/// An earlier agent that is asked again.
 #[derive(Debug)]
 pub(super) struct WantedAgain {
     pub(super) agent: AgentNumber,
@@ -176,17 +176,17 @@ pub(super) struct WantedAgain {
     pub(super) priority: Priority,
 }
 
-/// Whether a call for an agent names one that has worked before.
+/// Whether a call names an earlier agent.
 pub(super) fn names_agent(input: &Json) -> bool {
     let named = input.read::<serde_json::Value>().ok().and_then(|value| value.get("agent").cloned());
     named.is_some_and(|agent| !agent.is_null())
 }
 
 impl RunState {
-    /// The agent that agent `asking` wants to go on, with a call of `tool`.
+    /// The earlier agent that agent `asking` requests with a call of `tool`.
     ///
     /// # Errors
-    /// Why it can't, in words for the agent that asks.
+    /// Why it can't work again, as text for the requesting agent.
     pub(super) fn wanted_again(
         &self,
         asking: AgentNumber,
@@ -242,10 +242,10 @@ impl RunState {
         self.policy.as_ref()?.agents.iter().find(|agent| agent.name == name)
     }
 
-    /// What agent `asking` wants with a call of `tool`.
+    /// What agent `asking` requests with a call of `tool`.
     ///
     /// # Errors
-    /// Why that makes no sense, in words for the agent.
+    /// Why the request is invalid, as text for the requesting agent.
     pub(super) fn wanted(&self, asking: AgentNumber, tool: &str, input: &Json) -> Result<Wanted, String> {
         let wrong = |error: serde_json::Error| format!("The arguments make no sense: {error}.");
         let wanted = match self.sub_agent(tool) {
@@ -264,7 +264,7 @@ impl RunState {
         Ok(wanted)
     }
 
-    /// One like the agent that asks, with what it asks for.
+    /// An agent like the requesting one, with the requested goal and limits.
     fn alike(&self, asking: AgentNumber, asked: Asked) -> Result<Wanted, String> {
         let own = self.agents.slots.priority(asking).unwrap_or_default();
         let priority = asked.priority.unwrap_or(own.min(Priority::Normal));
@@ -307,14 +307,14 @@ impl RunState {
         Ok(Wanted { brief, priority })
     }
 
-    /// What binds an agent: its own policy, and no more than the agent above it has.
+    /// The effective policy of an agent: its own, with no more than the agent above it has.
     pub(super) fn policy_of(&self, agent: AgentNumber) -> Option<AgentPolicy> {
         let run = self.policy.as_ref()?;
         let one = self.agents.get(agent)?;
         let Some(brief) = one.brief.as_ref() else {
             return Some(run.agent.clone());
         };
-        // Nobody is above the agent of a step: it is the run's own, or has no more than that would have.
+        // The agent of a step has no parent: it is the run's own, or restricted to what the run's own would have.
         let above = match one.parent {
             Some(parent) => AgentPolicy { stop_hooks: Vec::new(), goal: None, ..self.policy_of(parent)? },
             None => AgentPolicy { goal: None, ..run.agent.clone() },
@@ -346,11 +346,11 @@ impl RunState {
     }
 }
 
-/// `policy` of an agent that begins: where it has a goal, its system prompt says so, with the condition. An agent that
-/// it asks for has none of that, unless it has a goal of its own.
+/// `policy` of an agent that begins: if the agent has a goal, its system prompt gets a paragraph on it, with the
+/// condition. Its sub-agents get none of that, unless they have a goal of their own.
 #[must_use]
 pub fn told_of_goal(mut policy: AgentPolicy) -> AgentPolicy {
-    // A fork's says so already, of the goal that the other run had.
+    // A fork's prompt already has this paragraph, about the other run's goal.
     if let Some((before, _)) = policy.system_prompt.split_once(GOAL_IN_PROMPT) {
         policy.system_prompt = before.to_owned();
     }
@@ -360,7 +360,7 @@ pub fn told_of_goal(mut policy: AgentPolicy) -> AgentPolicy {
     policy
 }
 
-/// What stands between an agent's instructions and its goal.
+/// The text between an agent's instructions and its goal.
 const GOAL_IN_PROMPT: &str = "\n\nWhen you say that you are done, that is not believed but verified: independent \
     judges look at the evidence (your calls and what came of them, the files that changed, the checks that ran); what \
     you say yourself proves nothing. You are done once this is true:\n\n";
@@ -381,7 +381,7 @@ fn by_name(policy: &SubAgentPolicy, goal: String) -> Wanted {
     Wanted { brief, priority: policy.priority }
 }
 
-/// `policy` with no more than `above` has: its tools, and what its permissions let pass.
+/// `policy` restricted to the tools of `above` and to what its permissions allow.
 fn narrowed(mut policy: AgentPolicy, above: &AgentPolicy) -> AgentPolicy {
     let is_external = policy.external.is_some();
     policy.tools.retain(|tool| {

@@ -1,4 +1,4 @@
-//! A policy, or a goal, that somebody puts in place of what the run was started with.
+//! A policy or a goal that replaces the one that the run was started with.
 
 use provost_event::{AgentPolicyChanged, Budget, RunPolicy, RunPolicyChanged};
 
@@ -8,7 +8,7 @@ use super::{AgentNumber, Deciding, RunState};
 use crate::SessionEvent;
 
 impl Deciding<'_> {
-    /// Has the run bound by another policy, and with it each of its agents that may go on.
+    /// Applies another policy to the run and to each of its agents that may still work.
     pub(super) fn change_policy(&mut self, changed: RunPolicyChanged) {
         if self.state.outcome.is_none() {
             return;
@@ -36,7 +36,7 @@ impl Deciding<'_> {
 }
 
 impl RunState {
-    /// Whether an agent was asked for by a name that the settings no longer have: it keeps what it was given.
+    /// Whether an agent was requested by a name that the settings no longer have: it keeps what it was given.
     fn lacks_its_settings(&self, number: AgentNumber) -> bool {
         let brief = self.agents.get(number).and_then(|agent| agent.live_brief());
         brief.and_then(|brief| brief.agent.as_deref()).is_some_and(|name| self.sub_agent(name).is_none())
@@ -47,7 +47,7 @@ impl RunState {
         if let Some(old) = &self.policy {
             self.budget = self.budget.under(old.budget, new.budget);
             if old.agent.model != new.agent.model {
-                // What was named before is what the new policy has, or isn't wanted any more.
+                // The new policy includes the model that was named before, or no longer uses it.
                 self.model = None;
             }
             if old.agent.limits.turns_max != new.agent.limits.turns_max {
@@ -62,7 +62,7 @@ impl RunState {
 }
 
 impl RunState {
-    /// The limits that bind once `policy` does.
+    /// The limits that apply once `policy` does.
     #[must_use]
     pub fn budget_under(&self, policy: &RunPolicy) -> Budget {
         match &self.policy {
@@ -71,7 +71,7 @@ impl RunState {
         }
     }
 
-    /// Turns that the root agent may take once `policy` binds.
+    /// The turn limit of the root agent once `policy` applies.
     #[must_use]
     pub fn turns_max_under(&self, policy: &RunPolicy) -> u32 {
         let (old, new) =

@@ -1,4 +1,4 @@
-//! What somebody outside, or the time, wants of a run's agents: hear, stop, rest, go on, be more or less urgent.
+//! Commands to a run's agents from outside, and time limits: a message, a stop, a resumption, another priority.
 
 use provost_event::{
     BudgetExhausted, ChildPaused, ChildResumed, Exhausted, Outcome, Priority, Reprioritized, SessionId,
@@ -11,7 +11,7 @@ use super::{AgentNumber, Deciding};
 use crate::SessionEvent;
 
 impl Deciding<'_> {
-    /// Whoever waits for an agent expects it to be done again.
+    /// The parent of a suspended agent expects its result again.
     pub(super) fn tell_of_going_on(&mut self, agent: AgentNumber) {
         let mut below = agent;
         while let Some(agent) = self.state.agents.get(below)
@@ -25,7 +25,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// An agent whose session has ended hears nothing before its restart: the speaker is told so.
+    /// An agent whose session has ended gets no message before its restart; the sender gets an explanation.
     pub(super) fn say(&mut self, agent: AgentNumber, text: String, by: String) {
         let has_ended = |agent: &Agent| {
             let restart = agent.restart.as_ref();
@@ -37,7 +37,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has an agent without a goal from here on rest, with all below it.
+    /// Clears an agent's goal: the agent and all below it are suspended.
     pub(super) fn clear_goal(&mut self, agent: AgentNumber, by: String) {
         let begun = self.state.agents.get(agent).is_some_and(|agent| agent.is_live() && agent.has_begun);
         if !begun || self.state.policy_of(agent).is_none_or(|policy| policy.goal.is_none()) {
@@ -47,7 +47,7 @@ impl Deciding<'_> {
         self.tell(session, SessionEvent::ClearGoal { by });
     }
 
-    /// Has an agent and all below it stop, or the whole run.
+    /// Stops an agent and all below it, or the whole run.
     pub(super) fn stop(&mut self, agent: Option<AgentNumber>, outcome: Outcome) {
         if self.state.flow.is_some() && matches!(agent, None | Some(ROOT)) {
             return self.stop_flow(&outcome);
@@ -55,7 +55,7 @@ impl Deciding<'_> {
         let agent = agent.unwrap_or(ROOT);
         let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };
         let before = if agent == ROOT { &self.state.stopping } else { &one.stopping };
-        // A second wish counts only when it is the harder one.
+        // A second request counts only if it ends what the first one suspends.
         let counts = before.as_ref().is_none_or(|before| !before.is_final() && outcome.is_final());
         let below = self.state.agents.below(agent);
         let is_noted = agent != ROOT || (!below.is_empty() && self.state.outcome.is_none());
@@ -71,7 +71,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// An agent that waits for a slot shall not get one before somebody has it go on.
+    /// An agent that waits for a slot gets none until it is resumed.
     pub(super) fn hold(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let waits = |agent: &Agent| match &agent.rests {
             Some(rest) => rest.is_preempted() || agent.awaits_new_segment(),
@@ -110,7 +110,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// An agent has used up its time, or is waited for no longer.
+    /// An agent has used up its time, or the wait for its result is over.
     pub(super) fn agents_time_passed(&mut self, number: AgentNumber) {
         let now = self.step.now().elapsed;
         let session = self.state.agents.session(number);
@@ -143,7 +143,7 @@ impl Deciding<'_> {
         self.commit(BudgetExhausted { session, of: Some(session), exhausted });
     }
 
-    /// Nobody waits any more for those who work for `agent`.
+    /// No agent waits any more for the sub-agents of `agent`.
     pub(super) fn end_below(&mut self, agent: AgentNumber) {
         let outcome = Outcome::Cancelled { by: "the end of the agent that asked for it".to_owned() };
         for agent in self.state.agents.below(agent) {
@@ -151,7 +151,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has one agent stop; one that never began and shall end is done with.
+    /// Stops one agent; if it never began and is to end, it is finished at once.
     pub(super) fn have_stop(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let child = self.state.agents.session(agent);
         let Some(one) = self.state.agents.get(agent).filter(|one| one.is_live()) else { return };

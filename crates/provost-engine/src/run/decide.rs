@@ -1,4 +1,4 @@
-//! What a run does about each event.
+//! Decisions of a run, for each event.
 
 use provost_event::{
     Budget, BudgetCharged, BudgetExhausted, BudgetReserved, Certainty, EffectId, Elapsed, Ended, Entry,
@@ -101,7 +101,7 @@ impl Deciding<'_> {
         self.tell(self.root(), SessionEvent::Start(Box::new(started)));
     }
 
-    /// Has the timer run that the entries just committed want, in place of the one `before`.
+    /// Sets the timer that the new entries call for, in place of `before`.
     fn set_timer(&mut self, before: Option<(Seq, Elapsed)>) {
         if self.state.timer == before {
             return;
@@ -112,7 +112,7 @@ impl Deciding<'_> {
         self.wait_for_timer();
     }
 
-    /// Has the timer wait for what is left until it is due.
+    /// Sets the timer for the time that remains until it is due.
     fn wait_for_timer(&mut self) {
         if let Some((seq, due)) = self.state.timer {
             let now = self.step.now();
@@ -169,7 +169,7 @@ impl Deciding<'_> {
         self.tell(session, reserved);
     }
 
-    /// A call that was lost to a crash counts with what was set aside for it.
+    /// A call that was lost to a crash is charged with what was reserved for it.
     fn settle(&mut self, mut note: SettleNote) {
         if note.usage.certainty == Certainty::Unconfirmed
             && let Some((usage, cost)) = self.state.ledger.unconfirmed_usage(note.session, note.call)
@@ -195,7 +195,8 @@ impl Deciding<'_> {
         self.step.close(seq);
         let now = self.step.now().elapsed;
         if self.state.timer.is_some_and(|(_, due)| due > now) {
-            // A process that doesn't hold the run can set its timer, but not tell how far its time is.
+            // A process that doesn't hold the run can set its timer, but doesn't know how much of the time has
+            // passed.
             return self.wait_for_timer();
         }
         if self.state.clock.due().is_some_and(|due| due <= now) {
@@ -206,7 +207,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The run's time is over, but for the agents' last words; or all of it.
+    /// The run's working time is over, and only the final summaries remain; or all of its time is used up.
     fn time_passed(&mut self) {
         let Some(exhausted) = self.state.clock.used(self.step.now().elapsed) else { return };
         if !self.state.clock.winds_down {
@@ -231,7 +232,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Ends the run; one that was suspended, in a segment of its own.
+    /// Ends the run. A suspended run ends in a segment of its own.
     pub(super) fn end(&mut self, outcome: Outcome) {
         if self.state.outcome.is_some() {
             let cause = ResumeCause::ToEnd;
@@ -264,7 +265,7 @@ impl RunState {
         at_work.map(|(number, _)| self.agents.session(number)).collect()
     }
 
-    /// What an agent has left of its own time and the run's, if one of them is limited; of both what is less.
+    /// The remaining time of an agent: the smaller of its own and the run's, if either is limited.
     fn time_left(&self, session: SessionId, now: Elapsed) -> Option<TimeLeft> {
         let own = self.agents.get(session.agent).and_then(|agent| agent.clock.left(now));
         own.into_iter().chain(self.clock.left(now)).reduce(|one, other| TimeLeft {
@@ -273,7 +274,7 @@ impl RunState {
         })
     }
 
-    /// Of each dimension the limit that is nearest to its end, where half of it is used or more.
+    /// For each dimension the limit that is nearest to its end, if at least half of it is used.
     fn limits_near(&self, agent: AgentNumber, now: Elapsed) -> Vec<LimitUse> {
         let mut limits = self.ledger.limits_near(self.budget, agent);
         let own = self.agents.get(agent).and_then(|agent| agent.clock.used(now));
@@ -287,7 +288,7 @@ impl RunState {
         limits
     }
 
-    /// What is said to whoever wants to call a model when all time is over.
+    /// The exhausted time limit for an agent that requests a model call, if its time or the run's is used up.
     fn time_is_over(&self, session: SessionId, now: Elapsed) -> Option<Exhausted> {
         let own = self.agents.get(session.agent).and_then(|agent| agent.clock.over(now));
         self.clock.over(now).or(own)

@@ -1,4 +1,4 @@
-//! The steps of a flow: which of them can be done now, and what follows when an attempt at one is over.
+//! The steps of a workflow: which of them can begin, and what follows when an attempt ends.
 
 mod check;
 mod perform;
@@ -18,57 +18,57 @@ use super::AgentNumber;
 use crate::moment::Moment;
 use crate::retry::{RetryTracker, retry_delay_ms};
 
-/// Bytes of what a step's agent said last that are kept for those who need the step.
+/// Maximum bytes of a step's final text that are kept for the steps that depend on it.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// A step's place in its flow, from 0.
+/// The index of a step in its workflow, from 0.
 pub type StepNumber = usize;
 
-/// How a step of a flow stands.
+/// The status of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StepStanding {
-    /// Others must be done before it.
+    /// Its dependencies aren't done.
     Waiting,
-    /// It can be begun.
+    /// It can begin.
     Ready,
-    /// This agent works on it, or waits in the line for a slot to do so.
+    /// This agent works on it, or is queued for a slot.
     AtWork(AgentNumber),
-    /// It has failed, and is tried again at this time.
+    /// It has failed, and is retried at this time.
     Later(StepWait),
     /// It is done.
     Done,
     /// It has failed for good.
     Failed(Outcome),
-    /// It has failed, and somebody must say how to go on.
+    /// It has failed, and a person must decide how to continue.
     Asks(Outcome),
-    /// A step that it needs, directly or not, has failed.
+    /// One of its dependencies, direct or not, has failed.
     Skipped,
 }
 
-/// How long a step waits before it is tried again.
+/// The wait before a step is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StepWait {
-    /// Until then by the run's elapsed time, which counts.
+    /// Its end by the run's elapsed time, which counts.
     pub ready: Elapsed,
-    /// Until then by the wall clock, for people.
+    /// Its end by the wall clock, for display.
     pub due: Timestamp,
 }
 
-/// How an attempt at a step ended.
+/// The end of an attempt at a step.
 #[derive(Debug, Clone)]
 pub struct Attempt<'a> {
-    /// How its agent ended.
+    /// The outcome of its agent.
     pub outcome: &'a Outcome,
-    /// What that one said last.
+    /// The final text of its agent.
     pub text: &'a str,
-    /// When.
+    /// When it ended.
     pub at: Timestamp,
-    /// Fresh random bits, for the wait before the next attempt.
+    /// Random bits for the wait before the next attempt.
     pub entropy: u64,
 }
 
-/// The steps of a flow, rebuilt from its run's log. A step is ready when all that it needs are done; each change takes
-/// logarithmic time in the number of steps, and what depends on the step besides.
+/// The steps of a workflow, rebuilt from its run's log. A step is ready when all its dependencies are done. Each
+/// change takes time logarithmic in the number of steps, plus linear in the number of dependents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepTracker {
     steps: Vec<Step>,
@@ -85,26 +85,27 @@ struct Step {
     name: String,
     needs: Vec<StepNumber>,
     needed_by: Vec<StepNumber>,
-    /// Of `needs`, those that aren't done.
+    /// The number of entries in `needs` that aren't done.
     missing: usize,
-    /// Of `needed_by`, those that may still want its text.
+    /// The number of entries in `needed_by` that may still read its text.
     readers: usize,
     priority: Priority,
     then: OnStepFailure,
     standing: StepStanding,
     retries: RetryTracker,
-    /// The agents that have tried it since it was begun, or since somebody had the flow go on.
+    /// The agents that have attempted it since it was begun, or since the workflow was resumed.
     attempts: Vec<AgentNumber>,
     text: String,
-    /// What has confirmed that it is done; nothing while it isn't.
+    /// What has verified that it is done; nothing while it isn't.
     verification: Verification,
 }
 
-/// The name under which a step's own [`RetryTracker`] counts.
+/// The agent number under which a step's own [`RetryTracker`] counts.
 const ITSELF: AgentNumber = 0;
 
 impl StepTracker {
-    /// The steps of `flow`, none begun. One that needs what isn't there never becomes ready; [`check_flow`] finds such.
+    /// The steps of `flow`, none begun. A step with an unknown dependency never becomes ready; [`check_flow`]
+    /// reports it.
     #[must_use]
     pub fn new(flow: &FlowPolicy) -> Self {
         let numbered = flow.steps.iter().enumerate();
@@ -161,19 +162,19 @@ impl StepTracker {
         self.by_name.get(name).copied()
     }
 
-    /// How a step stands; absent for a number that no step has.
+    /// The status of a step; absent if there is no step of this number.
     #[must_use]
     pub fn standing(&self, step: StepNumber) -> Option<&StepStanding> {
         self.steps.get(step).map(|step| &step.standing)
     }
 
-    /// All steps by name, in the order in which they were written.
+    /// All steps by name, in the order of the workflow.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &StepStanding)> {
         self.steps.iter().map(|step| (step.name.as_str(), &step.standing))
     }
 
-    /// The step that is begun next, if one can be: of those that are ready or whose wait is over the one of highest
-    /// priority, of several the first.
+    /// The step to begin next, if any: of those that are ready or whose wait is over, the one of highest priority,
+    /// then the first.
     #[must_use]
     pub fn next(&self, now: Elapsed) -> Option<StepNumber> {
         let waited = self.later.iter().take_while(|(wait, _)| wait.ready <= now);
@@ -188,13 +189,13 @@ impl StepTracker {
         self.later.first().map(|(wait, _)| wait.ready)
     }
 
-    /// Whether nothing is left to do: all steps are done, skipped, or failed for good.
+    /// Whether all steps are done, skipped, or failed for good.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.open == 0
     }
 
-    /// The first step that somebody must say how to go on with, and how it ended.
+    /// The first step that needs a person's decision, and its outcome.
     #[must_use]
     pub fn asks(&self) -> Option<(&str, &Outcome)> {
         let step = self.asks.first().and_then(|number| self.steps.get(*number))?;
@@ -204,13 +205,13 @@ impl StepTracker {
         }
     }
 
-    /// The agents that have tried a step so far, the last one last.
+    /// The agents that have attempted a step so far, the latest last.
     #[must_use]
     pub fn attempts(&self, step: StepNumber) -> &[AgentNumber] {
         self.steps.get(step).map(|step| step.attempts.as_slice()).unwrap_or_default()
     }
 
-    /// What the agents said last of the steps that `step` needs, each with its name, in the order of the flow; long texts
+    /// The final texts of the dependencies of `step`, each with its name, in the order of the workflow; long texts
     /// without their middle.
     pub fn told(&self, step: StepNumber) -> impl Iterator<Item = (&str, &str)> {
         let needs = self.steps.get(step).map(|step| step.needs.as_slice()).unwrap_or_default();
@@ -220,20 +221,22 @@ impl StepTracker {
             .map(|need| (need.name.as_str(), need.text.as_str()))
     }
 
-    /// What has confirmed the whole flow: each step must have been, and one that failed or was skipped never is.
+    /// What has verified the whole workflow: every step must be verified, and one that failed or was skipped never
+    /// is.
     #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of_all(self.steps.iter().map(|step| step.verification.clone()))
     }
 
-    /// The steps that are done and that no other needs, each with the agent that did it, in the order of the flow.
+    /// The steps that are done and on which no other depends, each with the agent that did it, in the order of the
+    /// workflow.
     pub fn results(&self) -> impl Iterator<Item = (&str, AgentNumber)> {
         let last = self.steps.iter().filter(|step| step.needed_by.is_empty());
         let last = last.filter(|step| step.standing == StepStanding::Done);
         last.filter_map(|step| Some((step.name.as_str(), *step.attempts.last()?)))
     }
 
-    /// Takes in that `agent` has been asked to do a step.
+    /// Records that `agent` was requested for a step.
     pub fn began(&mut self, step: StepNumber, agent: AgentNumber) {
         if let Some(known) = self.steps.get_mut(step) {
             known.attempts.push(agent);
@@ -241,9 +244,10 @@ impl StepTracker {
         }
     }
 
-    /// What follows from the end of an attempt at a step, before that is taken in by [`ended`](Self::ended): it is done,
-    /// tried again while it has attempts left, or has failed. One that somebody or a hook has ended, or that has spent
-    /// its own budget, isn't tried again. An agent whose own verdict isn't that its work has passed has failed.
+    /// What follows from the end of an attempt, before [`ended`](Self::ended) records it: the step is done,
+    /// retried while it has attempts left, or failed. An attempt that a person or a hook has ended, or that has
+    /// used up its own budget, isn't retried. If the agent's own outcome says that its work hasn't passed, the
+    /// attempt has failed.
     #[must_use]
     pub fn after(&self, step: StepNumber, attempt: &Attempt<'_>) -> Option<StepEnd> {
         let known = self.steps.get(step)?;
@@ -266,7 +270,7 @@ impl StepTracker {
         Some(StepEnd::Failed { outcome, then: known.then, skipped })
     }
 
-    /// Takes in how an attempt ended, at `now` of the run's elapsed time.
+    /// Records the end of an attempt, at `now` of the run's elapsed time.
     pub fn ended(&mut self, ended: &StepEnded, now: Elapsed) {
         let Some(number) = self.find(&ended.step) else { return };
         match &ended.end {
@@ -310,7 +314,7 @@ impl StepTracker {
         }
     }
 
-    /// Nothing more becomes of a step in this segment. What only a step that is done would have read needn't be kept.
+    /// A step is over for this segment. Texts that only a done step would have read are dropped.
     fn close(&mut self, number: StepNumber, standing: StepStanding) {
         let Some(step) = self.steps.get(number).filter(|step| !step.standing.is_over()) else { return };
         let needs = step.needs.clone();
@@ -327,7 +331,7 @@ impl StepTracker {
         }
     }
 
-    /// The waits go on, by what the wall clock says of the time in which no process held the run.
+    /// The waits continue, corrected by the wall clock for the time in which no process held the run.
     pub(super) fn waits_go_on(&mut self, now: Moment) {
         for (wait, number) in std::mem::take(&mut self.later) {
             let ready = now.rest_of_wait(wait.due, wait.ready);
@@ -335,7 +339,8 @@ impl StepTracker {
         }
     }
 
-    /// Takes in that somebody had the flow go on: what has failed and asks is tried again, with all its attempts.
+    /// The workflow was resumed: steps that have failed and need a decision are tried again, with all their
+    /// attempts.
     pub fn resumed(&mut self) {
         for number in self.asks.clone() {
             if let Some(step) = self.steps.get_mut(number) {
@@ -346,8 +351,8 @@ impl StepTracker {
         }
     }
 
-    /// Takes in that somebody had the flow go on after its end: what has failed, was skipped, or was stopped with its agent
-    /// is to be done again. `is_live` says whether an agent's work isn't over.
+    /// The workflow was resumed after its end: steps that failed, were skipped, or were stopped with their agents
+    /// are to be done again. `is_live` returns whether an agent's work isn't over.
     pub fn reopened(&mut self, is_live: impl Fn(AgentNumber) -> bool) {
         for number in 0..self.steps.len() {
             let Some(step) = self.steps.get_mut(number) else { continue };
@@ -364,7 +369,7 @@ impl StepTracker {
         }
     }
 
-    /// The steps that need `step`, directly or not.
+    /// The steps that depend on `step`, directly or not.
     fn below(&self, step: StepNumber) -> BTreeSet<StepNumber> {
         let (mut found, mut next) = (BTreeSet::new(), vec![step]);
         while let Some(step) = next.pop().and_then(|number| self.steps.get(number)) {
@@ -391,7 +396,7 @@ impl StepTracker {
 }
 
 impl StepStanding {
-    /// Whether nothing more becomes of it.
+    /// Whether its status is final for this segment.
     const fn is_over(&self) -> bool {
         match self {
             Self::Done | Self::Failed(_) | Self::Skipped => true,
@@ -404,10 +409,10 @@ const fn is_success(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Completed { verdict: None | Some(Verdict::Pass), .. })
 }
 
-/// Whether another attempt could come to something else, and nobody has said that there shall be none.
+/// Whether another attempt may have another outcome, and neither a person nor a hook has ended this one.
 const fn may_be_tried_again(outcome: &Outcome) -> bool {
     if outcome.may_restart() {
-        // The agent has been restarted as often as it may be.
+        // The agent has used up its restarts.
         return false;
     }
     match outcome {
@@ -422,13 +427,13 @@ const fn may_be_tried_again(outcome: &Outcome) -> bool {
     }
 }
 
-/// The text without the middle of it, if it is too long.
+/// The text without its middle, if it is too long.
 fn shortened(text: &str) -> String {
     let text = text.trim();
     cut(text, TEXT_BYTES_MAX)
 }
 
-/// The beginning and the end of a text that has more than `bytes_max`.
+/// The beginning and the end of a text that has more than `bytes_max` bytes.
 fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();

@@ -109,7 +109,7 @@ impl RunState {
         }
     }
 
-    /// The run's timer goes off when the first thing is due that it waits for.
+    /// The run's timer is due with the first thing that it waits for.
     fn set_timer(&mut self) {
         let due = self.clock.due().into_iter().chain(self.agents.first_due()).chain(self.step_due()).min();
         let due = due.filter(|_| self.outcome.is_none());
@@ -154,7 +154,7 @@ impl RunState {
 
     fn resumed(&mut self, resumed: &Resumed, now: Moment) {
         let has_ended = self.has_ended();
-        // No process held it for a while: what it waits for may have come by, and its timer is set anew.
+        // No process held it for a while: a time that it waits for may have passed, and its timer is set anew.
         self.timer = None;
         self.agents.waits_go_on(now);
         if let Some(flow) = &mut self.flow {
@@ -180,10 +180,10 @@ impl RunState {
         self.budget = self.budget.changed_by(resumed.budget);
         self.clock.limit_ms = self.budget.wall_time_ms;
         self.turns_max = resumed.turns_max.unwrap_or(self.turns_max);
-        // What was set aside for calls that nobody waits for any more is settled by the sessions themselves.
+        // Reservations for calls that no task waits for any more are settled by the sessions themselves.
     }
 
-    /// Whether nobody begins anything any more, since all come to an end or a rest.
+    /// Whether no agent begins any more, since all are being stopped.
     pub(super) const fn comes_to_rest(&self) -> bool {
         self.stopping.is_some() || self.clock.winds_down
     }

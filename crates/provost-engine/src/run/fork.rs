@@ -1,4 +1,4 @@
-//! A run that goes on with the conversation of another run's agent, and what the other knows of it.
+//! A run that continues the conversation of another run's agent, and what the other run records of it.
 
 use provost_event::{Forked, RunStarted, SessionStarted};
 
@@ -7,7 +7,7 @@ use crate::event::{ForkStart, ForkWish};
 use crate::{Event, Message, RunEvent, SessionEvent};
 
 impl Deciding<'_> {
-    /// Both runs' logs name each other, or neither does: it is one step.
+    /// One step writes to both logs: they name each other, or neither does.
     pub(super) fn start_fork(&mut self, wish: ForkWish) {
         let ForkWish { goal, agent_goal, policy, fork, worktree, text, by } = wish;
         let Some(base) = fork.bases.last().cloned() else { return };
@@ -37,13 +37,13 @@ impl Deciding<'_> {
 }
 
 impl RunState {
-    /// What it is to reach.
+    /// The run's goal.
     #[must_use]
     pub fn goal(&self) -> &str {
         &self.goal
     }
 
-    /// What it is a fork of, if it is one.
+    /// The source of the fork, if it is one.
     #[must_use]
     pub const fn forked_from(&self) -> Option<&Forked> {
         self.forked_from.as_ref()

@@ -1,4 +1,4 @@
-//! What a run and each of its agents have spent and set aside, and what that leaves of their budgets.
+//! What a run and each of its agents have spent and reserved, and what remains of their budgets.
 
 mod calibration;
 mod tracker;
@@ -18,29 +18,29 @@ use crate::{LimitUse, ReserveRequest};
 use calibration::Calibration;
 use tracker::opens_turn;
 
-/// Tokens that are kept back for an agent's last words at a limit, besides what the conversation takes.
+/// Tokens that are kept back for an agent's final summary, besides the conversation's own.
 pub const LAST_WORDS_TOKENS: u32 = 512;
 
-/// What a run and each of its agents have spent and set aside. A call counts for its agent, for every agent above that
-/// and for the run; to note one takes time by how deep the agent is, however many there are.
+/// What a run and each of its agents have spent and reserved. A call counts for its agent, for every agent above
+/// and for the run. Recording it takes time linear in the agent's depth, independent of the number of agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Tokens charged.
     pub tokens: u64,
     /// Money charged, as far as prices are known.
     pub cost: MicroDollars,
-    /// What of that is our estimate, since calls ended without the provider's final report.
+    /// The part that is our estimate, since calls ended without the provider's final report.
     #[serde(default, skip_serializing_if = "Uncertain::is_none")]
     pub estimated: Uncertain,
-    /// What of that was set aside for calls that were lost to a crash: nobody knows what they took.
+    /// The part that was reserved for calls that were lost to a crash: their actual usage is unknown.
     #[serde(default, skip_serializing_if = "Uncertain::is_none")]
     pub unconfirmed: Uncertain,
     run: ExecutionTracker,
-    /// What the judges of all agents have taken of that.
+    /// The part that the judges of all agents have used.
     #[serde(default, skip_serializing_if = "ExecutionTracker::is_empty")]
     judges: ExecutionTracker,
     agents: BTreeMap<AgentNumber, Account>,
-    /// How what providers count compares with our estimates.
+    /// The ratio of the providers' counts to our estimates.
     #[serde(default)]
     calibration: Calibration,
 }
@@ -55,7 +55,7 @@ pub struct Uncertain {
 }
 
 impl Uncertain {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost + other.cost }
@@ -68,7 +68,7 @@ impl Uncertain {
     }
 }
 
-/// One agent's. A snapshot may have many, so that what is empty is left out.
+/// One agent's account. A snapshot may have many, so that empty fields are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct Account {
@@ -76,9 +76,9 @@ struct Account {
     parent: Option<AgentNumber>,
     #[serde(skip_serializing_if = "is_unlimited")]
     budget: Budget,
-    /// With what those below it took.
+    /// Including the agents below it.
     spent: ExecutionTracker,
-    /// What of it was spent before the agent was last asked: its budget counts from there.
+    /// The part that was spent before the agent was last asked: its budget counts from there.
     #[serde(default, skip_serializing_if = "ExecutionTracker::is_empty")]
     spent_before: ExecutionTracker,
     own_turns: u32,
@@ -88,7 +88,7 @@ struct Account {
 }
 
 impl Account {
-    /// What its budget counts.
+    /// The part that counts for its budget.
     fn since_asked(&self) -> ExecutionTracker {
         self.spent.since(self.spent_before)
     }
@@ -105,21 +105,21 @@ struct Reservation {
     output_tokens_max: u32,
     #[serde(default)]
     purpose: Purpose,
-    /// 1 if it opens a turn.
+    /// 1 if the call opens a turn.
     #[serde(default)]
     turns: u32,
     #[serde(default)]
     estimated: u64,
 }
 
-/// A call that doesn't fit.
+/// A call that doesn't fit the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// The limit that leaves no useful answer.
     pub exhausted: Exhausted,
-    /// Whose: the agent's own or one's above it; `None` is the run's.
+    /// The owner of the limit: the agent or one above it; `None` is the run.
     pub by: Option<AgentNumber>,
-    /// Whether it is the judges' part of the run's limit that is used up, and not the limit.
+    /// Whether the judges' part of the run's limit is used up, and not the limit itself.
     pub is_judges: bool,
 }
 
@@ -130,19 +130,19 @@ impl Ledger {
         self.run.turns
     }
 
-    /// What of what was charged no provider has reported: estimated, or lost to a crash.
+    /// The part of the charges that no provider has reported: estimated, or lost to a crash.
     #[must_use]
     pub fn uncertain(&self) -> Uncertain {
         self.estimated.plus(self.unconfirmed)
     }
 
-    /// What the run has spent and set aside.
+    /// What the run has spent and reserved.
     #[must_use]
     pub const fn run(&self) -> &ExecutionTracker {
         &self.run
     }
 
-    /// What an agent and all below it have spent and set aside; absent for one that was never heard of.
+    /// What an agent and all below it have spent and reserved; absent for an unknown agent.
     #[must_use]
     pub fn spent(&self, agent: AgentNumber) -> Option<&ExecutionTracker> {
         self.agents.get(&agent).map(|account| &account.spent)
@@ -154,11 +154,11 @@ impl Ledger {
         self.agents.get(&agent).map_or(0, |account| account.own_turns)
     }
 
-    /// Takes in an agent with what it and all below it may spend together. What it takes counts for its parent as well.
-    /// An agent that is known already keeps its parent and gets the budget. One that nobody takes in before its first
-    /// call has no parent and no budget of its own.
+    /// Adds an agent with the budget for it and all below it. Its usage counts for its parent as well. A known
+    /// agent keeps its parent and gets the new budget. An agent that isn't added before its first call has no
+    /// parent and no budget of its own.
     pub fn admit(&mut self, agent: AgentNumber, parent: Option<AgentNumber>, budget: Budget) {
-        // Agents come after those above them, so that no chain ever closes.
+        // Agents are added after their parents, so that there are no cycles.
         if let Some(parent) = parent {
             self.agents.entry(parent).or_default();
         }
@@ -172,7 +172,7 @@ impl Ledger {
         }
     }
 
-    /// Notes what is set aside for a call, in place of what already was.
+    /// Records the reservation for a call, replacing an earlier one.
     pub fn reserve(&mut self, entry: &BudgetReserved) {
         let (agent, call) = (entry.session.agent, entry.call);
         self.give_back(agent, call);
@@ -192,7 +192,7 @@ impl Ledger {
         self.each_up_from(agent, |spent| spent.set_aside(entry.tokens, entry.cost, turns));
     }
 
-    /// Notes what a call took, and gives back what was set aside for it, if anything was.
+    /// Records the usage of a call, and releases its reservation, if any.
     pub fn charge(&mut self, entry: &BudgetCharged) {
         let agent = entry.session.agent;
         let reserved = self.give_back(agent, entry.call);
@@ -223,7 +223,7 @@ impl Ledger {
         uncertain.cost += cost;
     }
 
-    /// The agent calls no model for now: what was set aside for calls of it that weren't made is free again.
+    /// The agent makes no model calls for now: reservations for calls that weren't made are released.
     pub fn rests(&mut self, agent: AgentNumber) {
         let calls =
             self.agents.get(&agent).map(|account| account.reserved.keys().copied().collect::<Vec<_>>());
@@ -232,7 +232,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what was set aside.
+    /// Removes a reservation and returns it.
     fn give_back(&mut self, agent: AgentNumber, call: u32) -> Option<Reservation> {
         let reserved = self.agents.get_mut(&agent).and_then(|account| account.reserved.remove(&call))?;
         let Reservation { tokens, cost, purpose, turns, .. } = reserved;
@@ -243,7 +243,7 @@ impl Ledger {
         Some(reserved)
     }
 
-    /// The agent's numbers, those of all above it, and the run's.
+    /// The accounts of the agent and of all above it, and the run's.
     fn each_up_from(&mut self, agent: AgentNumber, change: impl Fn(&mut ExecutionTracker)) {
         let mut next = Some(agent);
         while let Some(account) = next.and_then(|agent| self.agents.get_mut(&agent)) {
@@ -253,20 +253,20 @@ impl Ledger {
         change(&mut self.run);
     }
 
-    /// Whether something is set aside for a session's call.
+    /// Whether there is a reservation for a session's call.
     #[must_use]
     pub fn is_reserved(&self, session: SessionId, call: u32) -> bool {
         self.reservation(session, call).is_some()
     }
 
-    /// The output cap that is set aside for a session's call with this purpose, if any is.
+    /// The output cap of the reservation for a session's call with this purpose, if any.
     #[must_use]
     pub fn reserved_output(&self, session: SessionId, call: u32, purpose: Purpose) -> Option<u32> {
         let reservation = self.reservation(session, call).filter(|reserved| reserved.purpose == purpose)?;
         Some(reservation.output_tokens_max)
     }
 
-    /// What a call took of which nobody knows more than that so much was set aside for it.
+    /// The usage of a call that is unknown beyond its reservation.
     #[must_use]
     pub fn unconfirmed_usage(&self, session: SessionId, call: u32) -> Option<(Usage, MicroDollars)> {
         let reserved = self.reservation(session, call)?;
@@ -275,7 +275,7 @@ impl Ledger {
         Some((Usage { input_tokens, output_tokens, ..Usage::unconfirmed() }, reserved.cost))
     }
 
-    /// Whether something is set aside for a call of the agent.
+    /// Whether there is a reservation for any call of the agent.
     pub(super) fn has_reserved(&self, agent: AgentNumber) -> bool {
         self.agents.get(&agent).is_some_and(|account| !account.reserved.is_empty())
     }
@@ -284,8 +284,8 @@ impl Ledger {
         self.agents.get(&session.agent)?.reserved.get(&call)
     }
 
-    /// `request` by what providers have reported in this run: an agent's first request, and every judge's, is taken
-    /// for as much as earlier ones to that model came to.
+    /// `request` corrected by the providers' reports in this run: an agent's first request, and every judge's, is
+    /// scaled by the ratio that earlier requests to that model had.
     #[must_use]
     pub fn calibrated(&self, request: ReserveRequest) -> ReserveRequest {
         let is_judges = request.purpose == Purpose::Judge;
@@ -302,8 +302,8 @@ impl Ledger {
         }
     }
 
-    /// The output cap that fits what is left of every limit: the agent's own, those of the agents above it, and the
-    /// run's.
+    /// The output cap that fits the remainder of every limit: the agent's own, those of the agents above it, and
+    /// the run's.
     ///
     /// # Errors
     /// The first limit, in that order, that leaves no useful cap.
@@ -331,8 +331,8 @@ impl Ledger {
         Ok(u32::try_from(output).unwrap_or(u32::MAX))
     }
 
-    /// Of each dimension the limit of an agent, of those above it or of the run that is nearest to its end, where half
-    /// of it is used or more.
+    /// For each dimension the limit of an agent, of those above it or of the run that is nearest to its end, if at
+    /// least half of it is used.
     #[must_use]
     pub fn limits_near(&self, run_budget: Budget, agent: AgentNumber) -> Vec<LimitUse> {
         let mut nearest = BTreeMap::<Dimension, LimitUse>::new();
@@ -349,7 +349,7 @@ impl Ledger {
         nearest.into_values().collect()
     }
 
-    /// Whether no turn fits any more beside those that are taken or set aside, for `agent` or by the run.
+    /// Whether no further turn fits besides those taken or reserved, by the limits of `agent` or of the run.
     #[must_use]
     pub fn is_at_last_turn(&self, run_budget: Budget, agent: AgentNumber) -> bool {
         self.run.is_at_last_turn(run_budget)
@@ -363,7 +363,7 @@ impl Ledger {
     }
 }
 
-/// So many hundredths of each limit.
+/// This percentage of each limit.
 fn share(budget: Budget, percent: u8) -> Budget {
     let of = |limit| part(limit, percent);
     Budget {
@@ -374,12 +374,12 @@ fn share(budget: Budget, percent: u8) -> Budget {
     }
 }
 
-/// So many hundredths of a limit.
+/// This percentage of a limit.
 fn part(limit: u64, percent: u8) -> u64 {
     limit.saturating_mul(u64::from(percent)) / 100
 }
 
-/// What the call costs if nothing comes from a cache and the answer is as long as it may be.
+/// The cost of the call if no input is cached and the answer is as long as allowed.
 pub(super) fn worst_cost(request: &ReserveRequest, output_tokens: u32) -> MicroDollars {
     let usage = Usage {
         input_tokens: request.input_tokens,

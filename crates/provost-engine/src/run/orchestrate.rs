@@ -1,4 +1,4 @@
-//! How a run has agents work for others: acquire, spawn, ask, release, and who makes way for whom.
+//! How a run lets agents work for others: it acquires slots, spawns, asks again, releases, and preempts.
 
 use provost_event::{
     Brief, ChainContext, ChildFinished, ChildPaused, ChildResumed, ChildSpawned, ChildStarted, ChildYields,
@@ -16,18 +16,18 @@ use super::{AgentNumber, Deciding};
 use crate::reminder::reminder_id;
 use crate::{ChildReport, SessionEvent};
 
-/// How long an agent that makes way may still wait for its model; then that call is cancelled, and made again later.
+/// How long an agent that yields may still wait for its model; then that call is cancelled, and made again later.
 const PREEMPT_GRACE_MS: u64 = 30_000;
 
-/// Who ends an agent that was suspended, once its result as it is has been delivered.
+/// Who ends a suspended agent once its partial result has been delivered.
 pub(crate) const DELIVERED: &str = "the agent that asked for it, which has its result";
 
-/// A call for an agent that no agent works for.
+/// A call for an agent that was refused.
 #[derive(Debug)]
 pub(super) struct Refused {
-    /// How the call counts.
+    /// The status of the call.
     pub(super) status: ToolStatus,
-    /// Why, in words for the agent that asks.
+    /// The reason, as text for the requesting agent.
     pub(super) why: String,
 }
 
@@ -49,10 +49,10 @@ impl Deciding<'_> {
         }
     }
 
-    /// The agent that is asked for by a call of `asked`.
+    /// The new agent that a call of `asked` requests.
     ///
     /// # Errors
-    /// How the call counts, and why there is no such agent, in words for the agent that asks.
+    /// The status of the call, and why there is no such agent, as text for the requesting agent.
     fn newcomer(&self, asked: (SessionId, Seq), tool: &str, input: &Json) -> Result<ChildSpawned, Refused> {
         let state = &*self.state;
         let (parent, call) = asked;
@@ -68,14 +68,14 @@ impl Deciding<'_> {
         Ok(ChildSpawned { child, parent: Some(parent), call: Some(call), depth, brief, priority, slot })
     }
 
-    /// Begins with a new agent; who makes way for it is told to.
+    /// Adds a new agent, and tells the agent that must yield to it.
     pub(super) fn admit(&mut self, newcomer: ChildSpawned) {
         let ChildSpawned { child, slot, .. } = newcomer;
         self.commit(newcomer);
         self.free_slot(slot, child);
     }
 
-    /// Has the agent make way that `child` gets its slot from, if it is to.
+    /// Tells the agent that gives its slot to `child` to yield, if there is one.
     pub(super) fn free_slot(&mut self, slot: SlotWish, child: SessionId) {
         if let SlotWish::After(victim) = slot {
             self.have_make_way(victim, Some(child));
@@ -87,7 +87,8 @@ impl Deciding<'_> {
         self.tell(victim, SessionEvent::MakeWay { to, grace_ms: PREEMPT_GRACE_MS });
     }
 
-    /// After each event: has those begin or go on who have a slot, and the run rest when all do.
+    /// After each event: starts or resumes the agents that have got a slot, and suspends the run when all agents
+    /// are.
     pub(super) fn go_on(&mut self) {
         self.begin_steps();
         while self.state.outcome.is_none() && !self.state.comes_to_rest() {
@@ -170,7 +171,7 @@ impl Deciding<'_> {
             let was_asked_for = agent.parent.is_some();
             self.finish(session, outcome.clone(), text);
             if was_asked_for && matches!(outcome, Outcome::Aborted { .. }) {
-                // A hook ends the run, whichever agent it was asked about.
+                // A hook ends the run, whichever agent it was called for.
                 self.stop(None, outcome);
             }
             return;
@@ -200,7 +201,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// An agent's work is over: whoever asked for it gets what came of it, and whoever works for it stops.
+    /// An agent's work is over: its parent gets the result, and its sub-agents stop.
     pub(super) fn finish(&mut self, child: SessionId, outcome: Outcome, text: &str) {
         let Some(agent) = self.state.agents.get(child.agent) else { return };
         let (parent, call) = (agent.parent, agent.call);
@@ -234,7 +235,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// Of those that work for `parent` one is done: those above hear what it hangs on now, if it doesn't work itself.
+    /// A sub-agent of `parent` is done: the agents above are notified what it depends on now, if it doesn't work
+    /// itself.
     fn see_to(&mut self, parent: AgentNumber) {
         if let Some(outcome) = self.state.agents.hangs_on(parent) {
             return self.tell_of_rest(parent, &outcome);
@@ -249,7 +251,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Those above an agent that rests can't go on either, once nothing else is left to them.
+    /// The agents above a suspended one can't continue either, once they have nothing else to do.
     pub(super) fn tell_of_rest(&mut self, agent: AgentNumber, outcome: &Outcome) {
         let mut below = agent;
         while let Some(resting) = self.state.agents.get(below) {
@@ -267,11 +269,11 @@ impl Deciding<'_> {
 }
 
 impl super::RunState {
-    /// Whether whoever asked for an agent gets a rest like this as its result: nobody else would see to it.
+    /// Whether the parent gets a suspended agent's state as its result, because no other party would act on it.
     fn is_reported(&self, agent: &super::agent::Agent, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::BudgetExhausted(exhausted) => {
-                // The run as a whole is at its limit, and goes on with all its agents when it gets more.
+                // The run as a whole is at its limit, and continues with all its agents when the limit is raised.
                 let is_runs = match exhausted.dimension {
                     Dimension::Turns => exhausted.owner == LimitOwner::Run,
                     Dimension::Tokens | Dimension::Money => agent.run_is_exhausted,
@@ -302,7 +304,7 @@ impl super::RunState {
         }
     }
 
-    /// What whoever asked for an agent gets to see of it.
+    /// The report for the requesting agent.
     fn report(&self, child: SessionId, outcome: &Outcome, text: &str) -> String {
         let said = if text.trim().is_empty() { "(It said nothing.)" } else { text.trim() };
         let name = self.agents.get(child.agent).map(|agent| agent.name.clone()).unwrap_or_default();
@@ -313,7 +315,7 @@ impl super::RunState {
         };
         let (tokens, cost) =
             self.ledger.spent(child.agent).map_or_else(Default::default, |spent| (spent.tokens, spent.cost));
-        // An agent can't resume a run: what people can do isn't for it.
+        // An agent can't resume a run: the remedies for people are left out.
         let outcome = match outcome {
             Outcome::Paused { why: PauseReason::Model(trouble) } => trouble.what(),
             outcome => outcome.to_string(),
@@ -323,15 +325,15 @@ impl super::RunState {
         )
     }
 
-    /// Whether nobody works and nobody will by itself.
+    /// Whether no agent works, and none will without a request.
     fn is_idle(&self) -> bool {
         self.agents.at_work() == 0 && (self.comes_to_rest() || !self.agents.any_awaits_restart())
     }
 
-    /// How an agent that agent `asking` asks for comes by a slot.
+    /// How an agent that agent `asking` requests gets its slot.
     ///
     /// # Errors
-    /// There is none for it, in words for the agent that asks.
+    /// There is none for it; with the text for the requesting agent.
     pub(super) fn slot_for(&self, asking: AgentNumber, priority: Priority) -> Result<SlotWish, Refused> {
         if self.comes_to_rest() {
             let why = "Not started: the run is being stopped.".to_owned();
@@ -341,7 +343,8 @@ impl super::RunState {
         match self.agents.slots.would_acquire(priority) {
             Acquired::Granted => Ok(SlotWish::Free),
             Acquired::After(victim) => Ok(SlotWish::After(self.agents.session(victim))),
-            // An agent that waits already for another of its own may wait for this one too: that one comes to an end.
+            // An agent that already waits for a sub-agent may wait for this one too: that sub-agent ends some
+            // time.
             Acquired::Exhausted if children > 0 => Ok(SlotWish::InLine),
             Acquired::Exhausted => Err(Refused { status: ToolStatus::Error, why: self.no_slot(priority) }),
         }

@@ -1,4 +1,4 @@
-//! What a run makes of agents that wait for their model's provider, and of another model that somebody wants asked.
+//! How a run treats agents that wait for their model's provider, and a change of the model.
 
 use provost_event::{
     AgentPolicy, Elapsed, ModelChange, ModelChanged, ModelPolicy, OutageWaitChanged, Outcome, PauseReason,
@@ -18,8 +18,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// Another model, or another wait, from here on: for the run's own agents, those that come, and those that can't go
-    /// on for their model.
+    /// Changes the model or the wait from here on: for the run's own agents, new ones, and those whose model
+    /// doesn't answer.
     pub(super) fn retune(&mut self, model: Option<Box<ModelPolicy>>, outage_max_ms: Option<u64>, by: &str) {
         let Some(policy) = &self.state.policy else { return };
         let of_run = policy.agent.model.name.clone();
@@ -53,7 +53,7 @@ impl Deciding<'_> {
 }
 
 impl RunState {
-    /// The model that its agents are asked with, unless they have one of their own.
+    /// The model of its agents that have none of their own.
     #[must_use]
     pub fn model(&self) -> Option<&ModelPolicy> {
         self.model.as_deref().or_else(|| self.policy.as_ref().map(|policy| &policy.agent.model))
@@ -66,18 +66,19 @@ impl RunState {
         self.outage_max_ms.unwrap_or_else(frozen)
     }
 
-    /// The provider that the run waits for, while all its agents that work wait for theirs; the one that is tried first.
+    /// The provider that the run waits for, while all its working agents wait for theirs; the one that is tried
+    /// first.
     #[must_use]
     pub fn awaits_provider(&self) -> Option<&ProviderAwaited> {
         let awaited = self.agents.iter().filter_map(|(_, agent)| agent.awaits.as_deref());
         awaited.min_by_key(|awaited| awaited.until).filter(|_| self.outcome.is_none() && !self.is_worked_on())
     }
 
-    /// Whether any of its agents does more than to wait for a provider, or for agents that do.
+    /// Whether any of its agents does more than wait for a provider, or for agents that do.
     fn is_worked_on(&self) -> bool {
         let mut at_work = self.agents.iter().filter(|(_, agent)| agent.is_at_work()).peekable();
         if at_work.peek().is_none() {
-            // Steps that wait to be tried again, or a run that begins.
+            // Steps that wait to be retried, or a run that begins.
             return true;
         }
         at_work.any(|(number, agent)| {
@@ -85,7 +86,7 @@ impl RunState {
         })
     }
 
-    /// The run's time counts while any of its agents does more than to wait for a provider.
+    /// The run's time counts while any of its agents does more than wait for a provider.
     pub(super) fn count_work(&mut self, now: Elapsed) {
         if self.outcome.is_some() || self.policy.is_none() {
             return;
@@ -97,7 +98,7 @@ impl RunState {
         }
     }
 
-    /// What was said later than the policy holds for agents that come.
+    /// A later change of the policy also applies to new agents.
     pub(super) fn retuned(&self, policy: &mut AgentPolicy) {
         let of_run = self.policy.as_ref().map(|run| &run.agent.model.name);
         if let Some(model) = self.model.as_deref().filter(|_| of_run == Some(&policy.model.name)) {

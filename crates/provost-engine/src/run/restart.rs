@@ -1,4 +1,4 @@
-//! Agents that have failed: whether they are restarted, and when. The root agent isn't restarted by itself.
+//! Agents that have failed: whether they are restarted, and when. The root agent isn't restarted automatically.
 
 use provost_event::{AgentRetryScheduled, ChildResumed, Elapsed, Outcome, RetryPolicy, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,26 +8,26 @@ use super::{AgentNumber, Deciding, RunState};
 use crate::moment::Moment;
 use crate::retry::restart_delay_ms;
 
-/// Who has an agent go on that is restarted.
+/// Who resumes an agent that is restarted.
 const BY_POLICY: &str = "the retry policy";
 
-/// A restart that is to come.
+/// A scheduled restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PendingRestart {
     pub(super) attempt: u32,
     pub(super) attempts_max: u32,
-    /// How the agent failed.
+    /// The agent's failure.
     pub(super) failed: Outcome,
-    /// Absent once the wait is over, or a person has had the agent go on.
+    /// Absent once the wait is over, or a person has resumed the agent.
     pub(super) wait: Option<RestartWait>,
 }
 
-/// How long a restart is waited for.
+/// The wait for a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RestartWait {
-    /// By the wall clock, for people.
+    /// Its end by the wall clock, for display.
     pub(super) due: Timestamp,
-    /// By the run's elapsed time, which counts.
+    /// Its end by the run's elapsed time, which counts.
     pub(super) ready: Elapsed,
 }
 
@@ -46,7 +46,7 @@ impl PendingRestart {
 }
 
 impl Deciding<'_> {
-    /// Has an agent that has failed restarted later, if it is to be. Returns whether it is.
+    /// Schedules a restart for an agent that has failed, if its policy allows one. Returns whether it does.
     pub(super) fn restarts(&mut self, session: SessionId, outcome: &Outcome) -> bool {
         let Some((policy, attempt)) = self.state.next_restart(session.agent, outcome) else { return false };
         let delay_ms = restart_delay_ms(policy, attempt, self.entropy);
@@ -60,19 +60,19 @@ impl Deciding<'_> {
             due: self.step.now().at.plus_ms(delay_ms),
         });
         if let Some(stopping) = stopping {
-            // Somebody wanted it to rest while it failed.
+            // The agent failed while it was being suspended.
             self.hold(session.agent, &stopping);
         }
         true
     }
 
-    /// The wait before an agent's restart is over: it goes on as soon as there is a slot.
+    /// The wait before an agent's restart is over: it continues as soon as there is a slot.
     pub(super) fn restart_is_due(&mut self, agent: AgentNumber) {
         let child = self.state.agents.session(agent);
         self.commit(ChildResumed { child, by: BY_POLICY.to_owned() });
     }
 
-    /// An agent that waits for its restart shall end: nothing becomes of it but its failure. Returns whether that is so.
+    /// Ends an agent that waits for its restart, with its failure as the outcome. Returns whether it was waiting.
     pub(super) fn ends_without_restart(&mut self, agent: AgentNumber, outcome: &Outcome) -> bool {
         let failed =
             self.state.agents.get(agent).and_then(|agent| Some(agent.restart.as_ref()?.failed.clone()));
@@ -85,7 +85,7 @@ impl Deciding<'_> {
 }
 
 impl RunState {
-    /// Which restart in a row an agent has that has come to `outcome`, and by which policy; `None` where it has none.
+    /// The policy and the number in a row of the restart after `outcome`; `None` if there is none.
     fn next_restart(&self, agent: AgentNumber, outcome: &Outcome) -> Option<(RetryPolicy, u32)> {
         let one = self.agents.get(agent).filter(|one| one.is_at_work() && one.children == 0)?;
         let ends = |stopping: &Option<Outcome>| stopping.as_ref().is_some_and(Outcome::is_final);

@@ -1,4 +1,4 @@
-//! Who of a run's agents may work: how many at a time, and who makes way for whom.
+//! Which of a run's agents may work: how many at a time, and which ones yield to others.
 
 mod seats;
 
@@ -12,39 +12,39 @@ pub type AgentNumber = u32;
 
 const ROOT: AgentNumber = 0;
 
-/// What an agent that asks for a slot is told.
+/// The answer to an agent that requests a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acquired {
     /// It has one.
     Granted,
-    /// It is in the line before all for whom nobody makes way, and this agent leaves its slot.
+    /// It is queued before all agents that no other yields to, and this agent yields its slot.
     After(AgentNumber),
-    /// There is none for it, and nobody makes way.
+    /// There is no slot, and no agent yields one.
     Exhausted,
 }
 
-/// What an agent that has given up its slot wants next.
+/// What an agent that has given up its slot needs next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// A slot, as soon as it is its turn.
+    /// A slot, in its turn.
     Waits,
-    /// None until it is woken: it waits for its children, or for a person.
+    /// None until it is woken: it waits for its sub-agents, or for a person.
     Sleeps,
 }
 
-/// What follows from a change.
+/// A consequence of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SlotMove {
-    /// This agent shall leave its slot.
+    /// This agent must give up its slot.
     Leave(AgentNumber),
     /// This agent has a slot now and begins.
     Begin(AgentNumber),
-    /// This agent has a slot again and goes on.
+    /// This agent has a slot again and continues.
     GoOn(AgentNumber),
 }
 
 impl SlotMove {
-    /// Whose slot it is about.
+    /// The agent whose slot it is.
     pub(super) const fn agent(self) -> AgentNumber {
         match self {
             Self::Leave(agent) | Self::Begin(agent) | Self::GoOn(agent) => agent,
@@ -52,30 +52,30 @@ impl SlotMove {
     }
 }
 
-/// The slots of a run. Slots held never exceed the budget's `max_agents`; an agent that waits or sleeps holds none, and
-/// nobody waits while one is free. A call takes logarithmic time in the number of agents; one in which several get a
-/// slot takes that for each of them.
+/// The slots of a run. Slots held never exceed the budget's `max_agents`; a waiting or sleeping agent holds none,
+/// and no agent waits while a slot is free. A call takes time logarithmic in the number of agents; a call that
+/// gives out several slots takes that for each of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnTracker {
     budget: SpawnBudget,
     /// The root's priority. It isn't among the seats, since nothing moves it.
     root: Option<Priority>,
     seats: Seats,
-    /// Nobody gets a slot for now.
+    /// No agent gets a slot for now.
     is_held: bool,
-    /// Counts what happened, to tell what was earlier.
+    /// Counts events, for their order.
     events: u64,
 }
 
 impl SpawnTracker {
-    /// The slots of a run whose root works with this priority and holds the first slot for ever; `None` is a run without
-    /// a root, in which no agent is special.
+    /// The slots of a run whose root has this priority and always holds the first slot; `None` is a run without a
+    /// root, in which no agent is special.
     #[must_use]
     pub fn new(budget: SpawnBudget, root: Option<Priority>) -> Self {
         Self { budget, root, seats: Seats::default(), is_held: false, events: 0 }
     }
 
-    /// Another number of slots, and another way to give them, from here on. Nobody loses a slot that is held.
+    /// Sets another number of slots and another rule to assign them. Slots that are held aren't taken away.
     pub const fn limit(&mut self, budget: SpawnBudget) {
         self.budget = budget;
     }
@@ -86,20 +86,20 @@ impl SpawnTracker {
         self.seats.held() + usize::from(self.root.is_some())
     }
 
-    /// Whether the agent shall do nothing more for now: it makes way, or it has worked and holds no slot. One that is
-    /// unknown or has yet to begin is not paused.
+    /// Whether the agent must pause for now: it yields, or it has worked and holds no slot. An unknown agent, or
+    /// one that has yet to begin, is not paused.
     #[must_use]
     pub fn is_paused(&self, agent: AgentNumber) -> bool {
         self.seats.get(agent).is_some_and(Agent::is_paused)
     }
 
-    /// The agent's priority, from its call for a slot until its release.
+    /// The agent's priority, from its request for a slot until its release.
     #[must_use]
     pub fn priority(&self, agent: AgentNumber) -> Option<Priority> {
         self.root.filter(|_| agent == ROOT).or_else(|| self.seats.get(agent).map(|agent| agent.priority))
     }
 
-    /// What a new agent of this priority would be told by [`acquire`](Self::acquire).
+    /// What [`acquire`](Self::acquire) would return to a new agent of this priority.
     pub fn would_acquire(&self, priority: Priority) -> Acquired {
         if self.has_room() {
             return Acquired::Granted;
@@ -111,9 +111,9 @@ impl SpawnTracker {
         victim.map_or(Acquired::Exhausted, Acquired::After)
     }
 
-    /// A slot for a new agent. With none free, one above [`Priority::Normal`] joins the line, and the agent with the
-    /// lowest priority strictly below its own makes way, of several the youngest; never the root. An agent that is known
-    /// already keeps what it has.
+    /// Requests a slot for a new agent. If none is free, an agent above [`Priority::Normal`] is queued, and the
+    /// agent with the lowest priority strictly below its own yields, among several the youngest; never the root. A
+    /// known agent keeps its state.
     pub fn acquire(&mut self, agent: AgentNumber, priority: Priority) -> Acquired {
         if self.is_root(agent) {
             return Acquired::Granted;
@@ -134,8 +134,7 @@ impl SpawnTracker {
         acquired
     }
 
-    /// A new agent joins the line, however long it gets, and nobody makes way for it. Nothing happens to one that is
-    /// known already.
+    /// Queues a new agent without preemption, whatever the length of the queue. Does nothing for a known agent.
     pub fn wait(&mut self, agent: AgentNumber, priority: Priority) -> Vec<SlotMove> {
         if !self.is_root(agent) && self.seats.get(agent).is_none() {
             self.come(agent, priority, |since| Seat::Waiting { since });
@@ -143,8 +142,8 @@ impl SpawnTracker {
         self.fill()
     }
 
-    /// An agent has given up its slot: it was asked to, or rests by itself. One that waits already may go to sleep. The
-    /// root keeps its slot.
+    /// An agent has given up its slot: it was asked to, or is suspended by itself. A queued agent may go to sleep.
+    /// The root keeps its slot.
     pub fn left(&mut self, agent: AgentNumber, then: Then) -> Vec<SlotMove> {
         let since = self.next_event();
         self.change(agent, |agent| match then {
@@ -155,7 +154,7 @@ impl SpawnTracker {
         self.fill()
     }
 
-    /// An agent that sleeps joins the line. Nothing happens to others.
+    /// Queues a sleeping agent. Does nothing for others.
     pub fn wake(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
         let since = self.next_event();
         self.change(agent, |agent| {
@@ -166,15 +165,15 @@ impl SpawnTracker {
         self.fill()
     }
 
-    /// The agent is done and gives back its slot, if it holds one. The root's is never lost.
+    /// The agent is done and releases its slot, if it holds one. The root's is never released.
     pub fn release(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
         self.seats.remove(agent);
         self.fill()
     }
 
-    /// Gives an agent another priority. One that falls, to below [`Priority::Normal`], while somebody waits makes way; a
-    /// paused one that rises, to that or above, is first in the line, as soon as it wants a slot and until it falls below
-    /// again.
+    /// Changes an agent's priority. An agent that falls below [`Priority::Normal`] while another is queued yields.
+    /// A paused one that rises to that or above is first in the queue, as soon as it needs a slot and until it
+    /// falls below again.
     pub fn reprioritize(&mut self, agent: AgentNumber, priority: Priority) -> Vec<SlotMove> {
         if self.is_root(agent) {
             self.root = Some(priority);
@@ -198,12 +197,12 @@ impl SpawnTracker {
         if leaves { vec![SlotMove::Leave(agent)] } else { Vec::new() }
     }
 
-    /// From here on nobody gets a slot that comes free.
+    /// Stops assigning slots.
     pub const fn hold(&mut self) {
         self.is_held = true;
     }
 
-    /// Slots are given again, to those who wait by now.
+    /// Assigns slots again, at once to the queued agents.
     pub fn go_on(&mut self) -> Vec<SlotMove> {
         self.is_held = false;
         self.fill()
@@ -236,7 +235,7 @@ impl SpawnTracker {
         }
     }
 
-    /// Gives free slots to those who wait.
+    /// Assigns free slots to queued agents.
     fn fill(&mut self) -> Vec<SlotMove> {
         let mut moves = Vec::new();
         while self.has_room() && !self.is_held {

@@ -1,4 +1,4 @@
-//! Agents that work in a git worktree of their own: where it is, and what they are told of it.
+//! Agents that work in a git worktree of their own: its path, and what they are told about it.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ impl RunState {
         self.policy.as_ref()?.worktrees.as_deref()
     }
 
-    /// The worktree that is made for an agent, if it is to have one of its own: from the folder of whoever asked for it.
+    /// The worktree to make for an agent, if it gets its own: from its parent's folder.
     pub(super) fn worktree_of(&self, agent: AgentNumber) -> Option<Worktree> {
         let one = self.agents.get(agent)?;
         if one.brief.as_ref()?.isolation != Isolation::Worktree {
@@ -26,12 +26,12 @@ impl RunState {
         Some(Worktree { from, branch, commit: None })
     }
 
-    /// One of a kind: no two agents of a run share a number, and no two runs an id.
+    /// A unique name: no two agents of a run share a number, and no two runs an id.
     fn worktree_name(&self, agent: AgentNumber) -> String {
         format!("{}-{agent}", self.run)
     }
 
-    /// Has an agent work in its worktree, and tells it so: its prompt was written for another folder.
+    /// Lets an agent work in its worktree, and tells it so: its prompt was written for another folder.
     pub(super) fn move_into(&self, worktree: &Worktree, agent: AgentNumber, policy: &mut AgentPolicy) {
         let Some(folder) = self.worktrees() else { return };
         policy.workspace = folder.join(self.worktree_name(agent));

@@ -1,4 +1,4 @@
-//! Whether a flow can be gone through at all.
+//! Whether a workflow is valid.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use provost_event::FlowPolicy;
 
 use super::StepNumber;
 
-/// Why a flow can't be gone through.
+/// Why a workflow is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlowProblem {
     /// It has no steps.
@@ -27,7 +27,7 @@ pub enum FlowProblem {
         /// Which.
         step: StepNumber,
     },
-    /// A step has nothing to reach.
+    /// A step's goal is empty.
     #[error("step `{name}` has no goal")]
     NoGoal {
         /// Which.
@@ -35,7 +35,7 @@ pub enum FlowProblem {
         /// Its name.
         name: String,
     },
-    /// A step is never tried.
+    /// A step has no attempts.
     #[error("step `{name}` is never tried: it needs at least one attempt")]
     NoAttempts {
         /// Which.
@@ -43,17 +43,17 @@ pub enum FlowProblem {
         /// Its name.
         name: String,
     },
-    /// A step needs one that isn't there.
+    /// A step depends on one that doesn't exist.
     #[error("step `{name}` needs `{need}`, and there is no such step")]
     UnknownNeed {
         /// Which.
         step: StepNumber,
         /// Its name.
         name: String,
-        /// What it needs.
+        /// The dependency.
         need: String,
     },
-    /// A step is for a sub-agent that isn't there.
+    /// A step names a sub-agent that doesn't exist.
     #[error("step `{name}` is for agent `{agent}`, and there is no such agent")]
     UnknownAgent {
         /// Which.
@@ -63,18 +63,18 @@ pub enum FlowProblem {
         /// The agent.
         agent: String,
     },
-    /// Steps need each other.
+    /// The dependencies form a cycle.
     #[error("the steps need each other: {}", names.join(" → "))]
     Circle {
         /// The first of them.
         step: StepNumber,
-        /// Each with the one that it needs behind it; the first comes again at the end.
+        /// Each step, followed by the one that it depends on; the first is repeated at the end.
         names: Vec<String>,
     },
 }
 
-/// Finds all that keeps `flow` from being gone through with sub-agents of these names; nothing if it can be. Circles are
-/// looked for once everything else is right, and the first is told.
+/// Returns all problems of `flow` with sub-agents of these names; empty if it is valid. Cycles are looked for only
+/// if there are no other problems, and only the first is reported.
 #[must_use]
 pub fn check_flow(flow: &FlowPolicy, agents: &[&str]) -> Vec<FlowProblem> {
     if flow.steps.is_empty() {
@@ -120,7 +120,7 @@ pub fn check_flow(flow: &FlowPolicy, agents: &[&str]) -> Vec<FlowProblem> {
     problems
 }
 
-/// The first circle that the steps' needs make.
+/// The first cycle in the dependencies.
 fn circle(flow: &FlowPolicy, names: &BTreeMap<String, StepNumber>) -> Option<FlowProblem> {
     let needs = |step: StepNumber| {
         let needs = flow.steps.get(step).map(|step| step.needs.as_slice()).unwrap_or_default();
@@ -128,7 +128,7 @@ fn circle(flow: &FlowPolicy, names: &BTreeMap<String, StepNumber>) -> Option<Flo
     };
     let mut is_clear = BTreeSet::new();
     for first in 0..flow.steps.len() {
-        // The way from the first step to the one that is looked at, each with the needs still to be looked at.
+        // The path from the first step to the current one, each with the dependencies still to visit.
         let mut way = vec![(first, needs(first).collect::<Vec<_>>())];
         while let Some((step, left)) = way.last_mut() {
             let Some(need) = left.pop() else {

@@ -1,4 +1,4 @@
-//! How a run goes through its flow: begins steps, takes in how they end, and comes to a rest or an end without a root.
+//! How a run performs its workflow: begins steps, records how they end, and stops without a root agent.
 
 use provost_event::{
     AgentPolicy, Brief, Budget, ChildSpawned, ErrorClass, Outcome, PauseReason, Paused, Priority, SessionId,
@@ -10,11 +10,11 @@ use crate::run::agent::Agent;
 use crate::run::spawn::Acquired;
 use crate::run::{AgentNumber, Deciding, RunState};
 
-/// Bytes of what the steps before it said last that a step is given, all of them together.
+/// Maximum bytes of earlier steps' final texts that a step gets, all of them together.
 const TOLD_BYTES_MAX: usize = 64 * 1024;
 
 impl Deciding<'_> {
-    /// Has all steps begun that can be: each waits in the line for its slot, unless others make way for it.
+    /// Begins all steps that can be: each is queued for a slot, unless another agent yields to it.
     pub(in crate::run) fn begin_steps(&mut self) {
         while self.state.outcome.is_none()
             && !self.state.comes_to_rest()
@@ -38,7 +38,7 @@ impl Deciding<'_> {
         let Some(step) = flow.find(&name) else { return };
         let attempt = Attempt { outcome, text, at: self.step.now().at, entropy: self.entropy };
         let Some(end) = flow.after(step, &attempt) else { return };
-        // The run ends anyway: that its agents are stopped for it is no failure of their steps.
+        // The run is ending: stopping its agents for that is no failure of their steps.
         if self.state.is_ending() && !matches!(end, StepEnd::Done { .. }) {
             return;
         }
@@ -55,7 +55,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// A step has failed, and the run with it: whatever is at work is stopped.
+    /// A step has failed, and the run with it: all agents at work are stopped.
     fn give_up(&mut self, step: &str, outcome: &Outcome) {
         let of_run = match outcome {
             Outcome::Aborted { hook, reason } => {
@@ -67,11 +67,11 @@ impl Deciding<'_> {
         self.stop_all(&Outcome::Cancelled { by: format!("the end of step `{step}`, which has failed") });
     }
 
-    /// Somebody wants the whole run to rest or end.
+    /// Suspends or ends the whole run.
     pub(in crate::run) fn stop_flow(&mut self, outcome: &Outcome) {
         let before = self.state.stopping.as_ref();
         let counts = before.is_none_or(|before| !before.is_final() && outcome.is_final());
-        // One that rests already has nothing more to rest from.
+        // A run that is already suspended has nothing to suspend.
         if counts && (self.state.outcome.is_none() || outcome.is_final()) {
             self.commit(StopRequested { agent: None, outcome: outcome.clone(), for_child: false });
         }
@@ -85,7 +85,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// After each event: a run without a root rests or ends when nothing goes on any more.
+    /// After each event: a run without a root is suspended or ends when no step can continue.
     pub(in crate::run) fn rest_without_root(&mut self) {
         let Some(flow) = &self.state.flow else { return };
         if self.state.has_ended() {
@@ -112,12 +112,12 @@ impl Deciding<'_> {
 }
 
 impl RunState {
-    /// Whether it was told to come to an end.
+    /// Whether it was told to end.
     fn is_ending(&self) -> bool {
         self.stopping.as_ref().is_some_and(Outcome::is_final)
     }
 
-    /// What a run of which nobody works comes to; `None` if something is still to come.
+    /// The outcome of a run without working agents; `None` if a step is still to begin.
     fn rest_of_flow(&self) -> Option<Outcome> {
         if let Some(stopping) = &self.stopping {
             return (!stopping.is_final()).then(|| stopping.clone());
@@ -144,18 +144,18 @@ impl RunState {
         (self.agents.live() == 0).then(|| failed("none of those that are left can be begun"))
     }
 
-    /// When a step is to be tried again, while steps are begun at all.
+    /// When the next step is due to be retried, while steps are begun at all.
     pub(in crate::run) fn step_due(&self) -> Option<provost_event::Elapsed> {
         self.flow.as_ref().filter(|_| !self.comes_to_rest())?.first_due()
     }
 
-    /// The step that an agent does, if it does one.
+    /// The step that an agent works on, if any.
     fn step_of(&self, agent: &Agent) -> Option<&StepPolicy> {
         let number = self.flow.as_ref().filter(|_| agent.parent.is_none())?.find(&agent.name)?;
         self.step_policy(number)
     }
 
-    /// Restarts that an agent may have by its step, where that says so.
+    /// The restart limit that the agent's step sets, if it does.
     pub(in crate::run) fn step_restarts_max(&self, agent: &Agent) -> Option<u32> {
         self.step_of(agent)?.restarts_max
     }
@@ -164,7 +164,7 @@ impl RunState {
         self.policy.as_ref()?.flow.as_ref()?.steps.get(step)
     }
 
-    /// What the agent of a step is given, and how urgent it is.
+    /// The brief and the priority for the agent of a step.
     fn brief_of(&self, step: StepNumber) -> Option<(Brief, Priority)> {
         let policy = self.step_policy(step)?;
         let named = policy.agent.as_deref().and_then(|name| self.sub_agent(name));
@@ -184,7 +184,7 @@ impl RunState {
         Some((brief, policy.priority))
     }
 
-    /// The step's goal, with what those before it said last.
+    /// The step's goal, with the final texts of its dependencies.
     fn goal_of(&self, step: StepNumber, goal: &str) -> String {
         let told = self.flow.iter().flat_map(|flow| flow.told(step)).collect::<Vec<_>>();
         if told.is_empty() {
@@ -199,7 +199,7 @@ impl RunState {
         text
     }
 
-    /// What the attempts at a step so far have left of its budget.
+    /// What the attempts so far have left of a step's budget.
     fn left_of(&self, step: StepNumber, budget: Budget) -> Budget {
         let attempts = self.flow.as_ref().map(|flow| flow.attempts(step)).unwrap_or_default();
         attempts.iter().fold(budget, |left, agent| {
@@ -214,7 +214,7 @@ impl RunState {
         })
     }
 
-    /// Adds to an agent's policy what its step wants.
+    /// Adds to an agent's policy what its step requires.
     pub(in crate::run) fn bind_to_step(&self, agent: AgentNumber, policy: &mut AgentPolicy) {
         let Some(step) = self.agents.get(agent).and_then(|agent| self.step_of(agent)) else { return };
         for hook in &step.stop_hooks {

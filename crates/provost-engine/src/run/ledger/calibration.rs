@@ -1,10 +1,10 @@
-//! How what providers count compares with our estimates, by model.
+//! The ratio of the providers' counts to our estimates, by model.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of requests, as they were estimated and as their provider counted them.
+/// Tokens of requests, as estimated and as counted by their provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counted {
     estimated: u64,
@@ -17,7 +17,7 @@ impl Counted {
         self.reported = self.reported.saturating_add(reported);
     }
 
-    /// `amount` by that ratio, and no less than it is.
+    /// `amount` scaled by that ratio, and at least `amount`.
     fn scaled(self, amount: u64) -> u64 {
         if self.reported <= self.estimated {
             return amount;
@@ -51,7 +51,7 @@ impl Calibration {
         }
     }
 
-    /// What an estimate for a request to `model` is likely to be counted as.
+    /// The likely count of a request to `model` with this estimate.
     pub(super) fn of(&self, model: &str, is_judges: bool, estimated: u64) -> u64 {
         if is_judges {
             return self.of_judges(estimated);
@@ -59,7 +59,7 @@ impl Calibration {
         self.models.get(model).map_or(estimated, |counted| counted.scaled(estimated))
     }
 
-    /// What an amount for judges is likely to come to.
+    /// The likely count of an amount reserved for judges.
     pub(super) fn of_judges(&self, amount: u64) -> u64 {
         self.judges.scaled(amount)
     }

@@ -1,4 +1,4 @@
-//! What one agent and all below it have taken.
+//! The usage of one agent and all below it.
 
 use provost_event::{Budget, Dimension, Exhausted, LimitOwner, MicroDollars, Price, Purpose, Shortfall};
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{LAST_WORDS_TOKENS, part, worst_cost};
 use crate::{LimitUse, ReserveRequest};
 
-/// An answer shorter than this isn't worth a call: the budget counts as used up instead.
+/// The minimum useful length of an answer: with less room the budget counts as used up.
 pub const USEFUL_OUTPUT_TOKENS: u64 = 256;
 
-/// What an agent and all below it have spent and set aside. What was set aside and is given back leaves no trace;
-/// what was spent only grows.
+/// What an agent and all below it have spent and reserved. A released reservation leaves no trace; what was spent
+/// only grows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub struct ExecutionTracker {
@@ -20,15 +20,15 @@ pub struct ExecutionTracker {
     pub cost: MicroDollars,
     /// Turns taken.
     pub turns: u32,
-    /// Tokens set aside for calls that haven't been charged yet.
+    /// Tokens reserved for calls that haven't been charged yet.
     pub tokens_set_aside: u64,
-    /// Money set aside for them.
+    /// Money reserved for them.
     pub cost_set_aside: MicroDollars,
     /// Turns that those calls open.
     pub turns_set_aside: u32,
 }
 
-/// One without its fields' names: a snapshot may have many.
+/// A tracker without its fields' names: a snapshot may have many.
 type Packed = (u64, MicroDollars, u32, u64, MicroDollars, u32);
 
 impl From<Packed> for ExecutionTracker {
@@ -50,13 +50,13 @@ impl ExecutionTracker {
         *self == Self::default()
     }
 
-    /// What was charged, without what is set aside.
+    /// The charges, without reservations.
     pub(super) fn charged(self) -> Self {
         let Self { tokens, cost, turns, .. } = self;
         Self { tokens, cost, turns, ..Self::default() }
     }
 
-    /// What was charged after `before`, and all that is set aside.
+    /// The charges after `before`, and all reservations.
     pub(super) fn since(self, before: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_sub(before.tokens),
@@ -84,8 +84,8 @@ impl ExecutionTracker {
         self.turns = self.turns.saturating_add(turns);
     }
 
-    /// The output cap that fits what is left of every limit of `budget`, whose owner is `owner`; with `opens_turn` the
-    /// call takes a turn that hasn't been counted yet.
+    /// The output cap that fits the remainder of every limit of `budget`, whose owner is `owner`; with
+    /// `opens_turn` the call takes a turn that hasn't been counted yet.
     ///
     /// # Errors
     /// The limit that leaves no useful one.
@@ -138,7 +138,7 @@ impl ExecutionTracker {
         Some(price.output_tokens_for(MicroDollars(left)) / 2)
     }
 
-    /// Turns taken and set aside.
+    /// Turns taken and reserved.
     pub(super) const fn turns_taken(&self) -> u32 {
         self.turns.saturating_add(self.turns_set_aside)
     }
@@ -149,7 +149,7 @@ impl ExecutionTracker {
 
     fn at_tokens(&self, limit: u64, request: &ReserveRequest) -> Exhausted {
         let keeps = |amount: u64| if request.keeps_back { amount } else { 0 };
-        // The answer is sent again with the question for the final summary.
+        // The final summary's request includes this answer again.
         let floor = u64::from(request.output_tokens_max).min(USEFUL_OUTPUT_TOKENS);
         let shortfall = Shortfall {
             needs: request.input_tokens.saturating_add(floor),
@@ -173,7 +173,7 @@ impl ExecutionTracker {
         Exhausted { shortfall: Some(shortfall), ..Exhausted::new(Dimension::Money, self.cost.0, limit.0) }
     }
 
-    /// The limits of `budget` that are half used up or more.
+    /// The limits of `budget` that are at least half used.
     pub(super) fn limits_near(&self, budget: Budget, owner: LimitOwner) -> impl Iterator<Item = LimitUse> {
         let of = |dimension, used: u64, limit: Option<u64>| {
             limit.map(|limit| LimitUse { dimension, used, limit, owner })
@@ -186,28 +186,28 @@ impl ExecutionTracker {
         all.into_iter().flatten().filter(|limit| limit.percent() >= LimitUse::NEAR)
     }
 
-    /// Whether no other turn fits.
+    /// Whether no further turn fits.
     pub(super) fn is_at_last_turn(&self, budget: Budget) -> bool {
         budget.turns.is_some_and(|limit| self.turns_taken() >= limit)
     }
 }
 
-/// Whether the call takes a turn that its agent, with so many counted, hasn't begun yet.
+/// Whether the call takes a turn that isn't among the agent's `counted` ones.
 pub(super) const fn opens_turn(purpose: Purpose, turn: u32, counted: u32) -> bool {
     matches!(purpose, Purpose::Turn) && turn > counted
 }
 
-/// What the final summary may take, with what the model thinks before it.
+/// Maximum tokens of the final summary, including the thinking before it.
 const fn last_words_tokens(request: &ReserveRequest) -> u32 {
     LAST_WORDS_TOKENS.saturating_add(request.thinking_tokens)
 }
 
-/// A final summary needs what this call was asked, what it answers, and room for itself.
+/// The final summary needs this call's request, its answer, and room for itself.
 fn summary_tokens(request: &ReserveRequest) -> u64 {
     request.input_tokens.saturating_add(u64::from(last_words_tokens(request)))
 }
 
-/// What judges would take, and no more than their part of the limit.
+/// The reserve for judges, at most their part of the limit.
 fn kept_for_judges(kept: u64, limit: u64, request: &ReserveRequest) -> u64 {
     kept.min(part(limit, request.judges_percent))
 }

@@ -1,4 +1,5 @@
-//! Where a run's agents stand, sorted by who makes way first and by who is next, so that neither is searched for.
+//! The states of a run's agents, sorted by which yields first and by which is next, so that neither needs a
+//! search.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,38 +9,38 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::AgentNumber;
 
-/// How an agent stands with the slots.
+/// An agent's state with regard to slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Seat {
     /// It holds a slot.
     Working,
-    /// It holds a slot, and gives it up as soon as it can: it was asked to make way.
+    /// It holds a slot, and gives it up as soon as it can: it was asked to yield.
     Leaving,
-    /// It holds none and wants one. Whoever came to the line earlier has the lower `since`.
+    /// It holds none and needs one. `since` orders the queue by arrival.
     Waiting { since: u64 },
-    /// It holds none and wants none.
+    /// It holds none and needs none.
     Sleeping,
 }
 
-/// Who of those in the line comes before others, whatever their priority.
+/// The precedence of a queued agent, which outranks priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Claim {
     #[default]
     None,
-    /// It has risen while it was paused.
+    /// Its priority was raised while it was paused.
     Risen,
-    /// Somebody makes way for it: that slot is its own.
+    /// Another agent yields to it: that slot is reserved for it.
     Heir,
 }
 
-/// An agent that has a slot, or wants one now or later.
+/// An agent that has a slot, or needs one now or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Packed", into = "Packed")]
 pub(super) struct Agent {
     pub(super) priority: Priority,
-    /// Orders agents by when they came; the youngest makes way first.
+    /// Orders agents by arrival; the youngest yields first.
     pub(super) came: u64,
     pub(super) seat: Seat,
     /// It has held a slot.
@@ -62,12 +63,12 @@ impl From<Agent> for Packed {
     }
 }
 
-/// Makes way earlier, the less it is.
+/// The order of yielding, the lowest first.
 type Youth = (Priority, Reverse<u64>, AgentNumber);
-/// Comes earlier in the line, the less it is.
+/// The order of the queue, the lowest first.
 type Rank = (Reverse<Claim>, Reverse<Priority>, u64, AgentNumber);
 
-/// The agents by number, and the orders that follow from how they stand. Only the agents are written down.
+/// The agents by number, and the orders that follow from their states. Only the agents are serialized.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "BTreeMap<AgentNumber, Agent>")]
 pub(super) struct Seats {
@@ -107,19 +108,19 @@ impl Seats {
         !self.line.is_empty()
     }
 
-    /// The agent that works with the lowest priority, if that is below this one; of several the youngest.
+    /// The working agent with the lowest priority, if that is below this one; among several the youngest.
     pub(super) fn lowest_below(&self, priority: Priority) -> Option<AgentNumber> {
         let (lowest, _, number) = self.working.first()?;
         (*lowest < priority).then_some(*number)
     }
 
-    /// Who gets the next free slot.
+    /// The agent that gets the next free slot.
     pub(super) fn next_in_line(&self) -> Option<(AgentNumber, Agent)> {
         let (.., number) = self.line.first()?;
         Some((*number, self.get(*number)?))
     }
 
-    /// Puts an agent where it stands now.
+    /// Sets an agent's state.
     pub(super) fn put(&mut self, number: AgentNumber, agent: Agent) {
         if let Some(before) = self.agents.insert(number, agent) {
             self.forget(number, before);
@@ -136,7 +137,7 @@ impl Seats {
         self.held += usize::from(agent.seat.holds_slot());
     }
 
-    /// The agent has no part in it any more.
+    /// Removes an agent.
     pub(super) fn remove(&mut self, number: AgentNumber) {
         if let Some(before) = self.agents.remove(&number) {
             self.forget(number, before);
@@ -166,7 +167,7 @@ const fn rank(number: AgentNumber, agent: Agent, since: u64) -> Rank {
 }
 
 impl Agent {
-    /// It shall do nothing more for now.
+    /// It must pause for now.
     pub(super) const fn is_paused(self) -> bool {
         self.has_worked && !matches!(self.seat, Seat::Working)
     }
