@@ -1,21 +1,21 @@
-//! What a run sets aside for model calls, and what they took.
+//! Budget entries: reservations for model calls and charges.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Dimension, Exhausted, MicroDollars, Purpose, SessionId, Usage};
 
-/// What is set aside for a model call.
+/// A reservation for a model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetReserved {
-    /// For whom.
+    /// The session that makes the call.
     pub session: SessionId,
-    /// For which of its calls.
+    /// The session's call.
     pub call: u32,
-    /// Tokens: the input, by what was reported so far and no less than the estimate, and the output cap.
+    /// Tokens: the input (by earlier reports, at least the estimate) and the output cap.
     pub tokens: u64,
-    /// What they would cost at most; 0 where the price is unknown.
+    /// Their maximum cost; 0 if the price is unknown.
     pub cost: MicroDollars,
-    /// The output cap within it.
+    /// The output cap within `tokens`.
     pub output_tokens_max: u32,
     /// What the call is for.
     #[serde(default, skip_serializing_if = "Purpose::is_turn")]
@@ -23,7 +23,7 @@ pub struct BudgetReserved {
     /// The session's turn that it belongs to.
     #[serde(default, skip_serializing_if = "is_zero_turn")]
     pub turn: u32,
-    /// The request's tokens by our own estimate, which the provider's count is compared with; 0 if nobody knows.
+    /// The request's tokens by our own estimate, which the provider's count is compared with; 0 if unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub estimated_tokens: u64,
 }
@@ -38,21 +38,21 @@ const fn is_zero_turn(turn: &u32) -> bool {
     *turn == 0
 }
 
-/// What a model call really took.
+/// The actual consumption of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetCharged {
-    /// Whose call.
+    /// The session that made the call.
     pub session: SessionId,
-    /// Which of its calls.
+    /// The session's call.
     pub call: u32,
     /// The session's turn.
     pub turn: u32,
-    /// The model that was asked, by the policy's name; empty in logs of format 1.
+    /// The model called, by the policy's name; empty in logs of format 1.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
     /// What the provider reported.
     pub usage: Usage,
-    /// What that cost; absent where the price is unknown.
+    /// Its cost; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
 }
@@ -60,12 +60,12 @@ pub struct BudgetCharged {
 /// A limit of the run was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetExhausted {
-    /// By whom.
+    /// The session that reached it.
     pub session: SessionId,
-    /// Whose limit it is; the run's if absent.
+    /// The agent whose limit it is; the run's limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<SessionId>,
-    /// Which and how far.
+    /// The limit and how far it is exceeded.
     #[serde(flatten)]
     pub exhausted: Exhausted,
 }

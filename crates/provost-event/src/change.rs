@@ -1,4 +1,4 @@
-//! A policy that somebody has changed after the start: what binds from here on, and what is different about it.
+//! Policy changes after the start: the new policy and its differences from the old one.
 
 use std::collections::BTreeSet;
 
@@ -7,40 +7,40 @@ use serde_json::{Map, Value};
 
 use crate::{AgentPolicy, Limits, MicroDollars, RunPolicy, counted, grouped};
 
-/// Characters of a value that a difference shows.
+/// Maximum characters of a value in a difference.
 const VALUE_CHARS_MAX: usize = 160;
 
-/// A run is bound by another policy from its next segment on.
+/// A new policy applies to a run from its next segment on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPolicyChanged {
-    /// What binds it.
+    /// The new policy.
     pub policy: RunPolicy,
-    /// The goal that was given, which is what the run is to reach from here on; absent where it keeps the one it has.
+    /// The new goal; absent if the run keeps its goal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// What is different, for people.
+    /// The differences, for display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<PolicyDifference>,
-    /// Who wants it.
+    /// Who changed it.
     pub by: String,
 }
 
-/// An agent is bound by another policy from its next segment on.
+/// A new policy applies to an agent from its next segment on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentPolicyChanged {
-    /// What binds it.
+    /// The new policy.
     pub policy: AgentPolicy,
-    /// The goal that was given; absent where the agent keeps the one it has.
+    /// The new goal; absent if the agent keeps its goal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<String>,
-    /// Who wants it.
+    /// Who changed it.
     pub by: String,
 }
 
 /// One value of a policy that is different.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDifference {
-    /// Which value, as the settings call it where they have it.
+    /// The value's name, as in the settings if it has one there.
     pub what: String,
     /// The value before; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ impl std::fmt::Display for PolicyDifference {
 }
 
 impl RunPolicy {
-    /// What `newer` has otherwise, in the order of the names. Empty where both are the same.
+    /// The differences of `newer` from this policy, ordered by name. Empty if both are equal.
     #[must_use]
     pub fn differences(&self, newer: &Self) -> Vec<PolicyDifference> {
         let mut found = Vec::new();
@@ -123,12 +123,12 @@ fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec
     found.push(PolicyDifference { what: called(path), from: shown(old), to: shown(new) });
 }
 
-/// Whether the value is the list of the tools that an agent is offered.
+/// Whether the value is the list of an agent's tools.
 fn is_tools(path: &str) -> bool {
     path == "tools" || path.ends_with(".tools")
 }
 
-/// How many tools there are, and which of them `before` hasn't, or has and isn't here, or has in another form.
+/// The number of tools, and which of them are missing from `before` or differ from it.
 fn tools(all: &[(&str, &Value)], before: Option<&[(&str, &Value)]>) -> String {
     let count = counted(all.len() as u64, "tool");
     let Some(before) = before else { return count };
@@ -160,8 +160,8 @@ fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The fields of a value; none where there is none and `other` has fields. A check, a hook and a goal are described by one of
-/// theirs, where there is no other to compare with.
+/// The fields of a value; none if it is absent and `other` has fields. A check, a hook and a goal are described by
+/// one of their fields if there is no other to compare with.
 fn fields(value: Option<&Value>, other: Option<&Value>) -> Option<Map<String, Value>> {
     match (value, other) {
         (Some(Value::Object(fields)), Some(Value::Object(_))) => Some(fields.clone()),
@@ -175,7 +175,7 @@ fn fields(value: Option<&Value>, other: Option<&Value>) -> Option<Map<String, Va
     }
 }
 
-/// The elements of a list, by name; none where there is none and `other` has such.
+/// The elements of a list by name; none if it is absent and `other` has named elements.
 fn elements<'a>(value: Option<&'a Value>, other: Option<&Value>) -> Option<Vec<(&'a str, &'a Value)>> {
     match value {
         None | Some(Value::Null) => other.and_then(named).map(|_| Vec::new()),
@@ -183,14 +183,14 @@ fn elements<'a>(value: Option<&'a Value>, other: Option<&Value>) -> Option<Vec<(
     }
 }
 
-/// What a check or a hook runs, and what a goal's condition is.
+/// The command of a check or a hook, or the condition of a goal.
 fn described(one: &Value) -> Option<&str> {
     let program =
         ["/command", "/condition", "/program/shell/command", "/program/exec/command", "/program/http/url"];
     program.iter().find_map(|field| one.pointer(field)).and_then(Value::as_str)
 }
 
-/// The elements of a list with their names, where each has one.
+/// The elements of a list with their names, if each has one.
 fn named(value: &Value) -> Option<Vec<(&str, &Value)>> {
     let name = |value: &'_ Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
     let all = value.as_array()?;
@@ -201,7 +201,7 @@ fn named(value: &Value) -> Option<Vec<(&str, &Value)>> {
     all.iter().map(pair).collect()
 }
 
-/// The value at `path`, as the settings call it.
+/// The settings' name of the value at `path`.
 fn called(path: &str) -> String {
     let path = path.strip_prefix("agent.").unwrap_or(path).replace(".agent.", ".");
     let path = match path.split_once("limits.turns_max") {
@@ -218,12 +218,12 @@ fn called(path: &str) -> String {
     }
 }
 
-/// Whether no value means that there is no limit.
+/// Whether an absent value means no limit.
 fn is_limit(path: &str) -> bool {
     path.split('.').rev().nth(1) == Some("budget")
 }
 
-/// Milliseconds as a setting has them: `2h`, `1m30s`, `500ms`.
+/// Milliseconds in the notation of the settings: `2h`, `1m30s`, `500ms`.
 fn as_setting(ms: u64) -> String {
     let parts = [(ms / 3_600_000, "h"), (ms / 60_000 % 60, "m"), (ms / 1_000 % 60, "s"), (ms % 1_000, "ms")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);

@@ -1,4 +1,4 @@
-//! What messages are made of.
+//! Message content.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,52 +12,53 @@ pub enum Block {
     Text(String),
     /// A picture.
     Image(Image),
-    /// The model's reasoning; goes back to its provider unchanged.
+    /// The model's reasoning; sent back to its provider unchanged.
     Thinking {
-        /// The reasoning as far as the provider shows it.
+        /// The reasoning, as far as the provider discloses it.
         text: String,
-        /// The provider's seal over it, if it gave one.
+        /// The provider's signature, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
-        /// The wire format whose seal it is; in logs of format 1, which knew one provider, it is absent.
+        /// The wire format of the signature; absent in logs of format 1, which had a single provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wire: Option<String>,
-        /// What the request came to that it answered, where its provider accepts it back only behind the same one.
+        /// Hash of the request that was answered, if the provider accepts the block only after the same request
+        /// prefix.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prefix: Option<PrefixHash>,
     },
-    /// A block only its provider understands; kept as it came and sent back unchanged.
+    /// A block only its provider understands; stored and sent back unchanged.
     Opaque {
         /// The wire format it belongs to.
         wire: String,
         /// The block itself.
         json: Json,
-        /// As with [`Block::Thinking`].
+        /// See [`Block::Thinking`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prefix: Option<PrefixHash>,
     },
-    /// The model asks for a tool.
+    /// A tool call by the model.
     ToolCall(ToolCall),
 }
 
-/// A hash over everything a request said before an answer: system prompt, tools and messages, in the form its provider
-/// got. 16 hexadecimal digits.
+/// A hash of everything that precedes an answer in a request (system prompt, tools and messages), in the
+/// provider's wire form. 16 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PrefixHash(pub String);
 
-/// A picture, kept beside the log.
+/// A picture, stored beside the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// What it is.
+    /// Its format.
     pub kind: ImageKind,
-    /// Where its bytes are.
+    /// The blob with its bytes.
     pub blob: BlobId,
-    /// How many they are.
+    /// Its size.
     pub bytes: u64,
 }
 
-/// The kinds of pictures that models read.
+/// The picture formats that models accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ImageKind {
     /// PNG.
@@ -75,7 +76,7 @@ pub enum ImageKind {
 }
 
 impl ImageKind {
-    /// The kind of picture that begins with `bytes`, by its signature; `None` for anything else.
+    /// The picture format of `bytes`, by signature; `None` if unknown.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
@@ -99,7 +100,7 @@ impl ImageKind {
     }
 }
 
-/// The model's wish to have a tool called.
+/// A tool call requested by the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's name for the call.
@@ -108,7 +109,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments; an empty object where they were malformed.
     pub input: Json,
-    /// What the model wrote instead of JSON, shortened, if it did.
+    /// The beginning of the arguments as written, if they were not valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<String>,
 }

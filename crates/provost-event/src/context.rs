@@ -1,4 +1,4 @@
-//! What a model sees of a log: what was left out of its view, and what stands for a long log as a whole.
+//! The model's view of a log: compactions, and snapshots of a session's state.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,35 +8,35 @@ use crate::{Json, MicroDollars, Seq, Usage};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionKind {
-    /// By rule: old results and pictures became a line each.
+    /// By rule: old results and pictures are shortened to a line each.
     Trim,
-    /// The model was asked for a summary.
+    /// By a model's summary.
     Summary,
-    /// By rule, because a summary wasn't to be had or there was no room for one.
+    /// By rule, because no summary was available or there was no room for one.
     Emergency,
 }
 
-/// A part of the log that the model doesn't see as it was from here on. The log itself keeps all of it.
+/// A compaction: how the model sees the log from here on. The log itself keeps everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compacted {
     /// How.
     pub how: CompactionKind,
-    /// The last entry that `summary` stands for; the first is the log's first. 0: it stands for nothing.
+    /// The last entry that `summary` replaces, counted from the log's first entry. 0: it replaces nothing.
     #[serde(default, skip_serializing_if = "Seq::is_start")]
     pub through: Seq,
-    /// What stands for the range.
+    /// The summary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
     /// Results and pictures up to this entry are a line each.
     #[serde(default, skip_serializing_if = "Seq::is_start")]
     pub lines_through: Seq,
-    /// Entries behind that with results that were asked for once more since: a line each too.
+    /// Later entries whose results were requested again since: a line each too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub superseded: Vec<Seq>,
-    /// Results behind these up to this entry are cut to their beginning and their end.
+    /// Results after these, up to this entry, are cut to their beginning and their end.
     #[serde(default, skip_serializing_if = "Seq::is_start")]
     pub cut_through: Seq,
-    /// The model call that gave the summary.
+    /// The model call that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<AsideCall>,
     /// Estimated tokens of the conversation before.
@@ -46,7 +46,7 @@ pub struct Compacted {
 }
 
 impl Compacted {
-    /// One that leaves nothing out yet.
+    /// A compaction that leaves nothing out yet.
     #[must_use]
     pub const fn new(how: CompactionKind) -> Self {
         Self {
@@ -63,40 +63,41 @@ impl Compacted {
     }
 }
 
-/// What a model call took whose answer is no part of the conversation.
+/// A model call whose answer isn't part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsideCall {
     /// The call.
     pub call: u32,
-    /// What it consumed.
+    /// Its usage.
     pub usage: Usage,
-    /// What that cost; absent where the price is unknown.
+    /// Its cost; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
-    /// The model that answered, by its own name; empty if it failed.
+    /// The model that answered, by its own name; empty if the call failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub model: String,
 }
 
-/// An agent's last words at a limit. They are no part of the conversation: one that goes on doesn't see them.
+/// An agent's final summary at a limit. It isn't part of the conversation: a resumed agent doesn't see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrappedUp {
-    /// How far the work has come, in the agent's words; empty if there are none.
+    /// The progress of the work, in the agent's words; empty if there is no summary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The model call that gave them.
+    /// The model call that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<AsideCall>,
-    /// Why there are none, if so.
+    /// Why there is no summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What a log comes to up to this entry. Whoever knows its layout may read the log back from here; nobody has to.
+/// A session's state as of this entry. A reader that knows the layout can restore the log from here; it is
+/// optional.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The state's layout; one that a program doesn't know is passed over.
+    /// The state's layout; a snapshot of an unknown layout is ignored.
     pub layout: u32,
-    /// The state, but for what the log's first entry says.
+    /// The state, without the content of the log's first entry.
     pub state: Json,
 }

@@ -1,4 +1,4 @@
-//! The kinds of entries a log is made of. Names are past tense: an entry says what happened.
+//! The kinds of log entries. Names are past tense: an entry says what happened.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::{
 
 macro_rules! entries {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What one record says.
+        /// The content of a record.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Entry {
             $($(#[$doc])* $kind($kind),)*
@@ -34,13 +34,13 @@ macro_rules! entries {
             /// The entry's own fields as a JSON object.
             ///
             /// # Errors
-            /// When a field has no JSON form; none of today's can fail.
+            /// When a field has no JSON form; no current field can fail.
             pub fn body(&self) -> Result<String, serde_json::Error> {
                 match self { $(Self::$kind(body) => serde_json::to_string(body),)* }
             }
 
-            /// Reads the fields of an entry of kind `kind` out of a JSON object, ignoring fields it doesn't know.
-            /// `None` for an unknown kind.
+            /// Reads the fields of an entry of kind `kind` from a JSON object, ignoring unknown fields. `None` for
+            /// an unknown kind.
             #[must_use]
             pub fn from_body(kind: &str, body: &str) -> Option<Result<Self, serde_json::Error>> {
                 match kind {
@@ -63,35 +63,35 @@ entries! {
     RunStarted = "run_started",
     /// First entry of a session's log.
     SessionStarted = "session_started",
-    /// A person, a program or the parent agent spoke.
+    /// A message from the user, a program or the parent agent.
     UserMessage = "user_message",
-    /// Provost spoke to the model.
+    /// A message from Provost to the model.
     SystemItem = "system_item",
     /// The intent of a model call.
     ModelCalled = "model_called",
     /// The model answered.
     AssistantMessage = "assistant_message",
-    /// A model call gave no usable answer and is made again.
+    /// A model call gave no usable answer and is retried.
     Retry = "retry",
-    /// Another model is asked from here on.
+    /// Another model is called from here on.
     ModelChanged = "model_changed",
-    /// Outages are waited out for another time from here on.
+    /// The maximum wait for provider outages has changed.
     OutageWaitChanged = "outage_wait_changed",
-    /// Another policy binds the run from its next segment on.
+    /// A new policy applies to the run from its next segment on.
     RunPolicyChanged = "run_policy_changed",
-    /// Another policy binds the agent from its next segment on.
+    /// A new policy applies to the agent from its next segment on.
     AgentPolicyChanged = "agent_policy_changed",
     /// A session waits for its model's provider.
     ProviderAwaited = "provider_awaited",
-    /// The intent of asking hooks.
+    /// The intent of a hook call.
     HooksAsked = "hooks_asked",
-    /// What they said.
+    /// The hooks' decisions.
     HooksDecided = "hooks_decided",
-    /// What the permissions say of a tool call.
+    /// The permissions' decision on a tool call.
     PermissionDecided = "permission_decided",
-    /// Somebody is asked whether a tool call may be made.
+    /// A tool call needs approval.
     ApprovalRequested = "approval_requested",
-    /// Somebody has answered, or nobody has in time.
+    /// An approval was given or denied, or timed out.
     ApprovalResolved = "approval_resolved",
     /// The intent of a tool call.
     ToolStarted = "tool_started",
@@ -99,83 +99,82 @@ entries! {
     ToolFinished = "tool_finished",
     /// A turn is complete.
     TurnEnded = "turn_ended",
-    /// The model no longer sees a part of the log, but what stands for it.
+    /// Part of the model's view of the log is replaced by a shorter form.
     Compacted = "compacted",
-    /// At a limit the agent has said how far the work has come.
+    /// The agent's final summary at a limit.
     WrappedUp = "wrapped_up",
-    /// What the log comes to up to here, so that it can be read back from here.
+    /// A session's state as of this entry, to restore it from.
     Snapshot = "snapshot",
-    /// What the stop hooks said.
+    /// The stop hooks' verdicts.
     StopVerdicts = "stop_verdicts",
-    /// What stop hooks said that a stop cut short.
+    /// Verdicts of stop hooks that a stop interrupted.
     StopCheckCutShort = "stop_check_cut_short",
     /// A goal is being verified.
     GoalCheckStarted = "goal_check_started",
-    /// What one judge answered.
+    /// A judge's answer.
     GoalJudged = "goal_judged",
-    /// What the verification came to.
+    /// The result of a verification.
     GoalVerdict = "goal_verdict",
     /// The agent no longer has a goal.
     GoalCleared = "goal_cleared",
     /// A run was forked from another's conversation.
     Forked = "forked",
-    /// Part of the budget is set aside for a call.
+    /// Part of the budget is reserved for a call.
     BudgetReserved = "budget_reserved",
-    /// A call was paid; what was set aside for it and not used is free again.
+    /// A call was charged; the unused part of its reservation is released.
     BudgetCharged = "budget_charged",
     /// A limit was reached.
     BudgetExhausted = "budget_exhausted",
-    /// An agent was asked for.
+    /// An agent was spawned.
     ChildSpawned = "child_spawned",
-    /// An agent that has delivered its result is asked to go on.
+    /// An agent that has delivered its result is asked to continue.
     AgentAskedAgain = "agent_asked_again",
-    /// An agent has a slot, and begins or goes on.
+    /// An agent got a slot, and starts or continues.
     ChildStarted = "child_started",
-    /// An agent was told to make way.
+    /// An agent was asked to yield.
     ChildYields = "child_yields",
-    /// An agent rests without a slot.
+    /// An agent is suspended without a slot.
     ChildPaused = "child_paused",
-    /// An agent that rests shall go on.
+    /// A suspended agent is to be resumed.
     ChildResumed = "child_resumed",
     /// An agent has failed, and is restarted later.
     AgentRetryScheduled = "agent_retry_scheduled",
-    /// An agent's work is over.
+    /// An agent has finished.
     ChildFinished = "child_finished",
-    /// An agent has another priority.
+    /// An agent's priority has changed.
     Reprioritized = "reprioritized",
-    /// An attempt at a step of a flow is over.
+    /// An attempt at a workflow step has ended.
     StepEnded = "step_ended",
-    /// The session shall make way for another agent.
+    /// The session is to yield to another agent.
     YieldRequested = "yield_requested",
-    /// A sub-agent that the session waits for rests.
+    /// A sub-agent that the session waits for is suspended.
     ChildRested = "child_rested",
-    /// A sub-agent that rested works again.
+    /// A suspended sub-agent runs again.
     ChildGoesOn = "child_goes_on",
-    /// The session's worktree is there.
+    /// The session's worktree was created.
     WorktreeMade = "worktree_made",
-    /// The intent of looking at what the session has done to its worktree.
+    /// The intent of inspecting the session's worktree.
     WorktreeAsked = "worktree_asked",
-    /// What it has done to it.
+    /// The changes in the session's worktree.
     WorktreeFound = "worktree_found",
-    /// Something happened at the terminal of an external agent.
+    /// An event at the terminal of an external agent.
     TerminalNoted = "terminal_noted",
-    /// The intent of ending its program.
+    /// The intent of terminating an external agent's program.
     TerminalEnding = "terminal_ending",
-    /// Some of what the run started could not be ended.
+    /// Some processes of the run could not be terminated.
     ProcessesLeft = "processes_left",
-    /// The session or run shall come to an end or a rest as soon as what is in flight has stopped.
+    /// The session or run is to be suspended or ended as soon as everything in flight has stopped.
     StopRequested = "stop_requested",
-    /// The session or run rests.
+    /// The session or run is suspended.
     Paused = "paused",
-    /// It goes on.
+    /// The session or run is resumed.
     Resumed = "resumed",
-    /// It ended; nothing follows.
+    /// The session or run has ended; nothing follows.
     Ended = "ended",
 }
 
 impl Entry {
-    /// The entry behind which a log begins with it: the last one of another's conversation that it goes on with, or
-    /// none.
+    /// The entry that precedes the log's first entry: the last entry of the forked conversation, or none.
     #[must_use]
     pub fn follows(&self) -> Seq {
         match self {
@@ -184,7 +183,7 @@ impl Entry {
         }
     }
 
-    /// The pictures it speaks of, in order.
+    /// The pictures that it contains, in order.
     #[must_use]
     pub fn images(&self) -> Vec<&Image> {
         match self {
@@ -205,87 +204,87 @@ fn images_in(content: &[Block]) -> Vec<&Image> {
     images.collect()
 }
 
-/// A run and what it was given.
+/// The first entry of a run's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStarted {
-    /// What is to be reached.
+    /// The goal.
     pub goal: String,
-    /// What binds it.
+    /// The run's policy.
     pub policy: RunPolicy,
 }
 
-/// An agent and what it was given.
+/// The first entry of a session's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStarted {
-    /// What it is to reach.
+    /// The session's goal.
     pub goal: String,
     /// Pictures that belong to the goal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// What binds it.
+    /// The agent's policy.
     pub policy: AgentPolicy,
-    /// The agent that asked for it; absent for the root.
+    /// The agent that spawned it; absent for the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
-    /// How many agents stand above it; 0 for the root.
+    /// Nesting depth; 0 for the root.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// The entry of its parent's log that has the call it works for; absent without a parent.
+    /// The entry of the parent's log with the call that spawned it; absent without a parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Seq>,
-    /// The configured sub-agent that it is; absent for the root, and for one like the agent that asked.
+    /// The name of the configured sub-agent; absent for the root, and for a copy of the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The worktree that is made for it before it begins; absent where it works in a folder that is there.
+    /// The worktree that is created before it starts; absent if it works in an existing folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// Where its conversation begins, if that is another's; its own entries are numbered on from there.
+    /// Where its conversation begins if it is a fork; its own entries are numbered from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<Box<SessionFork>>,
-    /// The random name that Provost's own words to this agent carry, so that no file, tool or person can pose as Provost. Empty:
-    /// they carry none.
+    /// A random id in all of Provost's messages to this agent, so that no file, tool or person can imitate them.
+    /// Empty: the messages carry no id.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reminder_id: String,
 }
 
-/// Words of somebody outside.
+/// A message from outside: the user, a program or the parent agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserMessage {
-    /// What was said.
+    /// The message.
     pub content: Vec<Block>,
-    /// Who said it.
+    /// The sender.
     pub by: String,
 }
 
-/// Why Provost spoke to the model.
+/// Why Provost sent a message to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
-    /// The answer was cut off; go on.
+    /// The answer was cut off; the model is to continue.
     Continue,
-    /// The answer was empty; answer.
+    /// The answer was empty; the model is to answer.
     AnswerAgain,
     /// The same call with the same result, turn after turn.
     RepeatedCallNotice,
     /// No tool call succeeds.
     FailedCallsNotice,
-    /// Nothing measurable moves the work on.
+    /// No measurable progress.
     NoProgressNotice,
-    /// The stop hooks' reasons to go on.
+    /// The stop hooks' reasons to continue.
     StopBlocked,
-    /// The stop hooks' reasons, where the agent isn't sent back with them but suspended.
+    /// The stop hooks' reasons if the agent is suspended instead of sent back.
     StopSuspended,
-    /// What the judges miss.
+    /// The judges' reasons why the goal isn't reached.
     GoalNotReached,
-    /// A hook wants the model to know something.
+    /// A hook's reminder to the model.
     Reminder,
-    /// No turn comes after this one.
+    /// This turn is the last one.
     LastTurn,
-    /// Another segment begins, and what there is to know of it.
+    /// Another segment begins, with what has changed.
     Resumed,
-    /// The agent was given a goal, or another one, or its goal was taken away.
+    /// The agent's goal was set, replaced or removed.
     GoalGiven,
-    /// So much of a limit is used.
+    /// A threshold of a limit was passed.
     LimitNotice {
         /// Which limit.
         dimension: Dimension,
@@ -294,7 +293,7 @@ pub enum ItemKind {
     },
 }
 
-/// Who inside Provost spoke.
+/// The part of Provost that sent a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -302,35 +301,35 @@ pub enum Origin {
     Engine,
     /// The stop hooks with these names.
     StopHooks(Vec<String>),
-    /// Those who judge whether the goal is reached.
+    /// The judges of the goal.
     Judges,
     /// The hook with this name.
     Hook(String),
 }
 
-/// Words of Provost to the model.
+/// A message from Provost to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SystemItem {
-    /// Why.
+    /// Its kind.
     pub item: ItemKind,
-    /// The words, without the tags that the model sees around them.
+    /// The text, without the tags that the model sees around it.
     pub body: String,
-    /// Who.
+    /// The sender.
     pub origin: Origin,
 }
 
-/// What a model is asked for.
+/// The purpose of a model call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The agent's next answer.
     #[default]
     Turn,
-    /// A summary of the conversation so far, to stand for its older part.
+    /// A summary of the conversation, to replace its older part.
     Summary,
-    /// At a limit: how far the work has come. No tool is called any more.
+    /// A final summary at a limit. No tool is called after it.
     WrapUp,
-    /// Whether the goal is reached. It is another model that is asked, which sees the evidence alone.
+    /// A verdict on the goal. It is another model that is called, and it sees only the evidence.
     Judge,
 }
 
@@ -350,22 +349,22 @@ pub struct ModelCalled {
     pub call: u32,
     /// Which attempt at this answer, from 1.
     pub attempt: u32,
-    /// What for.
+    /// Its purpose.
     #[serde(default, skip_serializing_if = "Purpose::is_turn")]
     pub purpose: Purpose,
-    /// The cap on the answer, after what the budget left of it.
+    /// The cap on the answer, within the remaining budget.
     pub output_tokens_max: u32,
-    /// What is left of the time of the run or of its agent, if that is limited.
+    /// The time left of the run's or the agent's time limit, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_left: Option<TimeLeft>,
 }
 
-/// What is left of a time limit, in milliseconds that are worked.
+/// The time left of a time limit, in milliseconds of worked time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLeft {
     /// Until the agent is asked for its final summary.
     pub work_ms: u64,
-    /// Until all of the limit is used up.
+    /// Until the limit is used up.
     pub limit_ms: u64,
 }
 
@@ -373,9 +372,9 @@ pub struct TimeLeft {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It was done.
+    /// The answer is complete.
     EndTurn,
-    /// It waits for tools.
+    /// It called tools.
     ToolUse,
     /// It reached the output cap.
     OutputCap,
@@ -390,11 +389,11 @@ pub struct AssistantMessage {
     pub turn: u32,
     /// The call it answers.
     pub call: u32,
-    /// What it said.
+    /// Its content.
     pub content: Vec<Block>,
-    /// What it consumed.
+    /// Its usage.
     pub usage: Usage,
-    /// What that cost; absent where the price is unknown.
+    /// Its cost; absent if the price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroDollars>,
     /// The model that answered, by its own name.
@@ -403,20 +402,20 @@ pub struct AssistantMessage {
     pub stop: StopReason,
 }
 
-/// Why a model call is made again.
+/// Why a model call is retried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryCause {
     /// It failed.
     Failed {
-        /// How.
+        /// The class of failure.
         class: ErrorClass,
-        /// In whose words.
+        /// The error message.
         message: String,
-        /// With which HTTP status.
+        /// The HTTP status.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// The provider's name for the request.
+        /// The provider's request id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
@@ -424,36 +423,36 @@ pub enum RetryCause {
     EmptyAnswer,
     /// Provost was interrupted before the answer was recorded.
     Interrupted,
-    /// The conversation was too long, and is compacted first.
+    /// The conversation was too long, and is compacted before the retry.
     Compacted,
-    /// A summary that was asked for can't stand for anything; the conversation is compacted by rule instead.
+    /// The summary can't be used; the conversation is compacted by rule instead.
     UselessSummary {
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// A model call that is made again.
+/// A model call is retried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// The call that gave nothing.
+    /// The call that gave no usable answer.
     pub call: u32,
     /// Why.
     pub cause: RetryCause,
     /// The wait before the next attempt, in milliseconds.
     pub delay_ms: u64,
-    /// What the discarded call consumed.
+    /// The usage of the discarded call.
     pub usage: Usage,
-    /// Milliseconds since the first of the calls in a row that failed.
+    /// Milliseconds since the first of the consecutive failed calls.
     #[serde(default, skip_serializing_if = "is_zero_ms")]
     pub outage_ms: u64,
-    /// Whether patience is over: until then the session counts as suspended.
+    /// Whether `model_patience_ms` is exceeded: until the next attempt the session counts as suspended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub suspended: bool,
 }
 
 impl Retry {
-    /// One that nothing is waited for.
+    /// A retry without a wait.
     #[must_use]
     pub const fn at_once(call: u32, cause: RetryCause, usage: Usage) -> Self {
         Self { call, cause, delay_ms: 0, usage, outage_ms: 0, suspended: false }
@@ -467,7 +466,7 @@ pub struct ToolStarted {
     pub call: CallId,
     /// The tool.
     pub tool: String,
-    /// The arguments; what an approval would be bound to.
+    /// The arguments; an approval is bound to them.
     pub input: Json,
     /// True when an interrupted call is made a second time.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -493,43 +492,43 @@ fn is_zero(number: &u32) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did what it was asked.
+    /// The call succeeded.
     Ok,
-    /// It couldn't.
+    /// The call failed.
     Error,
-    /// It was not run: no such tool, or arguments that make no sense.
+    /// The call was not run: unknown tool or invalid arguments.
     Rejected,
-    /// It was not run: a hook, the permissions or a person said no.
+    /// The call was not run: denied by a hook, the permissions or an approver.
     Denied,
-    /// It ran longer than it may.
+    /// The call exceeded its time limit.
     TimedOut,
-    /// It was cancelled.
+    /// The call was cancelled.
     Cancelled,
-    /// Provost was interrupted while it ran: nobody knows what it did.
+    /// Provost was interrupted while it ran: its effects are unknown.
     Unknown,
 }
 
 impl ToolStatus {
-    /// Whether the model is told of an error.
+    /// Whether it is reported to the model as an error.
     #[must_use]
     pub const fn is_error(self) -> bool {
         !matches!(self, Self::Ok)
     }
 }
 
-/// What is known of a tool call beside its output: what the tool itself says, and what was seen of the workspace.
+/// Facts about a tool call beside its output: reported by the tool, or observed in the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallFacts {
-    /// The exit status of the command that it ran, where it ran one to its end; 128 and the signal's number where a
-    /// signal ended it. A status is output: the call didn't fail as a tool.
+    /// The exit status of the command that it ran to completion, if any; 128 plus the signal number if a signal
+    /// ended it. A status is output: the call didn't fail as a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
-    /// It only waited for, or looked at, work that goes on by itself.
+    /// It only waited for, or inspected, work that continues by itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
-    /// Fingerprints of the files that were found changed since the workspace was last looked at, each of its path and
-    /// of its content without numbers. Empty where nobody looked.
+    /// Fingerprints of the files that have changed since the workspace was last inspected, each of the path and of
+    /// the content without numbers. Empty if it wasn't inspected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_files: Vec<u64>,
 }
@@ -541,7 +540,7 @@ impl CallFacts {
         *self == Self::default()
     }
 
-    /// Those of a command that ended with this exit status.
+    /// The facts of a command that ended with this exit status.
     #[must_use]
     pub fn exited(status: i32) -> Self {
         Self { exit_status: Some(status), ..Self::default() }
@@ -557,70 +556,70 @@ pub struct ToolFinished {
     pub tool: String,
     /// How it ended.
     pub status: ToolStatus,
-    /// What the model sees.
+    /// The output that the model sees.
     pub output: String,
-    /// Pictures that the model sees besides.
+    /// Pictures for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Where the whole output is, if the model sees only part of it.
+    /// The blob with the whole output, if the model sees only part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<BlobId>,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
-    /// What the tool wants to be told at its next call in this session.
+    /// State that the tool gets back at its next call in this session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Json>,
-    /// The agent's plan from here on, if the call has changed it.
+    /// The agent's plan from here on, if the call changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<Plan>>,
-    /// What is known of it beside its output.
+    /// Facts beside its output.
     #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
     pub facts: CallFacts,
 }
 
-/// A complete Think→Act cycle.
+/// A complete turn: a model call and its tool calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnded {
     /// The turn, from 1.
     pub turn: u32,
-    /// How many tools it called.
+    /// The number of tool calls.
     pub tool_calls: u32,
 }
 
-/// What the stop hooks said of one wish to stop.
+/// The stop hooks' verdicts on one stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopVerdicts {
-    /// The turn that wished to stop.
+    /// The turn that ended with the stop.
     pub turn: u32,
     /// Each hook's answer, in configured order.
     pub reports: Vec<StopReport>,
-    /// A fingerprint of the workspace at that moment; equal when nothing changed.
+    /// A fingerprint of the workspace at that time; equal if nothing changed.
     pub evidence: String,
 }
 
-/// What stop hooks said while a stop cut them short. It decides nothing: a resume asks them again.
+/// Verdicts of stop hooks that a stop interrupted. They decide nothing: a resume asks the hooks again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopCheckCutShort {
-    /// The turn that wanted to stop.
+    /// The turn that ended with the stop.
     pub turn: u32,
     /// Each hook's answer, in configured order.
     pub reports: Vec<StopReport>,
 }
 
-/// Some of what the run started could not be ended by the time the run was suspended or over, and may still run. Also after the
-/// run's last entry.
+/// Some processes of the run could not be terminated before it was suspended or ended, and may still run. May
+/// follow the run's last entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessesLeft {}
 
-/// A wish to stop, recorded before anything in flight is stopped, so that a crash doesn't lose it.
+/// A stop request, recorded before anything in flight is stopped, so that a crash doesn't lose it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopRequested {
-    /// In a run's log: the agent that shall stop, with all below it; the whole run if absent.
+    /// In a run's log: the agent to stop, with all agents below it; the whole run if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<SessionId>,
-    /// What it shall come to.
+    /// The intended outcome.
     pub outcome: Outcome,
-    /// Whether that is only because agents rest that work for it.
+    /// Whether the only cause is that agents working for it are suspended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub for_child: bool,
 }
@@ -628,29 +627,29 @@ pub struct StopRequested {
 /// A suspension: `resume` begins the next segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paused {
-    /// At what it came to rest; never a final outcome.
+    /// The outcome that it is suspended with; never a final outcome.
     pub outcome: Outcome,
 }
 
-/// Why a log goes on.
+/// Why a log continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeCause {
-    /// Somebody asked for it.
+    /// It was requested.
     Asked {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// Whoever worked on it was gone, and another took over.
+    /// The process that held the run was gone, and another took over.
     Interrupted,
-    /// It had made way for another agent, and has a slot again.
+    /// It had yielded to another agent, and has a slot again.
     SlotFree,
     /// It had failed, and is restarted.
     Retry {
-        /// Which retry in a row this is, from 1.
+        /// Which restart in a row this is, from 1.
         attempt: u32,
     },
-    /// It was suspended, and is to end: nothing but its outcome follows.
+    /// It was suspended, and is to end: only its outcome follows.
     ToEnd,
 }
 
@@ -659,20 +658,20 @@ pub enum ResumeCause {
 pub struct Resumed {
     /// Why.
     pub cause: ResumeCause,
-    /// Limits that are new from here on.
+    /// The limits from here on.
     #[serde(default)]
     pub budget: Budget,
     /// The new limit of turns, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_max: Option<u32>,
-    /// Whether the last segment had ended, and wasn't only suspended or interrupted.
+    /// Whether the last segment had ended, rather than been suspended or interrupted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub reopens: bool,
 }
 
-/// The end of a segment. Nothing follows but another segment, and notes of forks.
+/// The end of a segment. Only another segment and notes of forks can follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// How; always an end ([`Outcome::is_final`]).
+    /// Its outcome; always final ([`Outcome::is_final`]).
     pub outcome: Outcome,
 }

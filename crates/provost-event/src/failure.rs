@@ -4,66 +4,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
-/// The kind of a model call's failure; decides whether it is tried again.
+/// The kind of a model call's failure; decides whether it is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// No connection, or one that broke before an answer began.
     Transport,
-    /// The answer ended in the middle.
+    /// The answer was cut off.
     Cut,
     /// No token for longer than allowed.
     Stalled,
     /// No event at all, not even a sign of life, for longer than allowed.
     Silent,
-    /// The provider asks to come back later (429).
+    /// The provider limits the request rate (429).
     RateLimited,
-    /// The provider has no room (529, or an overload said in the stream).
+    /// The provider is overloaded (529, or an overload reported in the stream).
     Overloaded,
     /// The provider failed (5xx), or timed out or collided on its side (408, 409).
     Server,
-    /// The answer isn't what the wire format allows.
+    /// The answer violates the wire format.
     Nonsense,
     /// The request is wrong (400 and other 4xx).
     InvalidRequest,
     /// The key is missing or wrong (401).
     Unauthorized,
-    /// The key may not do this (402, 403).
+    /// The key lacks permission (402, 403).
     Forbidden,
-    /// No quota or credit is left: waiting a little doesn't help.
+    /// No quota or credit is left: a short wait doesn't help.
     QuotaUsedUp,
-    /// Model or address unknown (404).
+    /// Unknown model or address (404).
     NotFound,
-    /// The address sends requests elsewhere (3xx), where the key isn't sent.
+    /// The address redirects (3xx); the key isn't sent there.
     Redirected,
-    /// The request is longer than the model's window.
+    /// The request is longer than the model's context window.
     ContextTooLong,
-    /// The conversation doesn't fit the model's window any more, whatever is left out of it.
+    /// The conversation doesn't fit the model's context window even after compaction.
     ContextExhausted,
-    /// The folder that an agent was to work in can't be made.
+    /// The agent's workspace can't be created.
     Workspace,
-    /// A step of a flow has failed.
+    /// A workflow step has failed.
     StepFailed,
-    /// The model says nothing, however often it is asked.
+    /// The model gives only empty answers.
     NoAnswer,
     /// The model declined to answer.
     Refusal,
-    /// The call was cancelled from our side.
+    /// The call was cancelled by Provost.
     Aborted,
-    /// A scripted model was asked something its script doesn't expect.
+    /// A scripted model got a request that its script doesn't expect.
     ScriptMismatch,
     /// The log couldn't be written or read.
     Storage,
     /// An external agent's program couldn't be started, failed, or ended before it was done.
     Program,
-    /// An external agent's program waited for somebody, and nobody came in time.
+    /// An external agent's program waited for input or approval, and got none in time.
     Unanswered,
-    /// An external program has ended, and its profile has no way to take its session up again.
+    /// An external agent's program has ended, and its profile has no way to resume its session.
     ProgramGone,
 }
 
 impl ErrorClass {
-    /// Whether the same call may be made again.
+    /// Whether the same call may be retried.
     #[must_use]
     pub const fn may_retry(self) -> bool {
         match self {
@@ -96,8 +96,8 @@ impl ErrorClass {
         }
     }
 
-    /// Whether an agent that has failed like this may fare better when it is restarted: what failed is its program, its
-    /// answers or Provost itself. Outages are waited for, not failures; what was refused is refused again.
+    /// Whether a restart may help an agent with this failure: what failed is its program, its answers or Provost
+    /// itself. Outages are waited out instead; a refused request is refused again.
     #[must_use]
     pub const fn may_restart(self) -> bool {
         match self {
@@ -127,7 +127,7 @@ impl ErrorClass {
         }
     }
 
-    /// The class as people read it.
+    /// The class, for display.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -166,27 +166,27 @@ impl ErrorClass {
 pub struct ModelFailure {
     /// What kind of failure.
     pub class: ErrorClass,
-    /// The HTTP status, if there was one.
+    /// The HTTP status, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's own message, or ours where it gave none. Never holds a key.
+    /// The provider's own message, or ours if it gave none. Never contains a key.
     pub message: String,
-    /// The provider's name for the request.
+    /// The provider's request id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// How long the provider asks to wait, in milliseconds.
+    /// The wait that the provider asks for, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Where to look, such as the variable that holds the key; empty where nothing more is known.
+    /// Where to look, such as the variable that holds the key; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
-    /// What the provider reported as consumed before it failed.
+    /// Usage that the provider reported before the failure.
     #[serde(default)]
     pub usage: Usage,
 }
 
 impl ModelFailure {
-    /// A failure of which only class and message are known.
+    /// A failure with only a class and a message.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         let message = message.into();
         Self {

@@ -6,44 +6,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunId, Seq, SessionId, Snapshot};
 
-/// A run was forked from an agent's conversation. Stands in the logs of both runs.
+/// A run was forked from an agent's conversation. Appears in the logs of both runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
-    /// The agent whose conversation it is.
+    /// The agent whose conversation was forked.
     pub from: SessionId,
-    /// The last entry of that log which the fork has.
+    /// The last entry of that log that the fork includes.
     pub at: Seq,
     /// The hash of the chain of entries up to there.
     pub hash: String,
-    /// The run that begins with it.
+    /// The new run.
     pub to: RunId,
 }
 
-/// Where a session's conversation begins: with entries of other logs. The session's own entries are numbered on from
-/// the last of them, so that a number means the same entry in the fork and where it comes from.
+/// The start of a session's conversation: entries of other logs. The session's own entries continue their numbers,
+/// so that a number means the same entry in the fork and in its source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFork {
-    /// The logs that the entries are in, the oldest first. A fork of a fork names all of them, so that none has to be
-    /// followed through the others. Never empty.
+    /// The logs that contain the entries, the oldest first. A fork of a fork lists all of them, so that no chain
+    /// of references has to be followed. Never empty.
     pub bases: Vec<ForkBase>,
-    /// The folder that the last of these sessions worked in.
+    /// The workspace of the last of these sessions.
     pub workspace: PathBuf,
-    /// The id that Provost's own words to that agent carry: the fork's carry it too, so that its conversation begins alike.
+    /// The id in Provost's messages to that agent: the fork uses it too, so that both conversations begin alike.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reminder_id: String,
-    /// What that session came to at the entry. Where its layout isn't known, sizes are estimated anew.
+    /// The state of that session at the entry. If its layout is unknown, sizes are estimated anew.
     pub state: Snapshot,
 }
 
-/// A piece of a log that a fork's conversation begins with: from the end of the piece before, or from the log's first
-/// entry, through `through`.
+/// A part of a log that a fork's conversation begins with: from the end of the previous part, or from the log's
+/// first entry, through `through`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkBase {
-    /// Whose log.
+    /// The session of the log.
     pub session: SessionId,
     /// Its last entry that belongs to the conversation.
     pub through: Seq,
-    /// The hash of the chain of all entries up to there, those of the bases before included.
+    /// The hash of the chain of all entries up to there, including earlier parts.
     pub hash: String,
 }
 
@@ -54,7 +54,7 @@ impl SessionFork {
         self.bases.last().map_or(Seq::START, |base| base.through)
     }
 
-    /// The piece that has the entry `seq`; `None` for an entry of the session's own.
+    /// The part with the entry `seq`; `None` for an entry of the session's own.
     #[must_use]
     pub fn base_of(&self, seq: Seq) -> Option<&ForkBase> {
         self.bases.iter().find(|base| seq <= base.through)

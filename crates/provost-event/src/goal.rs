@@ -1,4 +1,4 @@
-//! Goals: what must be confirmed before an agent counts as done, and what the judges said of it.
+//! Goals: what must be confirmed before an agent counts as done, and the judges' verdicts.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{AsideCall, ErrorClass, ModelPolicy};
 
-/// How sure a judge is, from 0 to 1 in millionths; as JSON it is the fraction.
+/// A judge's confidence, from 0 to 1 in millionths; a fraction in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Confidence(u32);
 
 impl Confidence {
-    /// Wholly sure.
+    /// Full confidence.
     pub const FULL: Self = Self(Self::UNIT);
     const UNIT: u32 = 1_000_000;
 
-    /// So many hundredths, at most 100.
+    /// A percentage, at most 100.
     #[must_use]
     pub const fn hundredths(hundredths: u8) -> Self {
         let hundredths = if hundredths > 100 { 100 } else { hundredths };
         Self(hundredths as u32 * (Self::UNIT / 100))
     }
 
-    /// `fraction` kept within 0 and 1; what is no number is 0.
+    /// `fraction` clamped to 0 and 1; NaN is 0.
     #[must_use]
     pub fn of(fraction: f64) -> Self {
         if fraction.is_nan() {
@@ -44,7 +44,7 @@ impl Confidence {
     }
 }
 
-/// Two places, cut and not rounded: what is shown is never more than what counts.
+/// Two decimals, truncated: the shown value is never above the actual one.
 impl fmt::Display for Confidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hundredths = self.0 / (Self::UNIT / 100);
@@ -64,40 +64,40 @@ impl<'de> Deserialize<'de> for Confidence {
     }
 }
 
-/// What an agent's work must come to, and who judges whether it has.
+/// A goal and its judges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoalPolicy {
-    /// What must be true, in words that a judge can check against the evidence.
+    /// What must be true, phrased so that a judge can check it against the evidence.
     pub condition: String,
     /// The models that judge, each with the cap on its verdicts; at least one.
     pub judges: Vec<ModelPolicy>,
-    /// So many of them must find it achieved; 1 to as many as there are. They are asked one after the other, and no more
-    /// of them than it takes to know.
+    /// Quorum: the judges that must find it achieved; from 1 to the number of judges. They are called one after
+    /// the other until the result is certain.
     pub agree: u32,
-    /// What a judge's confidence must come to. Default 0.7.
+    /// Minimum confidence of a verdict. Default 0.7.
     pub threshold: Confidence,
-    /// Claims found wrong, at which the agent rests as blocked. Default 10.
+    /// Rejected claims at which the agent is suspended as blocked. Default 10.
     pub rounds_max: u32,
-    /// Failures of the judges in a row, at which the agent pauses. Default 3.
+    /// Consecutive failures of the judges at which the agent pauses. Default 3.
     pub failures_max: u32,
-    /// Turns in a row without measurable progress, at which the agent pauses. Default 5.
+    /// Consecutive turns without measurable progress at which the agent pauses. Default 5.
     pub stuck_turns: u32,
-    /// Also verify after so many turns each; only at claims and at limits if absent.
+    /// Also verify every this many turns; only at claims and at limits if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_every: Option<u32>,
-    /// How long a judge may take for one verdict, in milliseconds. Default 60 s.
+    /// Maximum time of one verdict, in milliseconds. Default 60 s.
     pub timeout_ms: u64,
-    /// Estimated tokens of evidence that a judge is shown, at most. Default 8,000.
+    /// Maximum estimated tokens of the evidence for a judge. Default 8,000.
     pub evidence_tokens_max: u32,
-    /// Hundredths of each limit of the run's tokens and money that judges may take, all of them together. Default 20.
+    /// Percentage of the run's token limit and money limit that all judges together may use. Default 20.
     pub budget_percent: u8,
-    /// What it means that a stop hook can't be asked.
+    /// What happens when a stop hook gives no answer.
     #[serde(default)]
     pub stop_hook_errors: OnHookError,
 }
 
 impl GoalPolicy {
-    /// A goal that `judge` judges, with the defaults of everything else.
+    /// A goal with one judge, and defaults for the rest.
     #[must_use]
     pub fn new(condition: impl Into<String>, judge: ModelPolicy) -> Self {
         Self {
@@ -117,20 +117,20 @@ impl GoalPolicy {
     }
 }
 
-/// What it means that a stop hook gives no answer: it fails with a status that is none, can't be run, or takes too long.
+/// What happens when a stop hook gives no answer: an invalid exit status, a failure to run, or a timeout.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnHookError {
-    /// The agent may not stop. One that can't be run or takes too long sends the agent back once, and suspends it as blocked the
-    /// second time in a row.
+    /// The agent may not stop. A hook that can't be run or times out sends the agent back once, and suspends it as
+    /// blocked the second time in a row.
     #[default]
     Block,
-    /// It stands against nothing, and the outcome says that it was ignored.
+    /// The hook is ignored, and the outcome says so.
     Ignore,
 }
 
 impl OnHookError {
-    /// Whether a hook that gives no answer stands in the way.
+    /// Whether a hook that gives no answer blocks the stop.
     #[must_use]
     pub const fn blocks(&self) -> bool {
         matches!(self, Self::Block)
@@ -141,22 +141,22 @@ impl OnHookError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalTrigger {
-    /// The agent says that it is done.
+    /// The agent claims that it is done.
     Claim,
-    /// So many turns have gone by.
+    /// The interval of turns has passed.
     Interval,
     /// A limit ends the work.
     Limit,
 }
 
-/// What a judge says.
+/// A judge's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SupervisorVerdict {
     /// Whether the goal is reached.
     pub achieved: bool,
-    /// Why it thinks so; never empty.
+    /// Its reasons; never empty.
     pub reasoning: String,
-    /// How sure it is.
+    /// Its confidence.
     #[serde(default)]
     pub confidence: Confidence,
     /// What is left to do.
@@ -170,25 +170,25 @@ pub struct SupervisorVerdict {
 pub enum SupervisorError {
     /// The model call failed.
     Llm {
-        /// How.
+        /// The class of failure.
         class: ErrorClass,
-        /// In whose words.
+        /// The error message.
         message: String,
     },
-    /// No answer within so many milliseconds.
+    /// No answer within this many milliseconds.
     Timeout(u64),
     /// The answer is no verdict; this is its beginning.
     Parse(String),
-    /// The provider asks to come back later.
+    /// The provider limits the request rate.
     RateLimited {
-        /// After how long, in milliseconds, if it says so.
+        /// The wait that it asks for, in milliseconds, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
 }
 
 impl SupervisorError {
-    /// Whether the judge's provider couldn't be reached: it says nothing of the goal.
+    /// Whether the judge's provider was unavailable: that says nothing about the goal.
     #[must_use]
     pub const fn is_outage(&self) -> bool {
         match self {
@@ -221,10 +221,10 @@ impl std::error::Error for SupervisorError {}
 pub struct GoalCheckStarted {
     /// Why.
     pub trigger: GoalTrigger,
-    /// The turn that it is about.
+    /// The turn that is verified.
     pub turn: u32,
-    /// The goal's generation from here on: whatever changes how the goal stands counts it up, and a verdict for an older
-    /// one means nothing.
+    /// The goal's generation from here on: every change to the goal's state increments it, and a verdict for an
+    /// older generation is stale.
     pub generation: u32,
 }
 
@@ -234,14 +234,14 @@ pub struct GoalCheckStarted {
 pub enum JudgeAnswer {
     /// A verdict.
     Verdict(SupervisorVerdict),
-    /// None.
+    /// No verdict.
     Failed(SupervisorError),
 }
 
-/// A judge was asked, and has answered.
+/// A judge's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoalJudged {
-    /// The generation it was asked for.
+    /// The generation that was verified.
     pub generation: u32,
     /// The judge, by the policy's name.
     pub judge: String,
@@ -251,53 +251,55 @@ pub struct GoalJudged {
     pub call: AsideCall,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// A fingerprint of the workspace at that moment; equal when nothing changed, empty where there is none.
+    /// A fingerprint of the workspace at that time; equal if nothing changed, empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub evidence: String,
-    /// The wait before a judge is asked again, in milliseconds.
+    /// The wait before the judge is called again, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// Whether that comes too late: the goal has been cleared, paused or stopped since, and it changes nothing.
+    /// Whether the answer is stale: the goal has been cleared, paused or stopped since, and the answer has no
+    /// effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
 }
 
-/// What a verification came to.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoalVerdict {
     /// Why it was made.
     pub trigger: GoalTrigger,
-    /// The turn that it is about.
+    /// The turn that was verified.
     pub turn: u32,
-    /// The generation it was made for.
+    /// The generation that was verified.
     pub generation: u32,
-    /// What it found.
+    /// The finding.
     pub finding: GoalFinding,
 }
 
-/// Whether a goal is reached, as far as the judges can tell.
+/// Whether a goal is reached, by the judges' verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalFinding {
     /// It is.
     Achieved {
-        /// The least sure of those who say so.
+        /// The lowest confidence of the judges that agree.
         confidence: Confidence,
         /// Their reasons.
         reasoning: String,
     },
-    /// It isn't, or nobody is sure enough.
+    /// It isn't, or no judge is confident enough.
     NotAchieved {
         /// The reasons.
         reasoning: String,
         /// What is left to do.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         suggestions: Vec<String>,
-        /// The surest of those who say so; absent where each would have it achieved, but isn't sure enough.
+        /// The highest confidence of the judges that reject it; absent if all found it achieved with too little
+        /// confidence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         confidence: Option<Confidence>,
     },
-    /// Nobody knows.
+    /// It couldn't be verified.
     Unverified {
         /// Why.
         why: String,
@@ -307,34 +309,34 @@ pub enum GoalFinding {
 /// The agent no longer has a goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoalCleared {
-    /// Who wanted that.
+    /// Who cleared it.
     pub by: String,
 }
 
-/// How a goal stands.
+/// The state of a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalState {
     /// The agent works towards it.
     Running,
-    /// It is being verified whether it is reached.
+    /// It is being verified.
     Verifying,
-    /// It is reached, and that was confirmed.
+    /// It is reached, and a verification has confirmed it.
     Achieved,
-    /// The agent made no progress, and rests.
+    /// The agent made no progress, and is suspended.
     Stuck,
-    /// Too many claims were wrong, and the agent rests.
+    /// Too many claims were rejected, and the agent is suspended.
     Blocked,
-    /// Somebody cleared or cancelled it, or a hook ended the work.
+    /// It was cleared or cancelled, or a hook ended the work.
     Aborted,
-    /// The agent couldn't go on.
+    /// The agent has failed.
     Failed,
-    /// The agent rests for another reason.
+    /// The agent is suspended for another reason.
     Paused,
 }
 
 impl GoalState {
-    /// One word for tables.
+    /// One word, for tables.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Hooks: who is asked when, and what they said.
+//! Hooks: when they are called, and their decisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::{CallId, NamedScript, Outcome, Seq, SessionId};
 
 macro_rules! moments {
     ($($(#[$doc:meta])* $moment:ident = $name:literal,)*) => {
-        /// A moment at which hooks are asked.
+        /// A hook point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum HookMoment {
@@ -14,10 +14,10 @@ macro_rules! moments {
         }
 
         impl HookMoment {
-            /// All moments, in the order in which a run comes to them.
+            /// All hook points, in the order of a run.
             pub const ALL: &'static [Self] = &[$(Self::$moment),*];
 
-            /// Its name, as settings and logs have it.
+            /// Its name in settings and logs.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$moment => $name,)* }
@@ -27,11 +27,11 @@ macro_rules! moments {
 }
 
 moments! {
-    /// A session begins or goes on.
+    /// A session starts or continues.
     SessionStart = "session_start",
-    /// A sub-agent begins.
+    /// A sub-agent starts.
     SubagentStart = "subagent_start",
-    /// Somebody said something, before it is committed.
+    /// A message was sent, before it is committed.
     PromptSubmit = "prompt_submit",
     /// Before each model call.
     PreLlmRequest = "pre_llm_request",
@@ -39,31 +39,31 @@ moments! {
     PreToolCall = "pre_tool_call",
     /// Before each call that has another agent work.
     Spawn = "spawn",
-    /// A tool call needs somebody's consent.
+    /// A tool call needs approval.
     Approval = "approval",
-    /// A person is waited for, or an agent has come to its end.
+    /// A person is waited for, or an agent has ended.
     Notification = "notification",
-    /// The agent that was asked for is done, or was stopped.
+    /// A spawned agent is done, or was stopped.
     ChildEnd = "child_end",
     /// After each tool call that was run.
     PostToolCall = "post_tool_call",
-    /// After each tool call that did what it was asked.
+    /// After each tool call that succeeded.
     PostToolSuccess = "post_tool_success",
     /// After each tool call that failed.
     PostToolFailure = "post_tool_failure",
-    /// All calls of one answer have their results.
+    /// All calls of one answer have results.
     PostToolBatch = "post_tool_batch",
     /// A turn ended with no tool calls.
     TurnEnd = "turn_end",
-    /// The agent wishes to stop; one that nobody but a person asked for.
+    /// A root agent is about to stop.
     Stop = "stop",
-    /// A sub-agent wishes to stop.
+    /// A sub-agent is about to stop.
     SubagentStop = "subagent_stop",
     /// Before the conversation is shortened.
     PreCompact = "pre_compact",
-    /// After it was.
+    /// After the conversation was shortened.
     PostCompact = "post_compact",
-    /// The session is about to rest or end before its work is done.
+    /// The session is about to be suspended or to end before its work is done.
     Abort = "abort",
     /// The session is about to end because of a failure.
     StopFailure = "stop_failure",
@@ -72,7 +72,7 @@ moments! {
 }
 
 impl HookMoment {
-    /// The moment at which an agent with this parent wishes to stop.
+    /// The hook point at which an agent with this parent stops.
     #[must_use]
     pub const fn stop(parent: Option<SessionId>) -> Self {
         match parent {
@@ -82,39 +82,39 @@ impl HookMoment {
     }
 }
 
-/// A hook as the policy names it.
+/// A hook, as part of the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookPolicy {
-    /// Who it is, unique among the policy's hooks.
+    /// Its name, unique among the policy's hooks.
     pub name: String,
-    /// When it is asked.
+    /// Its hook point.
     pub moment: HookMoment,
-    /// Which tools (or sources, kinds) it wants to be asked about, as it was written; all if absent.
+    /// The tools (or sources, kinds) that it is called for, as written; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matcher: Option<String>,
-    /// A permission pattern that a call must meet besides.
+    /// A permission pattern that a call must also match.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// What is run; absent for a hook that the embedding program brings.
+    /// The program to run; absent for a hook of the embedding program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<HookProgram>,
-    /// How its answers are read.
+    /// How its answers are interpreted.
     #[serde(default)]
     pub contract: HookContract,
-    /// How long it may take, in milliseconds.
+    /// Its time limit, in milliseconds.
     pub timeout_ms: u64,
-    /// What it means when it gives no answer.
+    /// What happens when it gives no answer.
     pub on_failure: OnFailure,
-    /// Whether it may have the model reminded of something.
+    /// Whether it may send reminders to the model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_remind: bool,
 }
 
 impl HookPolicy {
-    /// Whether it is asked about `about` when that happens to an agent with this parent.
+    /// Whether it is called for `about` in an agent with this parent.
     ///
-    /// To scripts for Claude Code a session is what a person began: of a sub-agent's beginning and end they hear as of
-    /// a sub-agent's. And no person is told of each end of an agent that another agent waits for.
+    /// To scripts for Claude Code, a session is one that a person started: they get a sub-agent's start and end as
+    /// sub-agent events. The end of an agent that another agent waits for sends no notification to a person.
     #[must_use]
     pub fn is_asked(&self, about: &HookSubject, parent: Option<SessionId>) -> bool {
         use HookMoment as M;
@@ -128,7 +128,7 @@ impl HookPolicy {
     }
 }
 
-/// A program that is a hook.
+/// The program of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookProgram {
@@ -144,11 +144,11 @@ pub enum HookProgram {
         /// Its arguments.
         args: Vec<String>,
     },
-    /// An address that the question is posted to.
+    /// An address that the hook's input is posted to.
     Http {
         /// The address.
         url: String,
-        /// Headers, whose values may name variables as `$NAME` or `${NAME}`.
+        /// Headers; their values may name variables as `$NAME` or `${NAME}`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         headers: Vec<(String, String)>,
         /// The variables that headers may name; others are empty.
@@ -157,30 +157,30 @@ pub enum HookProgram {
     },
 }
 
-/// How a hook program's answers are read.
+/// How a hook program's answers are interpreted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookContract {
-    /// Provost's own: 0 goes on, 2 says no with the reason on standard output, 3 ends the run; everything else is
+    /// Provost's own: 0 continues, 2 denies with the reason on standard output, 3 ends the run; everything else is
     /// no answer.
     #[default]
     Provost,
-    /// As scripts for Claude Code have it.
+    /// The contract of Claude Code's hooks.
     Claude,
 }
 
-/// What it means when a hook gives no answer: it crashed, took too long, said nothing that makes sense.
+/// What happens when a hook gives no answer: it crashed, timed out, or its output is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// As if it had said no (fails closed).
+    /// As if it had denied (fails closed).
     Deny,
-    /// As if it had said nothing (fails open).
+    /// As if it had continued (fails open).
     Continue,
 }
 
 impl OnFailure {
-    /// What it is at `moment` unless somebody chose: no tool call goes unchecked, everything else goes on.
+    /// The default at `moment`: tool calls need an answer, everything else continues.
     #[must_use]
     pub const fn default_at(moment: HookMoment) -> Self {
         match moment {
@@ -190,22 +190,22 @@ impl OnFailure {
     }
 }
 
-/// What hooks are asked about.
+/// What triggers a hook call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookSubject {
-    /// The session begins (`startup`) or goes on (`resume`).
+    /// The session starts (`startup`) or continues (`resume`).
     Session {
         /// Which of the two.
         source: SessionSource,
     },
-    /// A sub-agent begins.
+    /// A sub-agent starts.
     Subagent,
-    /// Somebody's words, which the log has only here until the hooks let them pass.
+    /// A message, which the log has only here until the hooks accept it.
     Prompt {
-        /// What was said.
+        /// The message.
         text: String,
-        /// Who said it.
+        /// The sender.
         by: String,
     },
     /// A model call.
@@ -213,37 +213,37 @@ pub enum HookSubject {
         /// The session's calls, this one included.
         call: u32,
     },
-    /// A tool call that is to be made.
+    /// A tool call, before it is made.
     Call {
-        /// Which.
+        /// The call.
         call: CallId,
     },
-    /// A call that is to have another agent work.
+    /// A call that has another agent work.
     Spawn {
-        /// Which.
+        /// The call.
         call: CallId,
     },
-    /// A tool call that needs consent.
+    /// A tool call that needs approval.
     Approval {
-        /// Which.
+        /// The call.
         call: CallId,
     },
     /// A tool call that was made.
     Result {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Whether it failed.
         is_error: bool,
     },
     /// A call that another agent worked for.
     ChildEnd {
-        /// Which.
+        /// The call.
         call: CallId,
         /// Whether it failed.
         is_error: bool,
         /// The agent.
         child: SessionId,
-        /// What it came to. One that isn't final: it was reported as it rests, and its log ends.
+        /// Its outcome. If that isn't final, the agent was reported while suspended, and its log ends.
         outcome: Outcome,
     },
     /// All results of one answer.
@@ -258,17 +258,17 @@ pub enum HookSubject {
     },
     /// The conversation, before it is shortened.
     Compaction,
-    /// The conversation, after it was.
+    /// The conversation, after it was shortened.
     Compacted,
-    /// The rest or end to come.
+    /// The coming suspension or end.
     Closing {
-        /// How.
+        /// Its outcome.
         outcome: Outcome,
     },
 }
 
 impl HookSubject {
-    /// The moments whose hooks are asked about it.
+    /// The hook points whose hooks are called for it.
     #[must_use]
     pub fn moments(&self) -> &'static [HookMoment] {
         use HookMoment as M;
@@ -306,28 +306,28 @@ impl HookSubject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionSource {
-    /// It is.
+    /// It starts.
     Startup,
-    /// It goes on after a rest or an interruption.
+    /// It continues after a suspension or an interruption.
     Resume,
 }
 
-/// Hooks are about to be asked.
+/// A hook call is about to be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HooksAsked {
-    /// About what.
+    /// Its trigger.
     pub about: HookSubject,
 }
 
-/// What the hooks said.
+/// The hooks' decisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HooksDecided {
-    /// The entry that asked them.
+    /// The entry of the hook call.
     pub asked: Seq,
-    /// What each that was asked said, in the order in which they were asked.
+    /// The report of each hook, in the order of the calls.
     pub reports: Vec<HookReport>,
-    /// The scripts that a call names about which somebody is to be asked, as they are now: the answer is bound to them.
-    /// Absent where the call names none.
+    /// The current scripts that a call names, if it needs approval: the approval is bound to them. Absent if the
+    /// call names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Vec<NamedScript>>,
 }
@@ -335,35 +335,35 @@ pub struct HooksDecided {
 /// One hook's decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookReport {
-    /// Whose.
+    /// The hook.
     pub hook: String,
-    /// At which moment.
+    /// Its hook point.
     pub moment: HookMoment,
-    /// What it said.
+    /// Its decision.
     pub decision: HookDecision,
-    /// What it wants the model to be reminded of; empty unless its policy lets it.
+    /// Its reminders to the model; empty unless its policy allows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reminders: Vec<String>,
-    /// What a person should know of it: its own message, or what of its answer couldn't be taken.
+    /// A note for the user: the hook's own message, or the part of its answer that was ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// How long it took, in microseconds.
     pub duration_us: u64,
 }
 
-/// What a hook can say. Which of these an event's hooks can say at all, their types tell.
+/// A hook's decision. The types of the events restrict which decisions are possible for each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookDecision {
-    /// Nothing against it.
+    /// No objection.
     Continue,
-    /// Nobody needs to be asked, as far as this hook is concerned.
+    /// No approval is needed, as far as this hook is concerned.
     Allow,
-    /// A person shall be asked, for this reason.
+    /// An approval is needed, for this reason.
     Ask(String),
-    /// Not this call, or this prompt, or this stop, for this reason.
+    /// The call, prompt or stop is denied, for this reason.
     Deny(String),
-    /// The session rests, for this reason.
+    /// The session is suspended, for this reason.
     Pause(String),
     /// The run ends now, for this reason.
     Abort(String),
@@ -372,7 +372,7 @@ pub enum HookDecision {
 }
 
 impl HookDecision {
-    /// Its reason, to be changed; `None` for those that have none.
+    /// Its reason, for changes; `None` for decisions without one.
     pub const fn reason_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Continue | Self::Allow => None,

@@ -1,4 +1,4 @@
-//! Identities: of runs, sessions, log positions, effects, calls and blobs.
+//! Ids of runs, sessions, log positions, effects, calls and blobs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const RUN_ID_CHARS: u32 = 12;
 
-/// Says why a text is not an id.
+/// A text isn't a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wanted}")]
 pub struct IdError {
@@ -24,18 +24,18 @@ impl IdError {
     }
 }
 
-/// Names a run: 60 random bits, shown as 12 characters of Crockford's base 32.
+/// The id of a run: 60 random bits, shown as 12 characters of Crockford's base 32.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(u64);
 
 impl RunId {
-    /// Makes an id of random bits; the upper four of the 64 are dropped.
+    /// An id of random bits; the upper four of the 64 are dropped.
     #[must_use]
     pub const fn from_entropy(bits: u64) -> Self {
         Self(bits & ((1 << (5 * RUN_ID_CHARS)) - 1))
     }
 
-    /// The bits that [`RunId::from_entropy`] makes the same id of.
+    /// The bits that [`RunId::from_entropy`] turns into this id.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
@@ -76,7 +76,7 @@ impl FromStr for RunId {
     }
 }
 
-/// Names one agent of a run and its log; the root agent is number 0. Shown as `RUN.NUMBER`.
+/// The id of an agent of a run and of its log; the root agent is number 0. Shown as `RUN.NUMBER`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
     /// The run the agent works for.
@@ -86,7 +86,7 @@ pub struct SessionId {
 }
 
 impl SessionId {
-    /// Names the root agent of `run`.
+    /// The id of the root agent of `run`.
     #[must_use]
     pub const fn root(run: RunId) -> Self {
         Self { run, agent: 0 }
@@ -115,10 +115,10 @@ impl FromStr for SessionId {
     }
 }
 
-/// Names an actor and its log: the one of a run (budget, headcount, listing) or of a session.
+/// The id of an actor and its log: of a run (budget, agent tree, listing) or of a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActorKey {
-    /// The run's own actor.
+    /// The run's actor.
     Run(RunId),
     /// One agent.
     Session(SessionId),
@@ -170,22 +170,22 @@ impl From<SessionId> for ActorKey {
     }
 }
 
-/// Counts the entries of one log from 1; 0 stands before the first.
+/// The number of an entry in its log, from 1; 0 precedes the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Stands before the first entry.
+    /// Precedes the first entry.
     pub const START: Self = Self(0);
 
-    /// Whether it stands before the first entry.
+    /// Whether it precedes the first entry.
     #[must_use]
     pub const fn is_start(&self) -> bool {
         self.0 == 0
     }
 
-    /// The one after this.
+    /// The next number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -198,12 +198,12 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Names an effect by the entry that recorded its intent; also its idempotency key. Shown as `ACTOR#SEQ`.
+/// The id of an effect: the entry that recorded its intent. Also its idempotency key. Shown as `ACTOR#SEQ`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId {
-    /// Whose effect it is.
+    /// The actor of the effect.
     pub actor: ActorKey,
-    /// The entry that opened it.
+    /// The entry that recorded it.
     pub seq: Seq,
 }
 
@@ -256,7 +256,7 @@ macro_rules! as_text {
 }
 as_text!(RunId, SessionId, ActorKey, EffectId);
 
-/// Names a tool call; given by the provider, unique within one answer.
+/// The id of a tool call; given by the provider, unique within one answer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub Arc<str>);
@@ -273,7 +273,7 @@ impl From<&str> for CallId {
     }
 }
 
-/// Names a body kept beside the log by the hash of its bytes (64 hexadecimal digits).
+/// The id of a body stored beside the log: the hash of its bytes (64 hexadecimal digits).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BlobId(pub Arc<str>);
@@ -284,29 +284,30 @@ impl fmt::Display for BlobId {
     }
 }
 
-/// A moment: milliseconds since 1970-01-01T00:00Z.
+/// A time: milliseconds since 1970-01-01T00:00Z.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// The moment `ms` milliseconds later.
+    /// The time `ms` milliseconds later.
     #[must_use]
     pub const fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` until this; 0 if it lies before.
+    /// Milliseconds from `earlier` until this; 0 if `earlier` is later.
     #[must_use]
     pub const fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// A reading of a clock that can't be set: milliseconds since an origin that only readings of the same clock share.
+/// A reading of a clock that can't be set: milliseconds since an origin that only readings of the same clock
+/// share.
 ///
-/// Of a record it is the *run's elapsed time*: how long processes had held the run by then, each by its monotonic clock.
-/// It stands still while no process holds the run and while the machine is suspended.
+/// In a record it is the *run's elapsed time*: how long processes had held the run by then, each by its monotonic
+/// clock. It stands still while no process holds the run and while the machine is suspended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Elapsed(pub u64);
@@ -318,7 +319,7 @@ impl Elapsed {
         Self(self.0.saturating_add(ms))
     }
 
-    /// Milliseconds from `earlier` until this; 0 if it lies before.
+    /// Milliseconds from `earlier` until this; 0 if `earlier` is later.
     #[must_use]
     pub const fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -1,4 +1,4 @@
-//! JSON kept as the text it came as.
+//! JSON kept as its original text.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// A JSON value as its own text: equal when the text is, cheap to clone, never reordered.
+/// A JSON value as its original text: compared as text, cheap to clone, never reordered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Json(Arc<RawValue>);
@@ -15,7 +15,7 @@ impl Json {
     /// Takes `text` if it is one JSON value.
     ///
     /// # Errors
-    /// The parser's complaint, with line and column.
+    /// The parser's error, with line and column.
     pub fn parse(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text).map(|raw| Self(raw.into()))
     }
@@ -28,7 +28,7 @@ impl Json {
         serde_json::value::to_raw_value(value).map(|raw| Self(raw.into()))
     }
 
-    /// An object without fields.
+    /// An empty object.
     #[must_use]
     pub fn empty_object() -> Self {
         Self(RawValue::NULL.to_owned().into()).replaced_by("{}")
@@ -44,10 +44,10 @@ impl Json {
         self.0.get()
     }
 
-    /// Reads it as a `T`.
+    /// Deserializes it.
     ///
     /// # Errors
-    /// When it isn't one.
+    /// When it isn't a `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }

@@ -1,7 +1,7 @@
-//! The words of Provost: what is written to a log, streamed to a watcher and printed by `--json`.
+//! Provost's events: written to a log, streamed to observers and printed by `--json`.
 //!
-//! Nothing here does anything. A [`Record`] is one committed [`Entry`] of one actor's log; its JSON line is the
-//! only serialized form, versioned by [`FORMAT_VERSION`], and the same in the store, on a stream and in an export.
+//! This crate has only data. A [`Record`] is one committed [`Entry`] of one actor's log; its JSON line is the only
+//! serialized form, versioned by [`FORMAT_VERSION`], and the same in the store, on a stream and in an export.
 
 mod budget;
 mod chain;

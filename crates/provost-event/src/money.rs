@@ -13,7 +13,7 @@ use crate::grouped;
 pub struct MicroDollars(pub u64);
 
 impl MicroDollars {
-    /// The rest after taking `other` away; nothing if that is more.
+    /// The difference to `other`; 0 if `other` is more.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -34,7 +34,7 @@ impl AddAssign for MicroDollars {
 }
 
 impl fmt::Display for MicroDollars {
-    /// Dollars with two decimals, four below ten cents; below a hundredth of a cent six.
+    /// Dollars with two decimals; four below ten cents, six below a hundredth of a cent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, millionths) = (self.0 / 1_000_000, self.0 % 1_000_000);
         if self.0 > 0 && self.0 < 100 {
@@ -47,28 +47,28 @@ impl fmt::Display for MicroDollars {
     }
 }
 
-/// Who says what a model call consumed.
+/// How certain a model call's usage is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// The provider, in its final report.
+    /// Reported by the provider at the end of the call.
     #[default]
     Reported,
-    /// Provost: the call ended without a final report, and this is what it took at most as far as can be told.
+    /// Estimated by Provost: the call ended without a final report, and this is an upper bound as far as known.
     Estimated,
-    /// Nobody: the call was lost to a crash, and this is what was set aside for it.
+    /// Unknown: the call was lost to a crash, and this is what was reserved for it.
     Unconfirmed,
 }
 
 impl Certainty {
-    /// Whether it stands in the provider's final report.
+    /// Whether it is from the provider's final report.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         *self == Self::Reported
     }
 }
 
-/// What a model call consumed. The first four counts don't overlap.
+/// The usage of a model call. The first four counts don't overlap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -80,10 +80,10 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// Input tokens written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// Of the output tokens, those spent on reasoning, where the provider tells.
+    /// Output tokens spent on reasoning, if the provider reports them.
     #[serde(skip_serializing_if = "is_none")]
     pub reasoning_tokens: u64,
-    /// Who says so.
+    /// How certain it is.
     #[serde(skip_serializing_if = "Certainty::is_reported")]
     pub certainty: Certainty,
 }
@@ -94,7 +94,7 @@ const fn is_none(count: &u64) -> bool {
 }
 
 impl Usage {
-    /// Of a call lost to a crash: nobody knows, so that what was set aside for it counts.
+    /// Usage of a call lost to a crash: it is unknown, so the reservation counts.
     #[must_use]
     pub fn unconfirmed() -> Self {
         Self { certainty: Certainty::Unconfirmed, ..Self::default() }
@@ -106,7 +106,7 @@ impl Usage {
         self.prompt_tokens().saturating_add(self.output_tokens)
     }
 
-    /// Everything that was sent, cached or not.
+    /// All tokens sent, cached or not.
     #[must_use]
     pub const fn prompt_tokens(self) -> u64 {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
@@ -135,30 +135,30 @@ pub struct Price {
     pub cache_read: MicroDollars,
     /// For input written to the cache.
     pub cache_write: MicroDollars,
-    /// What long requests cost instead, where that is more.
+    /// The prices of long requests, if they are higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPrice>,
 }
 
-/// By how much everything costs more in a request that is longer than some.
+/// The surcharge for requests above a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongPrice {
-    /// Tokens that a prompt may have, cached ones included, before this counts.
+    /// Maximum tokens of a prompt at the usual price, cached ones included.
     pub above_tokens: u64,
-    /// The price of input, cached or not, in percent of the usual one.
+    /// The price of input, cached or not, as a percentage of the usual one.
     pub input_percent: u32,
-    /// The price of output in percent of the usual one.
+    /// The price of output as a percentage of the usual one.
     pub output_percent: u32,
 }
 
 impl Price {
-    /// This price where all input is written to the cache, if that costs more.
+    /// This price with all input written to the cache, if that costs more.
     #[must_use]
     pub fn worst(self) -> Self {
         Self { input: self.input.max(self.cache_write), ..self }
     }
 
-    /// What counts for a request with a prompt of so many tokens.
+    /// The price for a request whose prompt has this many tokens.
     #[must_use]
     pub fn for_prompt(self, tokens: u64) -> Self {
         let Some(long) = self.long.filter(|long| tokens > long.above_tokens) else { return self };
@@ -174,13 +174,13 @@ impl Price {
         }
     }
 
-    /// What so many output tokens cost, rounded up to a whole micro-dollar.
+    /// The cost of this many output tokens, rounded up to a whole micro-dollar.
     #[must_use]
     pub fn output_cost(&self, output_tokens: u64) -> MicroDollars {
         self.cost(Usage { output_tokens, ..Usage::default() })
     }
 
-    /// What `usage` costs, rounded up to a whole micro-dollar.
+    /// The cost of `usage`, rounded up to a whole micro-dollar.
     #[must_use]
     pub fn cost(&self, usage: Usage) -> MicroDollars {
         let price = self.for_prompt(usage.prompt_tokens());
@@ -192,7 +192,7 @@ impl Price {
         MicroDollars(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
-    /// How many output tokens `money` buys; all that fit a `u64` when they are free.
+    /// The output tokens that `money` buys; `u64::MAX` if they are free.
     #[must_use]
     pub fn output_tokens_for(&self, money: MicroDollars) -> u64 {
         let millionths = u128::from(money.0) * 1_000_000;

@@ -1,6 +1,6 @@
-//! Numbers as people read them: one form for every text that isn't for programs.
+//! Numbers for display: one form for all text that isn't read by programs.
 
-/// A number with a comma between each three digits: `999`, `12,400`.
+/// A number with thousands separators: `999`, `12,400`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -14,7 +14,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// A count with its noun, which is given in the singular: `1 turn`, `1,030 turns`, `2 entries`, `3 searches`.
+/// A count with its noun, given in the singular: `1 turn`, `1,030 turns`, `2 entries`, `3 searches`.
 #[must_use]
 pub fn counted(count: u64, noun: &str) -> String {
     if count == 1 {

@@ -1,4 +1,4 @@
-//! How a session or run ends or comes to rest.
+//! Outcomes: how a session or run ends or is suspended.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub enum Dimension {
     Tokens,
     /// Money, in micro-dollars.
     Money,
-    /// Turns: those of one agent, or those of all agents of a run.
+    /// Turns of one agent, or of all agents of a run.
     Turns,
-    /// Time during which the run was worked on, in milliseconds.
+    /// Worked time, in milliseconds.
     WallTime,
 }
 
@@ -24,10 +24,10 @@ pub enum Dimension {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitOwner {
-    /// The run's: everything that its agents take counts.
+    /// The run's limit: it counts all its agents.
     #[default]
     Run,
-    /// One agent's, with those that work for it.
+    /// An agent's limit: it counts the agent and those below it.
     Agent,
 }
 
@@ -41,15 +41,15 @@ impl LimitOwner {
 /// Why a call doesn't fit although the limit isn't used up, in the dimension's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shortfall {
-    /// What the smallest useful call takes at most.
+    /// The maximum that the smallest useful call takes.
     pub needs: u64,
-    /// What is reserved for calls of other agents that are in flight.
+    /// Reserved for calls in flight of other agents.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reserved: u64,
-    /// What is kept for the final summary.
+    /// Kept for the final summary.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub summary: u64,
-    /// What is kept for judges.
+    /// Kept for judges.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub judges: u64,
 }
@@ -64,35 +64,35 @@ const fn is_zero(count: &u64) -> bool {
 pub struct Exhausted {
     /// Which limit.
     pub dimension: Dimension,
-    /// What was used, in the dimension's unit.
+    /// The amount used, in the dimension's unit.
     pub used: u64,
     /// The limit, in the dimension's unit.
     pub limit: u64,
-    /// Whose limit.
+    /// The owner of the limit.
     #[serde(default, skip_serializing_if = "LimitOwner::is_run")]
     pub owner: LimitOwner,
-    /// What the call that doesn't fit would take; absent where no call was asked for.
+    /// The shortfall of the call that doesn't fit; absent if no call was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortfall: Option<Shortfall>,
-    /// The final summary couldn't be paid either, so that there is none.
+    /// Whether the budget was too small even for the final summary, so that there is none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsummarized: bool,
 }
 
 impl Exhausted {
-    /// A limit of the run, without a call that needs more.
+    /// A limit of the run that is used up, without a call that doesn't fit.
     #[must_use]
     pub const fn new(dimension: Dimension, used: u64, limit: u64) -> Self {
         Self { dimension, used, limit, owner: LimitOwner::Run, shortfall: None, unsummarized: false }
     }
 
-    /// What is left of the limit, reserved or kept or not.
+    /// The rest of the limit, including reserved and kept amounts.
     #[must_use]
     pub const fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 
-    /// The least limit with which the call would have fit.
+    /// The smallest limit that the call would fit.
     #[must_use]
     pub fn least_limit(&self) -> u64 {
         let used = self.used.max(self.limit);
@@ -119,7 +119,7 @@ impl Exhausted {
             Dimension::Money | Dimension::WallTime => self.show(needs),
         };
         write!(f, "; the next call needs about {needed}")?;
-        // What is kept matters only where the call would have fit without it.
+        // Kept amounts matter only if the call would fit without them.
         if needs <= left {
             let parts = [
                 (summary, "kept for the final summary"),
@@ -164,52 +164,52 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// Why a session waits for somebody.
+/// Why a session is paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
-    /// Somebody asked for it.
+    /// It was requested.
     Asked {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// The same call with the same arguments gave the same result this many times in a row.
+    /// The same call with the same arguments gave the same result this many consecutive times.
     RepeatedCall {
         /// The tool.
         tool: String,
-        /// How often.
+        /// How many times.
         times: u32,
     },
-    /// In this many turns in a row every call was rejected, denied or failed as a tool.
+    /// In this many consecutive turns every call was rejected, denied or failed as a tool.
     ToolFailures {
         /// How many.
         turns: u32,
     },
     /// The same turn was interrupted this many times.
     CrashLoop {
-        /// How often.
+        /// How many times.
         times: u32,
     },
-    /// A hook wants it.
+    /// A hook paused it.
     Hook {
-        /// Which.
+        /// The hook.
         hook: String,
-        /// Why; may be empty.
+        /// Its reason; may be empty.
         reason: String,
     },
-    /// Nobody has said in time whether a tool call may be made; the question stays.
+    /// An approval timed out; the question stays open.
     Approval {
         /// The call's tool.
         tool: String,
     },
-    /// An external agent's program waited for somebody, and nobody came in time.
+    /// An external agent's program waited for input or approval, and got none in time.
     Unanswered {
-        /// For what.
+        /// What it waits for.
         waits_for: String,
     },
-    /// It makes way for another agent, and goes on by itself when there is a slot.
+    /// It yields to another agent, and continues by itself when a slot is free.
     Preempted {
-        /// For whom, if for somebody.
+        /// The other agent, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<SessionId>,
     },
@@ -218,25 +218,25 @@ pub enum PauseReason {
         /// How many.
         turns: u32,
     },
-    /// Whether the goal is reached can't be found out: the judges failed this many times in a row.
+    /// It can't be determined whether the goal is reached: the judges failed this many consecutive times.
     JudgeUnreachable {
-        /// How often; 0 where none could be asked.
+        /// How many times; 0 if no judge could be called.
         times: u32,
-        /// How it went the last time.
+        /// The last error.
         error: String,
     },
-    /// Somebody has cleared the goal; a resume goes on without one.
+    /// The goal was cleared; a resume continues without one.
     GoalCleared {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// A model gives no answer, or none that can be used.
+    /// A model gives no answer, or no usable one.
     Model(Box<ModelTrouble>),
-    /// A step of a flow has failed, and somebody shall say what becomes of it: a resume tries it again.
+    /// A workflow step has failed and needs a decision: a resume retries it.
     StepFailed {
-        /// Which.
+        /// The step.
         step: String,
-        /// How its last attempt ended.
+        /// The outcome of its last attempt.
         reason: String,
     },
 }
@@ -290,60 +290,60 @@ impl fmt::Display for PauseReason {
 
 /// How a segment of work of a session or run ended.
 ///
-/// Completed, aborted, cancelled and failed are ends, recorded by an `ended` entry: only somebody's ask begins another
-/// segment after it. The others are suspensions, recorded by a `paused` entry. `resume` goes on in the same log after
+/// Completed, aborted, cancelled and failed are ends, recorded by an `ended` entry: another segment follows only
+/// on request. The others are suspensions, recorded by a `paused` entry. `resume` continues in the same log after
 /// either.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
-    /// The agent says that the work is done, and nothing that was asked to check it objected.
+    /// The agent claims that the work is done, and no configured check objected.
     Completed {
         /// The agent's own verdict, if it gave one.
         verdict: Option<Verdict>,
-        /// Whether anything but the agent has confirmed it.
+        /// Whether anything besides the agent has confirmed it.
         #[serde(flatten)]
         verification: Verification,
     },
     /// A limit was reached.
     BudgetExhausted(Exhausted),
-    /// A stop hook or the judge would not let go.
+    /// A stop hook or a judge did not allow the end.
     Blocked {
         /// The last reasons.
         reasons: Vec<String>,
     },
-    /// Waiting for somebody.
+    /// It waits for a decision or an event.
     Paused {
         /// Why.
         why: PauseReason,
     },
     /// A hook ended it.
     Aborted {
-        /// Which.
+        /// The hook.
         hook: String,
-        /// Why.
+        /// Its reason.
         reason: String,
     },
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// It couldn't go on.
+    /// It failed.
     Failed {
         /// What kind of failure.
         class: ErrorClass,
-        /// The message of whoever failed.
+        /// The error message.
         message: String,
     },
 }
 
 impl Outcome {
-    /// Completed without a verdict of the agent's own, and confirmed by a check.
+    /// Completed without an agent's verdict, and confirmed by a check.
     pub const VERIFIED: Self = Self::Completed { verdict: None, verification: Verification::Passed };
-    /// Completed without a verdict of the agent's own, where nothing was configured to confirm it.
+    /// Completed without an agent's verdict; no check was configured.
     pub const UNVERIFIED: Self = Self::Completed { verdict: None, verification: Verification::None };
 
-    /// Whether anything but the agent has confirmed that the work is done; `None` where it isn't completed.
+    /// Whether anything besides the agent has confirmed that the work is done; `None` if it isn't completed.
     #[must_use]
     pub const fn verification(&self) -> Option<&Verification> {
         match self {
@@ -357,7 +357,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it is an end: nothing follows unless somebody asks for another segment.
+    /// Whether it is an end: nothing follows unless another segment is requested.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self {
@@ -368,14 +368,14 @@ impl Outcome {
         }
     }
 
-    /// Whether it is a rest that makes way for another agent.
+    /// Whether it is a suspension that yields to another agent.
     #[must_use]
     pub const fn is_preempted(&self) -> bool {
         matches!(self, Self::Paused { why: PauseReason::Preempted { .. } })
     }
 
-    /// Whether an agent that came to this has failed and may fare better when it is restarted. Limits, refusals, blocks
-    /// and what somebody or a hook wanted are no failures of that kind, and outages are waited for.
+    /// Whether an agent with this outcome has failed and a restart may help. Limits, refusals, blocks and
+    /// decisions of the user or a hook aren't such failures, and outages are waited out.
     #[must_use]
     pub const fn may_restart(&self) -> bool {
         match self {
@@ -402,7 +402,7 @@ impl Outcome {
         }
     }
 
-    /// One word for tables.
+    /// One word, for tables.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {

@@ -1,44 +1,44 @@
-//! Permissions: which tool calls may be made, and who was asked.
+//! Permissions for tool calls, and approvals.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, Json, Seq, Timestamp};
 
-/// What is to be done about a tool call, the most restrictive last.
+/// The decision on a tool call, the most restrictive last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// It may be made.
+    /// The call may be made.
     #[default]
     Allow,
-    /// Somebody is asked first.
+    /// The call needs approval.
     Ask,
-    /// It is not made.
+    /// The call is not made.
     Deny,
 }
 
-/// What an agent may do without asking, after asking, and never. Patterns are `tool` or `tool(PATTERN)`.
+/// What an agent may do without approval, with approval, and never. Patterns are `tool` or `tool(PATTERN)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionPolicy {
-    /// Calls that may be made.
+    /// Calls that need no approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Calls that somebody must agree to.
+    /// Calls that need approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
     /// Calls that are never made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
-    /// Calls that somebody has agreed to for always: they aren't asked about again.
+    /// Calls that were approved permanently: they need no further approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<String>,
-    /// What becomes of a call that no pattern speaks of.
+    /// The decision on a call that matches no pattern.
     #[serde(default)]
     pub otherwise: Permission,
-    /// How long somebody is waited for, in milliseconds.
+    /// Time limit of an approval, in milliseconds.
     #[serde(default = "PermissionPolicy::default_timeout_ms")]
     pub approval_timeout_ms: u64,
-    /// What becomes of a call that nobody has answered for.
+    /// What happens to a call whose approval times out.
     #[serde(default)]
     pub unanswered: Unanswered,
 }
@@ -52,7 +52,7 @@ impl PermissionPolicy {
         *self == Self::default()
     }
 
-    /// Whether it lets everything pass without looking.
+    /// Whether it allows everything without a check.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.ask.is_empty() && self.deny.is_empty() && self.otherwise == Permission::Allow
@@ -60,7 +60,7 @@ impl PermissionPolicy {
 }
 
 impl Default for PermissionPolicy {
-    /// Everything is allowed; whoever is asked has an hour.
+    /// Everything is allowed; approvals time out after an hour.
     fn default() -> Self {
         Self {
             allow: Vec::new(),
@@ -74,75 +74,76 @@ impl Default for PermissionPolicy {
     }
 }
 
-/// What becomes of a call that nobody has answered for in time.
+/// What happens to a call whose approval times out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unanswered {
-    /// It isn't made; the agent goes on without it.
+    /// The call isn't made; the agent continues without it.
     #[default]
     Deny,
-    /// The run rests; the question stays.
+    /// The run is suspended; the question stays open.
     Pause,
 }
 
-/// What the permissions say of a tool call.
+/// The permissions' decision on a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionDecided {
-    /// Which call.
+    /// The call.
     pub call: CallId,
-    /// What is to be done.
+    /// The decision.
     pub permission: Permission,
-    /// The pattern that decided, with its kind, such as `deny shell(rm *)`; absent where none did.
+    /// The pattern that decided, with its kind, such as `deny shell(rm *)`; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Whether no pattern has anything to do with it. Without a rule and not by default: what the call does can't be
-    /// told from its text, and patterns may mean it.
+    /// Whether no pattern applies. Without a rule and not by default: the call's text doesn't tell what it does,
+    /// and patterns may apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_default: bool,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
-/// Somebody is asked whether a tool call may be made. The entry's number names the question.
+/// A tool call needs approval. The entry's number is the question's id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalRequested {
-    /// Which call.
+    /// The call.
     pub call: CallId,
     /// Its tool.
     pub tool: String,
-    /// Its arguments; the answer counts for exactly these.
+    /// Its arguments; the answer applies to exactly these.
     pub input: Json,
-    /// Why it is asked.
+    /// Why it needs approval.
     pub why: String,
-    /// The narrowest pattern that covers it, for whoever wants to agree for longer.
+    /// The narrowest pattern that covers it, for an approval with a wider scope.
     pub pattern: String,
-    /// When it counts as not answered.
+    /// When it times out.
     pub due: Timestamp,
-    /// The scripts that it names; the answer counts for exactly what they hold.
+    /// The scripts that it names; the answer applies to exactly their current content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<NamedScript>,
-    /// Whether it may run files that its text doesn't name: the answer counts for this call only, whatever they hold.
+    /// Whether it may run files that its text doesn't name: the answer applies to this call only, whatever they
+    /// contain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unnamed: bool,
 }
 
-/// A file of the workspace that a command names as what is to be run, as it was when somebody was to be asked.
+/// A file of the workspace that a command names as a script to run, in its state at the approval request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct NamedScript {
-    /// Its path in the workspace, as the command leads to it.
+    /// Its path in the workspace, as the command resolves it.
     pub path: String,
-    /// Where a link leads that the path goes over; absent where it goes over none.
+    /// The target of a symbolic link on the path; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<String>,
-    /// The BLAKE3 hash of what it holds, in hexadecimal digits; absent where it can't be read.
+    /// The BLAKE3 hash of its content, in hexadecimal digits; absent if it can't be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blake3: Option<String>,
 }
 
-/// The one answer to a question.
+/// The answer to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalResolved {
-    /// The entry that asked.
+    /// The entry of the request.
     pub asked: Seq,
     /// The answer.
     pub answer: ApprovalAnswer,
@@ -151,40 +152,40 @@ pub struct ApprovalResolved {
 }
 
 impl ApprovalResolved {
-    /// Who gave the answer that stands for none in time.
+    /// The `by` of an approval that timed out.
     pub const BY_NOBODY: &str = "nobody (timeout)";
-    /// Who gave the answer to a question that the agent's end made needless.
+    /// The `by` of an answer to a question that the agent's end made obsolete.
     pub const BY_PROVOST: &str = "Provost";
 }
 
-/// What somebody answered.
+/// The answer of an approver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalAnswer {
-    /// It may be made.
+    /// The call may be made.
     Allow {
-        /// For how long that counts.
+        /// The scope of the approval.
         scope: ApprovalScope,
-        /// The calls that it counts for, where it counts for more than this one.
+        /// The calls that it applies to, if more than this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<String>,
     },
-    /// It may not be made.
+    /// The call is denied.
     Deny {
-        /// What the model shall be told; may be empty.
+        /// The reason for the model; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
 }
 
-/// For how long a consent counts.
+/// The scope of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
-    /// For this call.
+    /// This call.
     Once,
-    /// For this run.
+    /// This run.
     Run,
-    /// For all runs of this user; for this one at once.
+    /// All runs of this user; this one immediately.
     Always,
 }

@@ -1,8 +1,8 @@
-//! What an agent means to do.
+//! An agent's plan.
 
 use serde::{Deserialize, Serialize};
 
-/// An agent's plan, as it last gave it.
+/// An agent's latest plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Its steps, in order.
@@ -12,13 +12,13 @@ pub struct Plan {
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanItem {
-    /// The step, in a few words.
+    /// A short description.
     pub text: String,
-    /// How far it is.
+    /// Its status.
     pub status: PlanStatus,
 }
 
-/// How far a step of a plan is.
+/// The status of a plan's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
@@ -26,6 +26,6 @@ pub enum PlanStatus {
     Pending,
     /// Begun.
     InProgress,
-    /// Done, as the agent says.
+    /// Done, by the agent's claim.
     Done,
 }

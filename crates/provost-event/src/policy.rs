@@ -1,4 +1,4 @@
-//! Policy: what a run was given at its start. Plain data, frozen, part of the first entries.
+//! Policy: the configuration of a run at its start. Plain data, frozen, part of the first entries.
 
 use std::path::PathBuf;
 
@@ -9,37 +9,37 @@ use crate::{
     Price, SpawnBudget, SubAgentPolicy,
 };
 
-/// What binds a whole run.
+/// The policy of a whole run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPolicy {
     /// Limits of everything the run spends, sub-agents included.
     pub budget: Budget,
-    /// Whether models whose price nobody knows may be asked although money is limited; they count as free then.
+    /// Whether models without a known price may be called although money is limited; they count as free then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_unpriced: bool,
     /// The root agent.
     pub agent: AgentPolicy,
-    /// How many agents may be at work, and how deep they may nest.
+    /// Limits on active agents and nesting depth.
     #[serde(default, skip_serializing_if = "SpawnBudget::is_default")]
     pub spawn: SpawnBudget,
-    /// The sub-agents that its agents may ask for by name.
+    /// The sub-agents that its agents can spawn by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<SubAgentPolicy>,
-    /// How goals are judged that its agents give others; they can give none if absent. Its condition is of no matter.
+    /// How goals are judged that its agents give to others; absent: they can't give any. Its condition is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judging: Option<Box<GoalPolicy>>,
-    /// The steps that it goes through instead of having the root agent work; then the root agent's policy is that of
-    /// the steps that name no other.
+    /// The workflow that it runs instead of the root agent; then the root agent's policy applies to the steps that
+    /// name no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowPolicy>,
-    /// The folder that the git worktrees of its agents are made in, absolute and outside of its workspace; none can be
-    /// made if absent.
+    /// The folder for the git worktrees of its agents, absolute and outside of its workspace; absent: none can be
+    /// created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktrees: Option<PathBuf>,
-    /// The names of those who watch it.
+    /// The names of its observers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<String>,
-    /// The settings that were given as flags when it was started, which count before those of files.
+    /// The settings given as flags at its start; they take precedence over files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<GivenFlag>,
 }
@@ -54,7 +54,7 @@ pub struct GivenFlag {
 }
 
 impl RunPolicy {
-    /// A run of this agent without limits of spending, sub-agents by name, a workflow, worktrees and observers. Where
+    /// A run of this agent without spending limits, named sub-agents, a workflow, worktrees and observers. If
     /// money is limited later, models without a known price are refused.
     #[must_use]
     pub fn new(agent: AgentPolicy) -> Self {
@@ -73,7 +73,7 @@ impl RunPolicy {
     }
 }
 
-/// Limits of spending; `None` is unlimited.
+/// Spending limits; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
@@ -83,7 +83,7 @@ pub struct Budget {
     /// Money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<MicroDollars>,
-    /// Time worked on the run, in milliseconds; time between interruption and resume doesn't count.
+    /// Worked time, in milliseconds; time between interruption and resume doesn't count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_time_ms: Option<u64>,
     /// Turns of all agents together.
@@ -92,14 +92,14 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether it limits nothing.
+    /// Whether it has no limits.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
-    /// This budget, which came of a policy with the budget `old` and what was added to it, under one with the budget
-    /// `new`: a limit that is the same in both keeps what was added to it.
+    /// This budget (from a policy with the budget `old`, plus additions) under a policy with the budget `new`: a
+    /// limit that is the same in both keeps its additions.
     #[must_use]
     pub fn under(self, old: Self, new: Self) -> Self {
         fn pick<T: PartialEq>(now: Option<T>, old: Option<T>, new: Option<T>) -> Option<T> {
@@ -113,7 +113,7 @@ impl Budget {
         }
     }
 
-    /// This budget with the limits that `newer` names put in place of its own.
+    /// This budget, with the limits that `newer` sets replacing its own.
     #[must_use]
     pub const fn changed_by(self, newer: Self) -> Self {
         Self {
@@ -125,45 +125,45 @@ impl Budget {
     }
 }
 
-/// What one agent is and may.
+/// The policy of one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentPolicy {
-    /// The model it thinks with.
+    /// Its model.
     pub model: ModelPolicy,
-    /// The system prompt, byte for byte.
+    /// The system prompt, sent verbatim.
     pub system_prompt: String,
     /// The tools it may call.
     pub tools: Vec<ToolSpec>,
     /// The folder it works in, absolute.
     pub workspace: PathBuf,
-    /// Its counters' limits.
+    /// Limits of its counters.
     pub limits: Limits,
-    /// Who must agree before it may stop, in order.
+    /// Hooks that must allow its stop, in order.
     pub stop_hooks: Vec<StopHookPolicy>,
-    /// Who decides at other moments, in the order in which they are asked.
+    /// Its other hooks, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookPolicy>,
-    /// Which tool calls it may make.
+    /// The permissions of its tool calls.
     #[serde(default, skip_serializing_if = "PermissionPolicy::is_default")]
     pub permissions: PermissionPolicy,
-    /// What binds its tool calls besides: the permissions of the agents above it. Of all that speak of a call the most
-    /// restrictive counts.
+    /// The permissions of the agents above it, which also apply to its tool calls. The most restrictive applicable
+    /// decision counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<PermissionPolicy>,
-    /// Whether it goes from turn to turn by itself.
+    /// Whether turns follow each other automatically.
     pub pace: Pace,
-    /// What must be confirmed before it counts as done; what the agent says is enough if absent.
+    /// What must be confirmed before it counts as done; the agent's claim is enough if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goal: Option<Box<GoalPolicy>>,
-    /// The program that it consists of, if it is somebody else's. Then the model only names it (`external/NAME`), and the
-    /// tools are what the program can ask consent for.
+    /// The program, for an external agent. Then the model is only a name (`external/NAME`), and the tools are
+    /// those that the program can ask consent for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Box<ExternalPolicy>>,
 }
 
 impl AgentPolicy {
-    /// An agent of this model that works in `workspace`, an absolute path, from turn to turn by itself: with an empty
-    /// system prompt, without tools, hooks, rules and a goal, within the default limits.
+    /// An agent of this model that works in `workspace`, an absolute path, without waiting between turns: with an
+    /// empty system prompt, without tools, hooks, rules and a goal, within the default limits.
     #[must_use]
     pub fn new(model: ModelPolicy, workspace: PathBuf) -> Self {
         Self {
@@ -183,35 +183,35 @@ impl AgentPolicy {
     }
 }
 
-/// A model and what it costs.
+/// A model and its price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelPolicy {
     /// `provider/model` or `script:FILE`.
     pub name: String,
-    /// Tokens that fit a request and its answer; unknown if absent.
+    /// The context window: tokens of a request and its answer; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u64>,
-    /// Tokens an answer may have.
+    /// Maximum tokens of an answer.
     pub output_tokens_max: u32,
-    /// What its tokens cost; unknown if absent.
+    /// The price of its tokens; unknown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// Whether it can be shown pictures; one that can't is told that there is one.
+    /// Whether it accepts pictures; otherwise it gets a text that there is one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub images: bool,
-    /// How much it shall think before it answers; as its provider has it if absent.
+    /// The effort of its reasoning; the provider's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Whether it is known to think before it answers, and takes part of an answer's cap for that.
+    /// Whether it is known to reason before it answers, which uses part of the answer's cap.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reasons: bool,
-    /// What is asked in its place, in order, when it gives no answer. Those of these are of no matter.
+    /// The fallback models, in order, when it gives no answer. Their own fallbacks are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<ModelPolicy>,
 }
 
 impl ModelPolicy {
-    /// A model of which only its name and the cap on its answers are known.
+    /// A model with only a name and an output cap.
     pub fn new(name: impl Into<String>, output_tokens_max: u32) -> Self {
         Self {
             name: name.into(),
@@ -225,8 +225,8 @@ impl ModelPolicy {
         }
     }
 
-    /// Tokens that the cap on a short answer must have for what the model thinks first, when it is told to think so
-    /// much; none for a model that isn't known to think. What providers let their models think for at that effort.
+    /// Tokens to add to the cap of a short answer for reasoning at this effort, based on what providers reserve; 0
+    /// for a model that isn't known to reason.
     #[must_use]
     pub const fn thinking_tokens(&self, effort: Option<Effort>) -> u32 {
         match effort {
@@ -238,71 +238,72 @@ impl ModelPolicy {
     }
 }
 
-/// How much a model thinks before it answers.
+/// The effort of a model's reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// As little as it can; not at all where it can leave it.
+    /// The minimum; none if the model can turn it off.
     Minimal,
-    /// A little.
+    /// Little.
     Low,
-    /// As much as most tasks are worth.
+    /// Enough for most tasks.
     Medium,
-    /// A lot.
+    /// Much.
     High,
 }
 
-/// The limits of an agent's counters. What happens at each is told by its field.
+/// Limits of an agent's counters. Each field says what happens at the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Turns of one agent; it rests as budget exhausted when they are used up. [`Limits::TURNS_UNLIMITED`] is no limit.
-    /// Default 300.
+    /// Turns of one agent; it is suspended as budget exhausted when they are used up. [`Limits::TURNS_UNLIMITED`]
+    /// is no limit. Default 300.
     pub turns_max: u32,
-    /// Milliseconds that a model may fail in a row, tried again and again; then the next fallback model is asked, and
-    /// after the last the session is suspended. Default 900,000 (15 minutes).
+    /// Milliseconds of consecutive failures of a model during which it is retried; then the next fallback model is
+    /// called, and after the last the session is suspended. Default 900,000 (15 minutes).
     #[serde(default = "model_patience_ms")]
     pub model_patience_ms: u64,
-    /// Milliseconds that a session waits, suspended, for a provider that can't be reached, and tries it from time to
-    /// time; then it is left. Default 0: it is left at once.
+    /// Milliseconds that a session waits, suspended, for an unavailable provider and retries periodically; then
+    /// its process stops waiting. Default 0: it stops at once.
     #[serde(default)]
     pub outage_max_ms: u64,
-    /// Times an empty answer is asked again in a row; then the session is suspended. Default 2.
+    /// Consecutive retries of an empty answer; then the session is suspended. Default 2.
     pub empty_answers_max: u32,
-    /// Times an answer cut off by the output cap is continued in a row; then what there is counts. Default 3.
+    /// Consecutive continuations of an answer cut off by the output cap; then the partial answer counts. Default
+    /// 3.
     pub continuations_max: u32,
-    /// The same call with the same result, turn after turn: at this count the model is told. Default 3.
+    /// Consecutive turns with the same call and the same result at which the model gets a notice. Default 3.
     pub repeated_call_notice_at: u32,
-    /// The same call with the same result, turn after turn: at this count the session is suspended. Default 10.
+    /// Consecutive turns with the same call and the same result at which the session is suspended. Default 10.
     pub repeated_call_max: u32,
-    /// Turns in a row whose every call was rejected, denied or failed as a tool: at this count the model is told.
-    /// Default 5.
+    /// Consecutive turns in which every call was rejected, denied or failed as a tool, at which the model gets a
+    /// notice. Default 5.
     pub failed_turns_notice_at: u32,
-    /// Turns in a row whose every call was rejected, denied or failed as a tool: at this count the session is
+    /// Consecutive turns in which every call was rejected, denied or failed as a tool, at which the session is
     /// suspended. Default 12.
     pub failed_turns_max: u32,
-    /// Turns in a row without measurable progress at which an agent without a goal is suspended; 0 turns it off. One
-    /// with a goal has the goal's. Default 20.
+    /// Consecutive turns without measurable progress at which an agent without a goal is suspended; 0 turns it
+    /// off. With a goal, the goal's value applies. Default 20.
     pub stuck_turns: u32,
     /// Interruptions of one turn at which the session pauses. Default 3.
     pub interruptions_max: u32,
-    /// Blocks by stop hooks in all, at which the session rests as blocked. Default 8.
+    /// Total blocks by stop hooks at which the session is suspended as blocked. Default 8.
     pub stop_blocks_max: u32,
-    /// How often it is restarted when it has failed, and how long after. The root agent isn't.
+    /// Restarts after failures. Doesn't apply to the root agent.
     #[serde(default, skip_serializing_if = "RetryPolicy::is_default")]
     pub retry: RetryPolicy,
 }
 
-/// How often an agent that has failed is restarted, and how long after.
+/// Restarts of an agent after failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryPolicy {
-    /// Restarts in a row; the first attempt isn't counted. Default 3; with 0 the first failure counts.
+    /// Maximum consecutive restarts, not counting the first attempt. Default 3; with 0 the first failure is final.
     pub attempts_max: u32,
-    /// Milliseconds that the wait before the first restart takes at most; doubles with each restart in a row.
-    /// Default 1,000.
+    /// Maximum wait before the first restart, in milliseconds; doubles with each consecutive restart. Default
+    /// 1,000.
     pub backoff_base_ms: u64,
-    /// Milliseconds that no wait exceeds. Default 60,000.
+    /// Upper bound of all waits, in milliseconds. Default 60,000.
     pub backoff_max_ms: u64,
 }
 
@@ -319,7 +320,7 @@ impl RetryPolicy {
 }
 
 impl Limits {
-    /// As [`turns_max`](Self::turns_max): no limit.
+    /// The value of [`turns_max`](Self::turns_max) for no limit.
     pub const TURNS_UNLIMITED: u32 = u32::MAX;
 
     /// Turns of one agent; `None` is unlimited.
@@ -353,65 +354,66 @@ impl Default for Limits {
     }
 }
 
-/// A stop hook as the policy names it.
+/// A stop hook, as part of the policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopHookPolicy {
     /// Its name, unique within the policy.
     pub name: String,
-    /// The shell command it runs; absent for a hook that the embedding program brings.
+    /// Its shell command; absent for a hook of the embedding program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// How long it may take, in milliseconds.
+    /// Its time limit, in milliseconds.
     pub timeout_ms: u64,
-    /// What it means that it gives no answer. Under a goal that always blocks.
+    /// What happens when it gives no answer. Under a goal it always blocks.
     #[serde(default, skip_serializing_if = "OnHookError::blocks")]
     pub on_error: OnHookError,
 }
 
-/// Whether an agent goes on after a turn by itself.
+/// Whether turns follow each other automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
     /// The next turn begins when the last has ended.
     Free,
-    /// The next turn waits until somebody asks for it.
+    /// Each turn waits for a request.
     Stepped,
 }
 
-/// A tool as the model and the engine know it.
+/// A tool, as the model and the engine see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Its name, unique within the policy.
     pub name: String,
-    /// What the model is told about it.
+    /// Its description for the model.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Json,
-    /// What it touches; decides which calls run side by side.
+    /// What it accesses; decides which calls run in parallel.
     pub access: Access,
-    /// Whether a call that was interrupted may simply be made again.
+    /// Whether an interrupted call may be repeated.
     pub idempotent: bool,
-    /// How long a call may take, in milliseconds.
+    /// Time limit of a call, in milliseconds.
     pub timeout_ms: u64,
-    /// Bytes of output the model gets to see; the middle of a longer one is left out.
+    /// Maximum bytes of output for the model; the middle of a longer output is left out.
     pub output_bytes_max: usize,
 }
 
-/// What a tool touches.
+/// What a tool accesses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// It changes nothing: runs beside everything that also only reads.
+    /// Read-only: runs in parallel with other read-only calls.
     Reads,
-    /// It changes the path named by this argument: runs beside calls on other paths.
+    /// It changes the path in this argument: runs in parallel with calls on other paths.
     Writes {
         /// The argument's name.
         path_field: String,
     },
-    /// It may touch anything: runs alone.
+    /// It may access anything: runs alone.
     Anything,
-    /// It only stands for an answer to a question that an external agent's program asks: runs alone.
+    /// It stands for a question that an external agent's program asks: runs alone.
     Consents,
-    /// It has another agent work, and is none of the executor's: runs beside its like and what only reads.
+    /// It has another agent work and isn't run by the executor: runs in parallel with its kind and with read-only
+    /// calls.
     Delegates,
 }

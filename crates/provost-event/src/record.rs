@@ -1,4 +1,4 @@
-//! A record: one committed entry with its place; and the one serialized form of the log.
+//! A record: one committed entry with its position; and the serialized form of the log.
 //!
 //! A record is one line of JSON: `v` (format version), `actor`, `seq`, `at_ms`,
 //! `elapsed_ms`, `type`, then the entry's own fields.
@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ActorKey, Elapsed, Entry, Seq, SessionId, Timestamp};
 
-/// The version of the serialized form. It rises when a kind of entry is added or one's meaning changes; every
+/// The version of the serialized form. It is raised when a kind of entry is added or changes its meaning; every
 /// older version stays readable.
 pub const FORMAT_VERSION: u32 = 3;
 
 /// One committed entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Whose log.
+    /// The actor of the log.
     pub actor: ActorKey,
-    /// The place in that log.
+    /// The position in that log.
     pub seq: Seq,
-    /// When it was decided, by the wall clock, which may have been set back since the entry before.
+    /// When it was decided, by the wall clock, which may have been set back since the previous entry.
     pub at: Timestamp,
-    /// The run's elapsed time then. Never decreases within a log.
+    /// The run's elapsed time at that point. Never decreases within a log.
     pub elapsed: Elapsed,
-    /// What it says.
+    /// The entry.
     pub entry: Entry,
 }
 
-/// Why a line is no record.
+/// A line isn't a valid record.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// A newer Provost wrote it.
+    /// The line is from a newer version of Provost.
     #[error("written in format {needs}; this Provost reads up to {FORMAT_VERSION}: use a newer one")]
     Newer {
-        /// The version it takes to read it.
+        /// The version that can read it.
         needs: u32,
     },
-    /// A kind that its version doesn't have.
+    /// The line's version has no such kind.
     #[error("there is no entry of type `{kind}`")]
     UnknownKind {
-        /// The name.
+        /// The kind's name.
         kind: String,
     },
-    /// It isn't what the format says.
+    /// The line doesn't match the format.
     #[error("not a record of the log")]
     Malformed(#[source] serde_json::Error),
 }
@@ -60,7 +60,7 @@ struct Head {
 }
 
 impl Record {
-    /// The record as one line of JSON, without the line's end.
+    /// The record as one line of JSON, without a line terminator.
     ///
     /// # Errors
     /// See [`Entry::body`].
@@ -90,7 +90,7 @@ impl Record {
     /// Reads one line.
     ///
     /// # Errors
-    /// [`FormatError::Newer`] for the line of a later version, whatever else is in it; else what is wrong with it.
+    /// [`FormatError::Newer`] for a line of a later version, whatever else it contains; otherwise what is invalid.
     pub fn from_line(line: &str) -> Result<Self, FormatError> {
         let head: Head = serde_json::from_str(line).map_err(FormatError::Malformed)?;
         refuse_newer(head.v)?;
@@ -107,7 +107,7 @@ impl Record {
         })
     }
 
-    /// Puts a record together from the parts a store keeps.
+    /// Assembles a record from the parts in a store.
     ///
     /// # Errors
     /// As [`Record::from_line`].
@@ -118,18 +118,18 @@ impl Record {
     }
 }
 
-/// A record's place and version, as a store keeps them beside the entry.
+/// A record's position and version, as a store keeps them beside the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordHead {
     /// The format the entry was written in.
     pub v: u32,
-    /// Whose log.
+    /// The actor of the log.
     pub actor: ActorKey,
-    /// The place in it.
+    /// The position in the log.
     pub seq: Seq,
     /// When it was decided.
     pub at: Timestamp,
-    /// The run's elapsed time then.
+    /// The run's elapsed time at that point.
     pub elapsed: Elapsed,
 }
 
@@ -144,10 +144,10 @@ fn read_body(kind: &str, body: &str) -> Result<Entry, FormatError> {
     }
 }
 
-/// A piece of an answer that is still being written: shown as provisional, never stored.
+/// A piece of an answer that is still streaming: shown as provisional, never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
-    /// Who is writing.
+    /// The session of the answer.
     pub session: SessionId,
     /// Text or reasoning.
     pub kind: DeltaKind,
@@ -155,7 +155,7 @@ pub struct Delta {
     pub text: String,
 }
 
-/// What a delta is a piece of.
+/// The kind of a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaKind {

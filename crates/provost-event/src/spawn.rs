@@ -1,32 +1,32 @@
-//! How many agents a run may have at work, and which of them comes first.
+//! Limits on active agents, and their priorities.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How urgent an agent's work is.
+/// The priority of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// Whenever there is room.
+    /// The lowest priority.
     Background = 0,
-    /// Below what is usual.
+    /// Below normal.
     Low = 1,
-    /// As usual.
+    /// The default.
     #[default]
     Normal = 2,
-    /// It may take the slot of one below it.
+    /// It may preempt an agent of lower priority.
     High = 4,
-    /// It may take the slot of any below it.
+    /// It may preempt any agent of lower priority.
     Critical = 8,
 }
 
 impl Priority {
-    /// All of them, the lowest first.
+    /// All priorities, the lowest first.
     pub const ALL: [Self; 5] = [Self::Background, Self::Low, Self::Normal, Self::High, Self::Critical];
 
-    /// Its name, as settings and logs have it.
+    /// Its name in settings and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// A text that is no priority.
+/// A text isn't a valid priority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no priority: it is background, low, normal, high or critical")]
 pub struct PriorityError {
@@ -61,14 +61,14 @@ impl FromStr for Priority {
     }
 }
 
-/// How many agents of a run may be at work, and how deep they may nest.
+/// Limits on the active agents of a run and on nesting depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpawnBudget {
-    /// Agents at work at the same time, the root included; at least 1. Default 8.
+    /// Maximum active agents, the root included; at least 1. Default 8.
     pub max_agents: u32,
-    /// Whether an agent of high priority may take the slot of one below it. Default true.
+    /// Whether an agent of high priority may preempt one of lower priority. Default true.
     pub allow_preempt: bool,
-    /// Agents above an agent, at most; the root has none. Default 4.
+    /// Maximum nesting depth; the root has depth 0. Default 4.
     pub max_depth: u32,
 }
 
@@ -83,7 +83,7 @@ impl SpawnBudget {
         *self == Self::default()
     }
 
-    /// Slots, at least the root's.
+    /// The number of slots, at least 1 for the root.
     #[must_use]
     pub fn slots(&self) -> usize {
         usize::try_from(self.max_agents).unwrap_or(usize::MAX).max(1)

@@ -1,23 +1,23 @@
-//! What stop hooks say.
+//! Verdicts of stop hooks.
 
 use serde::{Deserialize, Serialize};
 
-/// One stop hook's answer to "may the agent stop?".
+/// One stop hook's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopHookVerdict {
     /// The agent may stop.
     Allow,
-    /// The agent goes on, with this reason.
+    /// The agent continues, for this reason.
     Block(String),
-    /// The run stops now and doesn't go on, for this reason.
+    /// The run stops now, for this reason.
     Halt(String),
-    /// The hook ran and gave no valid answer, for this reason. What that means is the policy's
-    /// [`on_error`](crate::StopHookPolicy::on_error).
+    /// The hook ran and gave no valid answer, for this reason. The policy's
+    /// [`on_error`](crate::StopHookPolicy::on_error) says what happens.
     Error(String),
-    /// The hook itself couldn't be run or was killed, for this reason: it says nothing of the agent's work.
+    /// The hook couldn't be run or was killed, for this reason: it says nothing about the agent's work.
     Broken(String),
-    /// The hook took longer than so many milliseconds, and was ended.
+    /// The hook exceeded its time limit of this many milliseconds, and was terminated.
     TimedOut(u64),
 }
 
@@ -33,7 +33,7 @@ impl StopHookVerdict {
         }
     }
 
-    /// Its reason, to be changed; `None` for those that have none.
+    /// Its reason, for changes; `None` for verdicts without one.
     pub const fn reason_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::Allow | Self::TimedOut(_) => None,
@@ -43,7 +43,7 @@ impl StopHookVerdict {
         }
     }
 
-    /// Whether the hook couldn't be asked, or not in time: it has said nothing, neither yes nor no.
+    /// Whether the hook couldn't be run, or not in time: neither yes nor no.
     #[must_use]
     pub const fn is_unanswered(&self) -> bool {
         match self {
@@ -53,16 +53,16 @@ impl StopHookVerdict {
     }
 }
 
-/// A stop hook's answer with its name and how long it took.
+/// A stop hook's verdict with its name and duration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopReport {
     /// The hook.
     pub name: String,
-    /// Its answer.
+    /// Its verdict.
     pub verdict: StopHookVerdict,
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
-    /// What a person should know of it: its own message, or what of its answer couldn't be taken.
+    /// A note for the user: the hook's own message, or the part of its answer that was ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

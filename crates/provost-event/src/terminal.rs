@@ -1,4 +1,4 @@
-//! A program at a terminal: what it is and may, and what was noticed there.
+//! A program at a terminal: its policy, and the events there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,55 +7,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Outcome, Seq};
 
-/// Somebody else's program that an agent consists of, instead of a model and tools of Provost's.
+/// An external agent: a program that takes the place of a model and Provost's tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalPolicy {
-    /// The program, as it is found in `PATH`, or its path.
+    /// The program: a name in `PATH`, or a path.
     pub program: String,
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables that it gets besides those that any child gets.
+    /// Variables that it gets besides the default ones.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Variables of Provost's own environment that it gets as well, by name: what they hold stands in no log.
+    /// Variables of Provost's own environment that it gets as well, by name: their values appear in no log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<String>,
-    /// The profile that says what its screens mean.
+    /// The profile that interprets its screens.
     pub profile: String,
-    /// By what it is spoken to.
+    /// The channel to it.
     #[serde(default)]
     pub channel: Channel,
-    /// Its window, when nobody is attached.
+    /// Its window while no terminal is attached.
     #[serde(default)]
     pub size: WindowSize,
-    /// Whether the goal is typed in as its first prompt; else its arguments say what it shall do, or a person does.
+    /// Whether the goal is typed in as its first prompt; otherwise its arguments or a person give it its task.
     pub submits_goal: bool,
-    /// Whether a person works at it: it is over when the program ends, not when a prompt is done with.
+    /// Whether a person works at it: then the session ends with the program, not with a prompt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
-    /// Whether no recording is made of its terminal.
+    /// Whether its terminal isn't recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unrecorded: bool,
-    /// How long it may wait for somebody, or show no sign of life, before the session rests; for ever if absent.
+    /// Maximum time that it waits for input or shows no activity before the session is suspended; unlimited if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }
 
-/// By what a program is spoken to.
+/// The channel to a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
-    /// Its structured stream where its profile names one and the program has it, else the terminal.
+    /// Its structured stream if its profile declares one and the program supports it, otherwise the terminal.
     #[default]
     Auto,
     /// A pseudo-terminal.
     Terminal,
-    /// Its structured stream; it is an error if its profile names none.
+    /// Its structured stream; an error if its profile declares none.
     Structured,
 }
 
-/// A terminal's window in character cells; neither side is ever 0.
+/// A terminal's window size in character cells; neither dimension is ever 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowSize {
     /// Rows, from 1.
@@ -84,30 +85,30 @@ impl Default for WindowSize {
     }
 }
 
-/// What the program at a terminal does, as far as there is evidence for it.
+/// What the program at a terminal does, as far as there is evidence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminalState {
-    /// It was started and has shown nothing yet that says more.
+    /// It was started, and there is no evidence of more yet.
     #[default]
     Starting,
     /// It is busy.
     Working,
     /// An agent's composer is ready for a prompt.
     Idle,
-    /// It asks for consent, an answer to a question of its own, or a login, and goes on only then.
+    /// It waits for consent, an answer to a question of its own, or a login.
     Blocked(Blocker),
-    /// It reads what somebody is to type: a prompt, a field, a menu, a pager.
+    /// It reads input: a prompt, a field, a menu, a pager.
     WaitingForInput,
     /// It reads a secret.
     Password,
-    /// It says that it works, and has shown no sign of life for long.
+    /// It claims to work, and has shown no activity for a long time.
     Stalled,
     /// It is about to end.
     Exiting,
     /// It has ended.
     Exited,
-    /// Nothing says what it does.
+    /// Unknown.
     Unknown,
 }
 
@@ -123,44 +124,44 @@ pub enum Blocker {
     Auth,
 }
 
-/// What kind of action consent is asked for.
+/// The kind of action that needs consent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskKind {
-    /// A command is to be run.
+    /// Running a command.
     Command,
-    /// A file is to be made or changed.
+    /// Creating or changing a file.
     Edit,
-    /// A file is to be read.
+    /// Reading a file.
     Read,
-    /// Something is to be fetched from the network.
+    /// Fetching from the network.
     Network,
-    /// A tool of the program's own, or of a server that it talks to, is to be called.
+    /// Calling a tool of the program, or of a server that it uses.
     Tool,
-    /// A folder is to be trusted.
+    /// Trusting a folder.
     Trust,
-    /// Anything else, also what couldn't be read from the screen.
+    /// Anything else, including what couldn't be read from the screen.
     Other,
 }
 
-/// One way to answer.
+/// An option of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskOption {
-    /// As the screen has it.
+    /// Its label on the screen.
     pub label: String,
-    /// The keys that choose it, as they are sent (`y`, `\r`, `\u{1b}[B`).
+    /// The keys that choose it, as sent (`y`, `\r`, `\u{1b}[B`).
     pub keys: String,
-    /// What choosing it means.
+    /// Its meaning.
     pub meaning: OptionMeaning,
 }
 
-/// What choosing an option means.
+/// The meaning of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionMeaning {
     /// Yes, this time.
     ApproveOnce,
-    /// Yes, and don't ask about its like again.
+    /// Yes, and don't ask about similar actions again.
     ApproveAlways,
     /// No.
     Deny,
@@ -168,21 +169,22 @@ pub enum OptionMeaning {
     Other,
 }
 
-/// A program's question for consent.
+/// A program's request for consent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalAsk {
-    /// Names the question, and what of the screen an answer is bound to: the same words asked once more have another.
+    /// Identifies the question, and the part of the screen that an answer is bound to: the same words asked again
+    /// have another one.
     pub fingerprint: String,
-    /// What for.
+    /// The kind of action.
     pub kind: AskKind,
-    /// The question, in the screen's words.
+    /// The question, as on the screen.
     pub question: String,
-    /// The command, path, address or tool that it is about; absent where that couldn't be read.
+    /// The command, path, address or tool that it is about; absent if that couldn't be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// The ways to answer, in the screen's order.
+    /// The options, in the screen's order.
     pub options: Vec<AskOption>,
-    /// The option that a plain return chooses, if any.
+    /// The option that the Enter key chooses, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<usize>,
 }
@@ -195,30 +197,30 @@ impl TerminalAsk {
     }
 }
 
-/// What has come to its end.
+/// What has completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompletionScope {
-    /// What an agent was last asked for.
+    /// The last prompt of an agent.
     Turn,
     /// The program.
     Process,
 }
 
-/// How a process came to its end.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// It returned this.
+    /// With this exit code.
     Code(i32),
-    /// It was ended by this signal's number.
+    /// By this signal.
     Signal(i32),
-    /// Nobody saw it end: Provost itself was gone.
+    /// Unknown: Provost itself wasn't running.
     Unseen,
 }
 
 impl Exit {
-    /// Whether it says that all went well.
+    /// Whether it indicates success.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Code(0))
@@ -235,81 +237,82 @@ impl std::fmt::Display for Exit {
     }
 }
 
-/// Something that happened at a terminal.
+/// An event at a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TerminalEvent {
     /// The program was started.
     Started {
-        /// As it was called.
+        /// The command line.
         command: Vec<String>,
-        /// Its process number.
+        /// Its process id.
         pid: u32,
-        /// By what it is spoken to.
+        /// The channel to it.
         channel: Channel,
-        /// Where its recording is; absent where none is made.
+        /// The path of its recording; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recording: Option<PathBuf>,
     },
-    /// It does something else than before.
+    /// Its state changed.
     State(TerminalState),
     /// It asks for consent.
     ApprovalRequest(TerminalAsk),
-    /// It reads what somebody is to type.
+    /// It reads input.
     WaitingForInput {
-        /// The line that it prompts with.
+        /// Its prompt line.
         prompt: String,
     },
     /// It reads a secret.
     PasswordPrompt {
-        /// The line that it prompts with.
+        /// Its prompt line.
         prompt: String,
     },
-    /// A failure became visible.
+    /// An error became visible.
     Error {
-        /// The line that says so.
+        /// The line with the error.
         line: String,
     },
-    /// Something came to its end.
+    /// Something completed.
     Completion {
-        /// What.
+        /// What completed.
         scope: CompletionScope,
-        /// Whether it went well, as far as known.
+        /// Whether it succeeded, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         succeeded: Option<bool>,
     },
     /// An agent's composer is ready.
     Idle,
-    /// The program wants somebody's attention.
+    /// The program sent a notification.
     Notification {
-        /// In its words; empty for a bell.
+        /// Its text; empty for a bell.
         text: String,
     },
-    /// A prompt was typed in and taken.
+    /// A prompt was typed in and accepted.
     Submitted {
-        /// Which.
+        /// The prompt.
         text: String,
-        /// The last entry whose words it has heard by that.
+        /// The last entry whose message it includes.
         through: Seq,
     },
-    /// A question was answered, and the answer has taken effect.
+    /// A question was answered, and the answer took effect.
     Answered {
-        /// Which question.
+        /// The question.
         fingerprint: String,
-        /// The option chosen, in the screen's words.
+        /// The chosen option, as on the screen.
         choice: String,
     },
-    /// Somebody's terminal is attached.
+    /// A terminal was attached.
     Attached {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// It no longer is.
+    /// It was detached.
     Detached {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// The program has ended. What it left running is being ended; before its session rests, nothing is left.
+    /// The program has ended. Its remaining processes are being terminated; before its session is suspended, none
+    /// is left.
     Exited {
         /// How.
         exit: Exit,
@@ -364,56 +367,57 @@ impl std::fmt::Display for TerminalEvent {
     }
 }
 
-/// What an observation was made from, the strongest first.
+/// The source of an observation, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
-    /// The process has ended.
+    /// The process ended.
     Exit,
-    /// What Provost itself typed.
+    /// Input that Provost typed.
     Input,
-    /// The terminal's modes and what the kernel says of the processes at it.
+    /// The terminal's modes, and the kernel's view of its processes.
     Kernel,
-    /// What the program reports of itself.
+    /// A report by the program.
     Signal,
     /// A rule of the profile matched the screen.
     Screen,
-    /// Nothing changed for a while; never by itself.
+    /// Nothing changed for a while; never sufficient alone.
     Quiet,
 }
 
-/// One reason for an observation.
+/// A piece of evidence for an observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalEvidence {
-    /// Where it comes from.
+    /// Its source.
     pub source: EvidenceSource,
-    /// What it is, in a few words (`rule approval.command`, `OSC 7501 state=blocked`, `echo off`).
+    /// A short description (`rule approval.command`, `OSC 7501 state=blocked`, `echo off`).
     pub what: String,
 }
 
-/// An entry: something happened at an external agent's terminal.
+/// An entry: an event at an external agent's terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalNoted {
-    /// What.
+    /// The event.
     pub event: TerminalEvent,
-    /// How sure that is, in hundredths.
+    /// Its confidence, in percent.
     pub confidence: u8,
-    /// What it was made from, the deciding one first.
+    /// Its evidence, the deciding piece first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<TerminalEvidence>,
 }
 
 impl TerminalNoted {
-    /// Something that Provost did or saw for certain.
+    /// An event that Provost caused or observed with certainty.
     #[must_use]
     pub const fn certain(event: TerminalEvent) -> Self {
         Self { event, confidence: 100, evidence: Vec::new() }
     }
 }
 
-/// An entry: the program at the session's terminal is about to be ended, because the session is about to rest or end.
+/// An entry: the program at the session's terminal is about to be terminated because the session is about to be
+/// suspended or end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalEnding {
-    /// What the session shall come to.
+    /// The session's coming outcome.
     pub outcome: Outcome,
 }

@@ -1,25 +1,25 @@
-//! The agents of a run: who may be asked to work for another, and what happened to each, as the run's log has it.
+//! The agents of a run: the configured sub-agents, and the run log's entries about each agent.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentPolicy, Budget, Outcome, Priority, Seq, SessionId};
 
-/// A sub-agent that a run's agents may ask to work for them, by a tool of its name.
+/// A configured sub-agent that a run's agents can spawn by a tool of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubAgentPolicy {
-    /// Its name, and that of the tool that asks for it; unique within the policy.
+    /// Its name, and that of its tool; unique within the policy.
     pub name: String,
-    /// What it is. Whoever asks for it gets no more: of its tools, those that the other has too; what the other's
-    /// permissions deny or ask about, its calls are denied or asked about too.
+    /// Its policy, restricted by its parent's: it gets only tools that the parent has too, and calls that the
+    /// parent's permissions deny or ask about are denied or asked about too.
     pub agent: AgentPolicy,
-    /// How urgent its work is.
+    /// Its priority.
     #[serde(default)]
     pub priority: Priority,
-    /// What it and those below it may spend of the run's budget; its time counts while it holds a slot.
+    /// What it and the agents below it may spend of the run's budget; its time counts while it holds a slot.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
-    /// How long whoever asked waits for it, in milliseconds from its first start, while it holds a slot; then it is
-    /// cancelled. For ever if absent.
+    /// How long its parent waits for it, in milliseconds from its first start, while it holds a slot; then it is
+    /// cancelled. Unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_timeout_ms: Option<u64>,
     /// Where it works.
@@ -34,159 +34,159 @@ pub enum Isolation {
     /// In the folder of the agent that asked for it.
     #[default]
     Shared,
-    /// In a git worktree of its own, on a branch of its own. Where none can be made, it fails.
+    /// In its own git worktree, on its own branch. If none can be created, it fails.
     Worktree,
 }
 
-/// How a new agent comes by its slot.
+/// How a new agent gets its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotWish {
-    /// One is free.
+    /// A free slot.
     Free,
-    /// This one makes way for it.
+    /// The slot of this agent, which yields.
     After(SessionId),
-    /// It waits in the line for one.
+    /// It is queued for one.
     InLine,
 }
 
-/// What an agent is given for one task.
+/// The task of a spawned agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brief {
-    /// What it is called: the configured sub-agent's name, or a label that the asking agent chose.
+    /// Its name: the configured sub-agent's, or a label that the parent chose.
     pub name: String,
-    /// What it is to reach.
+    /// Its goal.
     pub goal: String,
-    /// The configured sub-agent that it is; absent for one like the agent that asked.
+    /// The configured sub-agent; absent for a copy of the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What it is told besides, behind the system prompt.
+    /// Additional instructions, after the system prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The tools it is left with; all that it could have if absent.
+    /// The tools that it keeps; all available ones if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// What it and those below it may spend.
+    /// What it and the agents below it may spend.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
-    /// A limit of its turns; as its policy has it if absent.
+    /// Its turn limit; the policy's if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_max: Option<u32>,
-    /// How long it is waited for, in milliseconds during which it holds a slot.
+    /// How long its parent waits for it, in milliseconds during which it holds a slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_timeout_ms: Option<u64>,
     /// Where it works.
     #[serde(default)]
     pub isolation: Isolation,
-    /// What must be confirmed before it counts as done; as its policy has it if absent.
+    /// What must be confirmed before it counts as done; the policy's condition if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_when: Option<String>,
 }
 
-/// An agent was asked for, and will get a slot.
+/// An agent was spawned, and will get a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildSpawned {
     /// The new agent.
     pub child: SessionId,
-    /// Who asked for it; absent where nobody but the run did.
+    /// Its parent; absent if the run itself spawned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
-    /// The entry of the parent's log that has the call; absent without a parent.
+    /// The entry of the parent's log with the call; absent without a parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Seq>,
-    /// How many agents stand above it.
+    /// Its nesting depth.
     pub depth: u32,
-    /// What it was given.
+    /// Its task.
     pub brief: Brief,
-    /// How urgent its work is.
+    /// Its priority.
     pub priority: Priority,
-    /// How it comes by its slot.
+    /// How it gets its slot.
     pub slot: SlotWish,
 }
 
-/// An agent has a slot, and begins or goes on.
+/// An agent got a slot, and starts or continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildStarted {
-    /// Which.
+    /// The agent.
     pub child: SessionId,
 }
 
-/// An agent was told to make way.
+/// An agent was asked to yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildYields {
-    /// Which.
+    /// The agent.
     pub child: SessionId,
-    /// For whom; absent where it has fallen behind those who wait.
+    /// The agent that gets the slot; absent if it has fallen behind queued agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<SessionId>,
 }
 
-/// An agent has come to rest and given up its slot, but for the root, which keeps it; nobody has had its result yet.
+/// An agent is suspended and has given up its slot (the root keeps it); its result hasn't been delivered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildPaused {
-    /// Which.
+    /// The agent.
     pub child: SessionId,
-    /// At what; never a final outcome.
+    /// Its outcome; never final.
     pub outcome: Outcome,
-    /// Whether it rests only because agents do that work for it.
+    /// Whether the only cause is that agents working for it are suspended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_child: bool,
 }
 
-/// Somebody wants an agent that rests to go on as soon as there is a slot.
+/// A suspended agent is to continue as soon as a slot is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildResumed {
-    /// Which.
+    /// The agent.
     pub child: SessionId,
-    /// Who.
+    /// Who resumed it.
     pub by: String,
 }
 
-/// An agent has failed and given up its slot. It is restarted in its own session when it is due and there is a slot;
-/// nobody has had a result of it yet.
+/// An agent has failed and given up its slot. It is restarted in its own session when it is due and a slot is
+/// free; its result hasn't been delivered yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRetryScheduled {
-    /// Which.
+    /// The agent.
     pub agent: SessionId,
-    /// How it failed; may be final.
+    /// Its outcome; may be final.
     pub outcome: Outcome,
-    /// Which restart in a row comes next, from 1.
+    /// The number of the next consecutive restart, from 1.
     pub attempt: u32,
-    /// Restarts in a row that it may have.
+    /// Maximum consecutive restarts.
     pub attempts_max: u32,
-    /// The wait before it, in milliseconds.
+    /// The wait before the restart, in milliseconds.
     pub delay_ms: u64,
-    /// When that is over.
+    /// When the wait ends.
     pub due: crate::Timestamp,
 }
 
-/// An agent that has delivered its result is asked to go on in its own session, and will get a slot.
+/// An agent that has delivered its result is asked to continue in its own session, and will get a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentAskedAgain {
-    /// Which.
+    /// The agent.
     pub child: SessionId,
-    /// The agent that asks: the one that asked for it first.
+    /// The agent that asks: its parent.
     pub parent: SessionId,
-    /// The entry of that agent's log that has the call.
+    /// The entry of the parent's log with the call.
     pub call: Seq,
-    /// What it is told.
+    /// The message to it.
     pub text: String,
-    /// Turns that its session may have from here on, those before included. Its other limits count from here, too.
+    /// Its turn limit from here on, earlier turns included. Its other limits restart here, too.
     pub turns_max: u32,
-    /// How urgent its work is.
+    /// Its priority.
     pub priority: Priority,
-    /// How it comes by its slot.
+    /// How it gets its slot.
     pub slot: SlotWish,
 }
 
-/// An agent's work is over, and whoever asked for it has its result.
+/// An agent has finished, and its result was delivered to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildFinished {
-    /// Which.
+    /// The agent.
     pub child: SessionId,
-    /// How. One that isn't final has been reported as it is; the agent's log ends after it all the same.
+    /// Its outcome. If that isn't final, it was reported as it is, and the agent's log still ends there.
     pub outcome: Outcome,
-    /// How often it was restarted after a failure, since it was last asked.
+    /// Restarts after failures since it was last asked.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
 }
@@ -196,38 +196,38 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Somebody gave an agent another priority.
+/// An agent's priority has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reprioritized {
-    /// Which.
+    /// The agent.
     pub agent: SessionId,
-    /// The new one.
+    /// The new priority.
     pub priority: Priority,
-    /// Who.
+    /// Who changed it.
     pub by: String,
 }
 
-/// An agent shall make way for another at its next check: before a model call, and before a call of a tool.
+/// An agent is to yield to another at its next check: before a model call or a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct YieldRequested {
-    /// For whom, if for somebody.
+    /// The other agent, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<SessionId>,
-    /// When a model call in flight is no longer waited for; absent when it is so far.
+    /// When a model call in flight is abandoned; absent if that time has come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<crate::Timestamp>,
 }
 
-/// A sub-agent rests before its work is done. The call that asked for it still waits.
+/// A sub-agent is suspended before its work is done. The call that spawned it still waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildRested {
     /// The entry that started the call.
     pub started: Seq,
-    /// At what it rests.
+    /// The sub-agent's outcome.
     pub outcome: Outcome,
 }
 
-/// A sub-agent that rested works again, or will.
+/// A suspended sub-agent runs again, or will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildGoesOn {
     /// The entry that started the call.

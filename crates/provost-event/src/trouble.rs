@@ -1,4 +1,4 @@
-//! Why a model gives no answer: what the provider says, and what to do about it.
+//! Why a model gives no answer: the provider's error, and the remedy.
 
 use std::fmt;
 
@@ -6,42 +6,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ErrorClass, ModelPolicy, SessionId, Timestamp};
 
-/// A model that gave no usable answer, as the session that asked it gives up or waits.
+/// A model's failure to give a usable answer, as of when the session gives up or waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelTrouble {
     /// The model, by the policy's name.
     pub model: String,
-    /// What kind of failure.
+    /// The class of failure.
     pub class: ErrorClass,
-    /// The provider's own message, or ours where it gave none.
+    /// The provider's own message, or ours if it gave none.
     pub message: String,
-    /// Where to look, such as the variable that holds the key; empty where nothing more is known.
+    /// Where to look, such as the variable that holds the key; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
 
-/// What must change before the model can be asked again.
+/// What must change before the model can be called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TroubleCause {
-    /// The provider must be reachable and work.
+    /// The provider must be available.
     Provider,
     /// The key must be valid.
     Key,
-    /// There must be quota or credit.
+    /// Quota or credit must be available.
     Quota,
-    /// The address must be one that answers by itself.
+    /// The address must not redirect.
     Address,
-    /// The model's name must be one that the provider knows.
+    /// The model's name must be known to the provider.
     ModelUnknown,
-    /// The request must be another: another model, or another version of Provost.
+    /// The request must change: another model, or another version of Provost.
     Request,
-    /// The model must answer: it refuses, or says nothing.
+    /// The model must answer: it refuses, or gives empty answers.
     Answer,
 }
 
 impl ErrorClass {
-    /// What must change before a model can be asked again that failed like this.
+    /// What must change before a model with this failure can be called again.
     #[must_use]
     pub const fn cause(self) -> TroubleCause {
         match self {
@@ -72,7 +72,7 @@ impl ErrorClass {
 }
 
 impl TroubleCause {
-    /// Whether nothing in the conversation is at fault: any other agent that asks the same model fares the same.
+    /// Whether the cause is outside of the conversation: any other agent that calls the same model fails too.
     #[must_use]
     pub const fn is_outside(self) -> bool {
         match self {
@@ -81,7 +81,7 @@ impl TroubleCause {
         }
     }
 
-    /// The cause as people read it.
+    /// The cause, for display.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl TroubleCause {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     #[must_use]
     pub const fn remedy(self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl ModelTrouble {
         self.class.cause()
     }
 
-    /// What has happened, without what people can do about it.
+    /// The failure, without the remedy.
     #[must_use]
     pub fn what(&self) -> String {
         let hint = if self.hint.is_empty() { String::new() } else { format!(" ({})", self.hint) };
@@ -133,56 +133,56 @@ impl fmt::Display for ModelTrouble {
     }
 }
 
-/// Why another model is asked from here on.
+/// Why another model is called from here on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelChange {
-    /// Somebody wants it.
+    /// It was requested.
     Asked {
-        /// Who.
+        /// By whom.
         by: String,
     },
-    /// The model before it gives no answer.
+    /// The previous model gives no answer.
     Fallback {
-        /// Its place among the models that stand in, from 1.
+        /// The number of the fallback model, from 1.
         number: u32,
-        /// How the one before it failed.
+        /// The failure of the previous model.
         trouble: ModelTrouble,
     },
-    /// The first model is tried again.
+    /// The first model is retried.
     Returned,
 }
 
-/// Another model is asked from here on.
+/// Another model is called from here on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelChanged {
-    /// The one before, by the policy's name.
+    /// The previous model, by the policy's name.
     pub from: String,
-    /// The one from here on.
+    /// The new model.
     pub to: Box<ModelPolicy>,
     /// Why.
     pub why: ModelChange,
 }
 
-/// How long outages are waited out from here on.
+/// The maximum wait for outages from here on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutageWaitChanged {
-    /// In milliseconds; with 0 a session is suspended at once, and whoever works on it leaves.
+    /// In milliseconds; with 0 a session is suspended at once, and its process stops waiting.
     pub outage_max_ms: u64,
-    /// Who wants it.
+    /// Who changed it.
     pub by: String,
 }
 
-/// A session waits for its model's provider. What is waited is no worked time.
+/// A session waits for its model's provider. The wait isn't worked time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAwaited {
-    /// Which.
+    /// The session.
     pub session: SessionId,
-    /// For what.
+    /// The model's failure.
     pub trouble: ModelTrouble,
-    /// When the model is asked again.
+    /// When the model is called again.
     pub until: Timestamp,
-    /// Whether patience is over: it counts as suspended, and is tried again from time to time.
+    /// Whether `model_patience_ms` is exceeded: the session counts as suspended, and retries periodically.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
 }

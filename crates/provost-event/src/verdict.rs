@@ -1,10 +1,10 @@
-//! The agent's own closing words about its work.
+//! The agent's verdict about its own work.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What an agent's `VERDICT:` line claims. Kept for the record; stop hooks and judges decide, not this.
+/// The claim of an agent's `VERDICT:` line. Recorded only; stop hooks and judges decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -17,7 +17,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Finds the last verdict in `text`, wherever it stands; Markdown marks around its words don't matter.
+    /// Finds the last verdict in `text`, at any position; Markdown around its words is ignored.
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         text.rmatch_indices("VERDICT").find_map(|(at, word)| Self::after(text.get(at + word.len()..)?))

@@ -1,19 +1,19 @@
-//! Whether anything but the agent has confirmed that its work is done.
+//! Whether anything besides the agent has confirmed that its work is done.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What verified a completed run or session. The agent's own word is none of it.
+/// What verified a completed run or session. The agent's own claim doesn't count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub enum Verification {
-    /// A stop hook or a judge looked, and everything that looked agreed.
+    /// Stop hooks or judges verified it, and all of them agreed.
     Passed,
-    /// Nothing was configured that could verify it.
+    /// No verification was configured.
     #[default]
     None,
-    /// Checks gave no answer, and their settings say that this doesn't count.
+    /// Checks gave no answer, and their settings say to ignore that.
     Ignored {
         /// Their names, in configured order.
         checks: Vec<String>,
@@ -21,7 +21,7 @@ pub enum Verification {
 }
 
 impl Verification {
-    /// One word for programs: `passed`, `none` or `ignored`.
+    /// One word, for programs: `passed`, `none` or `ignored`.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Verification {
         }
     }
 
-    /// What several parts of one work come to together: passed only where each has passed.
+    /// The verification of several parts together: passed only if each has passed.
     #[must_use]
     pub fn of_all(parts: impl IntoIterator<Item = Self>) -> Self {
         parts.into_iter().reduce(Self::and).unwrap_or_default()
@@ -51,7 +51,7 @@ impl Verification {
     }
 }
 
-/// For the sentence that says "completed, …".
+/// For sentences of the form "completed, …".
 impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +62,7 @@ impl fmt::Display for Verification {
     }
 }
 
-/// How it stands in the log: two fields of the outcome it belongs to.
+/// Its form in the log: two fields of the outcome.
 #[derive(Serialize, Deserialize)]
 struct Written {
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Git worktrees: an agent's own copy of the folder of whoever asked for it, and what the agent leaves there.
+//! Git worktrees: an agent's own copy of its parent's folder, and the changes in it.
 
 use std::path::PathBuf;
 
@@ -9,66 +9,66 @@ use crate::Outcome;
 /// A git worktree that an agent works in. Its folder is the agent's workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
-    /// The folder whose last commit it begins with: the workspace of whoever asked for the agent.
+    /// The folder whose last commit it is based on: the parent agent's workspace.
     pub from: PathBuf,
-    /// The branch that it is on; made with it.
+    /// Its branch, created with it.
     pub branch: String,
-    /// The commit that it begins with; absent for the last one of `from`.
+    /// The commit that it is based on; absent for the last commit of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// An agent's worktree is there.
+/// An agent's worktree was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeMade {
-    /// The repository that it belongs to: the folder that git keeps its data in.
+    /// The repository that it belongs to: git's data folder.
     pub repository: PathBuf,
-    /// The commit that it began with.
+    /// The commit that it is based on.
     pub commit: String,
-    /// Files with changes in the folder that it was made from which weren't committed there, and so aren't in it.
+    /// Files with uncommitted changes in the source folder; the worktree lacks these changes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncommitted: u32,
-    /// Files that are there as they are stored, though a filter would make something else out of them (large files,
-    /// encrypted ones): filters are programs that the repository or the user names, and Provost's git starts none.
+    /// Files checked out as stored, though a filter would transform them (large files, encrypted ones): filters
+    /// are programs that the repository or the user names, and Provost's git starts none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unfiltered: u32,
 }
 
-/// The intent of looking at what an agent has done to its worktree, before it comes to a rest or an end.
+/// The intent of inspecting an agent's worktree, before the agent is suspended or ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeAsked {
-    /// What it is about to come to. At a final one a worktree that nothing was done to is removed.
+    /// The coming outcome. At a final one an unchanged worktree is removed.
     pub outcome: Outcome,
 }
 
-/// What an agent has done to its worktree.
+/// The changes in an agent's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeFound {
-    /// What.
+    /// The result.
     pub left: WorktreeLeft,
 }
 
-/// What there is in a worktree besides what it began with.
+/// What a worktree contains besides its base commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WorktreeLeft {
     /// Nothing.
     Untouched,
-    /// Nothing, so it and its branch were removed.
+    /// Nothing, so that the worktree and its branch were removed.
     Removed,
-    /// This; it stays.
+    /// Changes; the worktree stays.
     Changed {
-        /// The branch that it is on now; absent where it is on none.
+        /// Its current branch; absent if it has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         branch: Option<String>,
-        /// Commits that it didn't begin with.
+        /// Commits since the base commit.
         commits: u32,
-        /// In what its last commit differs from the one it began with, in git's words; empty where in nothing.
+        /// The difference between its last commit and the base commit, as printed by git; empty if there is none.
         summary: String,
-        /// Files whose changes aren't committed.
+        /// Files with uncommitted changes.
         uncommitted: u32,
     },
-    /// Nobody knows; it stays.
+    /// Unknown; the worktree stays.
     Unknown {
         /// Why.
         why: String,

@@ -1,4 +1,4 @@
-//! The words from outside.
+//! Events from outside.
 
 #[cfg(test)]
 mod chain;
