@@ -1,4 +1,4 @@
-//! Giving the answer to a question: once, and what was agreed to for always is in the user's settings before.
+//! Answers a question exactly once. A permanent approval is written to the user's settings before the answer.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ use provost_store::LocalHome;
 use crate::approved::{self, Kept};
 use crate::questions::{Question, answer_to};
 
-/// What became of an answer.
+/// The result of an answer.
 pub(crate) enum Given {
-    /// It counts; what it added to the settings, if it was to add something.
+    /// It counts, with what it added to the settings, if anything.
     Counts(Option<Kept>),
-    /// Another was first.
+    /// Another answer was first.
     Late(ApprovalResolved, Timestamp),
-    /// Nobody needs it any more: the call has its result.
+    /// It is no longer needed: the call has its result.
     Moot,
 }
 
-/// Answers `question`. A consent for always goes to `user_file` first: should the program die in between, the
-/// question is still there, and what was agreed to is asked again rather than taken as kept when it isn't.
+/// Answers `question`. A permanent approval is written to `user_file` first: if the program dies in between, the
+/// question stays open and is asked again, and no approval counts that wasn't kept.
 ///
 /// # Errors
-/// When it can't be kept in the settings or in the log; nothing is answered then.
+/// When the answer can't be written to the settings or the log; the question stays open.
 pub(crate) async fn give(
     home: &LocalHome,
     question: &Question,

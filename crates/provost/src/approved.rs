@@ -1,4 +1,4 @@
-//! Keeping what a person agreed to for always: in the user's own settings file, which stays as it was otherwise.
+//! Keeps permanent approvals in the user's own settings file, and leaves the rest of the file unchanged.
 
 use std::fs::Permissions;
 use std::io;
@@ -14,25 +14,25 @@ const SECTION: &str = "permissions";
 const KEY: &str = "approved";
 const INDENT: &str = "\n  ";
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Links that are followed to the file.
+/// Symbolic links that are followed at most.
 const LINKS_MAX: usize = 16;
 
-/// What became of a pattern.
+/// The result of adding a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// It was added.
     Added,
-    /// It was there.
+    /// It was already there.
     There,
 }
 
-/// Adds `pattern` to `permissions.approved` in `file`, which is made if it isn't there. Comments, order and
-/// permissions stay; a link to the file stays one. Either all of the new text is on disk or the old one is. Of
-/// processes that do so at once, each adds its own. Blocks, at most for some seconds.
+/// Adds `pattern` to `permissions.approved` in `file`, which is created if it is missing. Comments, order,
+/// permissions and a symbolic link are kept. The write is atomic: the file holds the old text or all of the new
+/// one. Concurrent processes each add their own pattern. Blocks for at most some seconds.
 ///
 /// # Errors
-/// When the file isn't one of settings, can't be read or written, or is kept by another process. It is unchanged
-/// then.
+/// When the file is no settings file, can't be read or written, or is locked by another process. It is then
+/// unchanged.
 pub(crate) fn keep(file: &Path, pattern: &str) -> anyhow::Result<Kept> {
     let failed = || format!("can't add to {}", file.display());
     let target = target(file).with_context(failed)?;
@@ -53,13 +53,13 @@ pub(crate) fn keep(file: &Path, pattern: &str) -> anyhow::Result<Kept> {
     }
 }
 
-/// The file itself, where `file` is a link to it; it need not be there.
+/// The target, if `file` is a link; it need not exist.
 fn target(file: &Path) -> io::Result<PathBuf> {
     let mut file = file.to_owned();
     for _ in 0..LINKS_MAX {
         match std::fs::read_link(&file) {
             Ok(to) => file = file.parent().unwrap_or(Path::new("/")).join(to),
-            // It isn't there, or no link.
+            // It doesn't exist, or is no link.
             Err(_) => return Ok(file),
         }
     }
@@ -127,13 +127,13 @@ fn add(document: &mut DocumentMut, pattern: &str) {
     match all.as_array_mut() {
         Some(all) if in_a_line => all.push(pattern),
         Some(all) => push(all, pattern),
-        // That it is a list was seen before.
+        // That it is a list was checked before.
         None => {}
     }
 }
 
-/// Adds it in the way in which the others are written: in the same line, or in one of its own, behind the comments
-/// of the one before.
+/// Adds it in the style of the others: on the same line, or on a line of its own after the comments of the
+/// previous one.
 fn push(all: &mut Array, pattern: &str) {
     let mut value = Value::from(pattern);
     let text = |raw: Option<&RawString>| raw.and_then(RawString::as_str).unwrap_or_default().to_owned();

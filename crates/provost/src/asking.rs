@@ -1,7 +1,7 @@
 //! Asking for consent on the terminal of the process that works on the run.
 //!
-//! An answer is a letter and Enter: whoever types something else while a question comes up agrees to nothing by a
-//! single stray key, and the terminal stays in the mode in which Ctrl-C, Ctrl-Z and the shell expect it.
+//! An answer is a letter and Enter: a stray key typed while a question comes up approves nothing, and the terminal
+//! stays in the mode in which Ctrl-C, Ctrl-Z and the shell expect it.
 
 mod terminal;
 
@@ -23,11 +23,11 @@ use terminal::Terminal;
 const ANSWERS: &str = "y once · r this run · a always · n no · d later";
 const WHY_NOT: &str = "why not? (what the agent is told; Enter for nothing)";
 
-/// How long nothing is asked after a question was answered elsewhere. Whoever was about to answer that one must not
-/// have answered the next one, unseen.
+/// The pause before the next question after one was answered elsewhere. A user about to answer the old question
+/// must not answer the next one unseen.
 const AFTER_WITHDRAWN: Duration = Duration::from_secs(2);
 
-/// Who asks, with this kind of view: this process if somebody sits at its terminal.
+/// Where questions are asked with this kind of view: in this process if a user is at its terminal.
 pub(crate) fn who_asks(progress: Progress) -> Asks {
     match progress {
         Progress::Live | Progress::Plain if terminal::is_there() => Asks::HereOnTerminal,
@@ -37,17 +37,17 @@ pub(crate) fn who_asks(progress: Progress) -> Asks {
     }
 }
 
-/// Puts the open questions of a run to whoever sits at the terminal, one after the other.
+/// Asks the user at the terminal the open questions of a run, one after the other.
 #[derive(Clone)]
 pub(crate) struct Asking {
     pub(crate) home: Arc<LocalHome>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) asks: Asks,
-    /// Where patterns go that are agreed to for always.
+    /// The file for patterns of permanent approvals.
     pub(crate) user_file: PathBuf,
 }
 
-/// What somebody typed.
+/// What the user typed.
 #[derive(Debug, PartialEq, Eq)]
 enum Typed {
     Allow(ApprovalScope),
@@ -58,7 +58,7 @@ enum Typed {
     Nonsense,
 }
 
-/// What became of a question.
+/// The result of a question.
 enum Came {
     Answered,
     Withdrawn,
@@ -66,7 +66,7 @@ enum Came {
 }
 
 impl Asking {
-    /// Asks for as long as it is polled; for ever.
+    /// Asks for as long as it is polled; returns only with an error.
     ///
     /// # Errors
     /// When an answer can't be kept in the log.
@@ -92,7 +92,7 @@ impl Asking {
     }
 
     async fn ask(&self, question: &Question) -> anyhow::Result<Came> {
-        // What was typed before it could be read answers nothing.
+        // Input from before the question was visible is no answer.
         let terminal = Terminal::fresh();
         let view = self.watcher.view();
         self.show(question, Extent::Fitting);
@@ -139,7 +139,7 @@ impl Asking {
         self.watcher.view().ask(question, extent, ANSWERS);
     }
 
-    /// The next line that is typed, `Some(None)` when nothing more can come; `None` when the question was answered
+    /// The next line that is typed, `Some(None)` at the end of the input; `None` when the question was answered
     /// elsewhere meanwhile.
     async fn line(&self, terminal: &Terminal, id: EffectId) -> Option<Option<String>> {
         tokio::select! {
@@ -152,11 +152,11 @@ impl Asking {
         }
     }
 
-    /// Gives the answer; false if it couldn't be kept in the settings, and the question stays.
+    /// Records the answer; false if it couldn't be kept in the settings, and the question stays open.
     async fn give(&self, question: &Question, answer: ApprovalAnswer) -> anyhow::Result<bool> {
         let by = somebody("somebody at the terminal");
         match give(&self.home, question, (answer, by), &self.user_file).await {
-            // The records that follow say what came of it, also where another was first.
+            // The records that follow show the result, also where another answer was first.
             Ok(Given::Counts(_) | Given::Late(..) | Given::Moot) => Ok(true),
             Err(error) if error.is::<provost_harness::HomeError>() => Err(error),
             Err(error) => {

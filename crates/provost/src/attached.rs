@@ -29,7 +29,7 @@ use crate::exit::Refusal;
 use crate::questions::somebody;
 use crate::settings::DetachKey;
 
-/// Refuses where no person sits: standard input and output must be a terminal.
+/// Refuses unless standard input and output are a terminal.
 ///
 /// # Errors
 /// [`Refusal`] with `hint`.
@@ -44,11 +44,11 @@ pub(crate) fn must_be_terminal(what: &str, hint: &str) -> Result<(), Refusal> {
 /// Why a terminal is no longer attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// The person wanted so.
+    /// The user detached it.
     Detached,
     /// The program has ended.
     Gone(Option<Exit>),
-    /// Provost itself is gone that drove the program, or nothing can be typed here any more.
+    /// The Provost process that drove the program is gone, or nothing more can be typed here.
     Lost,
 }
 
@@ -56,13 +56,13 @@ pub(crate) enum Left {
 pub(crate) struct Attaching<'a> {
     /// The folder with the sockets of programs.
     pub(crate) folder: &'a Path,
-    /// Whose program.
+    /// The session of the program.
     pub(crate) session: SessionId,
-    /// What may be done.
+    /// What this terminal may do.
     pub(crate) role: Role,
-    /// What detaches.
+    /// The key that detaches.
     pub(crate) key: DetachKey,
-    /// What the terminal is told besides.
+    /// Reports to the terminal besides the program's output.
     pub(crate) asides: Asides,
 }
 
@@ -73,7 +73,7 @@ impl Attaching<'_> {
     /// [`AttachError`] when it can't be attached; when the terminal or the socket fails.
     ///
     /// # Cancellation
-    /// The terminal is as it was before.
+    /// The terminal is restored.
     pub(crate) async fn converse(&self) -> anyhow::Result<Left> {
         let name = somebody("somebody");
         let hello = Hello::new(self.role, self.window(), name);
@@ -87,7 +87,7 @@ impl Attaching<'_> {
         Conversation { attaching: self, shown, input, screen, keyboard, resizes }.work().await
     }
 
-    /// Whoever only watches doesn't make the window smaller for those who work at it.
+    /// A terminal that only watches doesn't shrink the window of the others.
     fn window(&self) -> Option<WindowSize> {
         if self.role == Role::Watch { None } else { size() }
     }
@@ -189,7 +189,7 @@ impl Screen {
         self.out.flush().await
     }
 
-    /// Says what waits to be said, unless that would fall into the middle of what the program says.
+    /// Writes the pending reports, unless that would fall into the middle of a sequence of the program.
     async fn tell(&mut self, asides: &Asides) -> std::io::Result<()> {
         if !self.boundary.is_between() {
             return Ok(());
@@ -205,7 +205,7 @@ impl Screen {
 
 #[cfg(not(unix))]
 mod raw_elsewhere {
-    //! No terminal is attached here yet.
+    //! Terminals can't be attached on this platform yet.
 
     use std::io;
 

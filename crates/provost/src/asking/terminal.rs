@@ -1,4 +1,4 @@
-//! Lines from the terminal: read only while somebody waits for one, so that what is typed besides stays for the shell.
+//! Lines from the terminal: read only while a question is open, so that other input stays for the shell.
 
 #[cfg(unix)]
 pub(super) use unix::{Terminal, is_there};
@@ -16,12 +16,12 @@ mod unix {
     use rustix::process::getpgrp;
     use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 
-    /// No terminal hands out a longer line.
+    /// No terminal returns a longer line.
     const LINE_BYTES_MAX: usize = 4_096;
-    /// How often a program in the background looks whether it is in front again.
+    /// How often a process in the background checks whether it is in the foreground again.
     const BACKGROUND_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-    /// Whether somebody can be asked on standard input and error.
+    /// Whether a user can be asked on standard input and error.
     pub(in crate::asking) fn is_there() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
@@ -42,15 +42,15 @@ mod unix {
         /// The next line, without bytes that are no text; `None` when there is no more.
         ///
         /// # Cancellation
-        /// Safe: the thread that waits ends, and what wasn't a whole line yet stays with the terminal.
+        /// Safe: the waiting thread ends, and an incomplete line stays with the terminal.
         pub(in crate::asking) async fn line(&self) -> Option<String> {
-            // The writer goes with this future, and wakes the thread.
+            // The writer is dropped with this future, which wakes the thread.
             let (over, _waits) = io::pipe().ok()?;
             tokio::task::spawn_blocking(move || read_line(&over)).await.ok()?.ok()?
         }
     }
 
-    /// Blocks until there is a line or nobody holds the other end of `over` any more.
+    /// Blocks until there is a line or the other end of `over` is closed.
     fn read_line(over: &PipeReader) -> io::Result<Option<String>> {
         let stdin = io::stdin();
         loop {
@@ -70,7 +70,7 @@ mod unix {
             if typed.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
                 return Ok(None);
             }
-            // Whoever reads in the background is stopped by the system.
+            // The system stops a background process that reads.
             if typed.revents().is_empty() || !is_in_front() {
                 continue;
             }
@@ -91,12 +91,12 @@ mod unix {
 
 #[cfg(not(unix))]
 mod elsewhere {
-    /// Nobody is asked here yet.
+    /// No user is asked on this platform yet.
     pub(in crate::asking) fn is_there() -> bool {
         false
     }
 
-    /// A terminal that nobody types on.
+    /// A terminal without input.
     pub(in crate::asking) struct Terminal;
 
     impl Terminal {

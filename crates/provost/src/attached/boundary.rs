@@ -1,4 +1,5 @@
-//! Where in what a program writes something else may be said: between characters and escape sequences, not within one.
+//! Where a report may be inserted into a program's output: between characters and escape sequences, not within
+//! one.
 
 /// How far a stream of a terminal has come.
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ enum Within {
 }
 
 impl Boundary {
-    /// Whether something may be said now.
+    /// Whether a report may be inserted now.
     pub(super) fn is_between(&self) -> bool {
         self.within == Within::Nothing && self.character == 0
     }

@@ -14,8 +14,8 @@ pub(super) enum Typed<'a> {
     },
 }
 
-/// Looks for the key in all the ways in which a terminal may send it: as a byte, and where the program wants keys told
-/// apart, as `CSI code ; 5 u` or `CSI 27 ; 5 ; code ~`.
+/// Looks for the key in every form that a terminal may send: as a byte, and where the program asked for distinct
+/// keys, as `CSI code ; 5 u` or `CSI 27 ; 5 ; code ~`.
 pub(super) fn read(typed: &[u8], key: DetachKey) -> Typed<'_> {
     let plain = key.byte();
     let code = u32::from((plain | 0x40).to_ascii_lowercase());

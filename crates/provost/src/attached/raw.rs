@@ -15,8 +15,8 @@ const READ_BYTES: usize = 4_096;
 /// Reads that may wait for the program.
 const READS_WAITING: usize = 16;
 
-/// Takes back whatever a program may have wanted of the terminal: synchronized output, mouse, focus, bracketed paste,
-/// the keyboard's protocols, the alternate screen, margins, character sets, colours, the cursor's shape and keys.
+/// Resets what a program may have changed in the terminal: synchronized output, mouse, focus, bracketed paste, the
+/// keyboard's protocols, the alternate screen, margins, character sets, colours, the cursor's shape and keys.
 const RESET: &str = "\u{1b}[?2026l\u{1b}[?1000;1002;1003;1004;1005;1006;1015;2004l\u{1b}[=0u\u{1b}[>4;0m\
                      \u{1b}[?1049l\u{1b}[r\u{1b}(B\u{f}\u{1b}[m\u{1b}[?1;6l\u{1b}[?7;25h\u{1b}>\u{1b}[0 q";
 
@@ -25,26 +25,26 @@ pub(super) fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The window's size, where it can be told.
+/// The window's size, if it is known.
 pub(crate) fn size() -> Option<WindowSize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then(|| WindowSize::new(size.ws_row, size.ws_col))
 }
 
-/// Takes back what a program wanted of the terminal, and goes below what it painted.
+/// Resets what a program changed, and moves below what it painted.
 pub(crate) fn reset() {
     let bottom = size().map_or(1, |size| size.rows);
     let mut out = io::stdout();
     let _ = write!(out, "{RESET}\u{1b}[{bottom};1H\r\n").and_then(|()| out.flush());
 }
 
-/// The terminal in raw mode. Dropping it brings back how it was.
+/// The terminal in raw mode. Dropping it restores the previous mode.
 pub(super) struct RawTerminal {
     before: Termios,
 }
 
 impl RawTerminal {
-    /// Hands every key to whoever reads, from now on.
+    /// Delivers every key to the reader at once from now on.
     pub(super) fn enter() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -63,7 +63,7 @@ impl RawTerminal {
 impl Drop for RawTerminal {
     fn drop(&mut self) {
         reset();
-        // A terminal that is gone needs nothing more.
+        // A terminal that is gone needs no reset.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }
@@ -71,7 +71,7 @@ impl Drop for RawTerminal {
 /// What is typed.
 pub(super) struct Keyboard {
     keys: mpsc::Receiver<Vec<u8>>,
-    /// Goes with the keyboard, and wakes its thread.
+    /// Dropped with the keyboard, which wakes its thread.
     _over: PipeWriter,
 }
 
@@ -122,7 +122,7 @@ fn read(over: &PipeReader) -> Option<Vec<u8>> {
     }
 }
 
-/// Tells when the window has another size.
+/// Reports a new size of the window.
 pub(super) struct Resizes(Signal);
 
 impl Resizes {

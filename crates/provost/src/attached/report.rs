@@ -1,15 +1,15 @@
-//! What a terminal is told besides what a program shows: sequences that paint nothing. While a program has the terminal
-//! they are said between the program's own; else at once.
+//! Reports to a terminal besides a program's output: sequences that paint nothing. While a program has the
+//! terminal they are written between the program's own sequences; else at once.
 
 use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Bytes that may wait; more than a few reports never do.
+/// Bytes of pending reports; a few reports never need more.
 const WAITING_BYTES_MAX: usize = 16 * 1024;
 
-/// What is to be said as soon as it can be.
+/// Reports that are written as soon as possible.
 #[derive(Clone, Default)]
 pub(crate) struct Asides(Arc<Inner>);
 
@@ -25,11 +25,11 @@ struct Waiting {
     is_held: bool,
 }
 
-/// While it lives somebody takes what is to be said.
+/// While it lives, reports wait for [`Asides::take`]; dropping it writes the rest.
 pub(super) struct Held<'a>(&'a Asides);
 
 impl Asides {
-    /// Has it said.
+    /// Writes a report, or queues it while reports are held.
     pub(crate) fn say(&self, text: &str) {
         let mut waiting = self.waiting();
         if !waiting.is_held {
@@ -42,18 +42,18 @@ impl Asides {
         self.0.more.notify_one();
     }
 
-    /// From now on what is said waits to be taken.
+    /// Queues reports from now on.
     pub(super) fn hold(&self) -> Held<'_> {
         self.waiting().is_held = true;
         Held(self)
     }
 
-    /// All that waits.
+    /// Takes all pending reports.
     pub(super) fn take(&self) -> String {
         std::mem::take(&mut self.waiting().text)
     }
 
-    /// Returns once there is something to say.
+    /// Returns once a report is pending.
     ///
     /// # Cancellation
     /// Safe.
@@ -74,7 +74,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Where nobody reads it any more the run is what matters.
+/// Write errors are ignored: a lost terminal doesn't stop the run.
 fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -1,5 +1,5 @@
-//! `provost pause`, `resume`, `cancel`, `say` and `reprioritize`: acting on a run or one of its agents from any terminal,
-//! whoever works on it.
+//! `provost pause`, `resume`, `cancel`, `say` and `reprioritize`: act on a run or one of its agents from any
+//! terminal, whichever process holds the run.
 
 mod agent;
 mod clear;
@@ -28,7 +28,7 @@ use crate::exit::{Exit, Refusal};
 use crate::questions::somebody;
 use crate::render::{one_line, outcome_in_words, safe};
 
-/// How long a run is watched for coming to rest before its being asked to is all that is said.
+/// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const TEXT_WIDTH: usize = 100;
 
@@ -126,8 +126,8 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What is said of something that an agent was told, once the hooks that it passes have answered; `otherwise` where
-/// they let it pass, or there are none.
+/// The report on a message to an agent, once the hooks that it passes have answered; `otherwise` if they let it
+/// pass, or there are none.
 ///
 /// # Errors
 /// When a hook refused it.
@@ -152,7 +152,7 @@ async fn after_hooks(
     }
 }
 
-/// A flow has no agent that stands for all of it.
+/// A workflow has no agent that stands for all of it.
 fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
     let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
     let live = state.agents().find(|agent| !matches!(agent.standing, AgentStanding::Finished(_)));
@@ -163,7 +163,7 @@ fn nobody_hears(state: &RunState, run: RunId) -> Refusal {
     Refusal::new(what, hint)
 }
 
-/// When an agent hears what was said to it.
+/// When an agent receives a message.
 fn hears(run: RunId, status: &RunStatus) -> String {
     match status {
         RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
@@ -174,15 +174,15 @@ fn hears(run: RunId, status: &RunStatus) -> String {
     }
 }
 
-/// How a run stands.
+/// The status of a run.
 pub(super) async fn status(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
     let runs = home.list(RunQuery { max: usize::MAX }).await?;
     let summary = runs.into_iter().find(|summary| summary.run == run);
     Ok(summary.with_context(|| format!("there is no run {run}"))?.status)
 }
 
-/// A run that hasn't ended, how it stands, and the agent that is meant, unless that is the first one: acting on that is
-/// acting on the run.
+/// A run that hasn't ended, its status, and the agent that is meant, unless that is the first one: acting on that
+/// is acting on the run.
 struct Found {
     home: Arc<LocalHome>,
     run: RunId,
@@ -214,7 +214,7 @@ async fn meant(word: &str) -> anyhow::Result<MeantAgent> {
     Ok(MeantAgent { home, run, agent: agent.filter(|agent| *agent != 0) })
 }
 
-/// Refuses an agent that its run hasn't got, also where the run has ended.
+/// Refuses an agent that its run doesn't have, also where the run has ended.
 async fn is_there(home: &LocalHome, session: SessionId) -> anyhow::Result<()> {
     let run = session.run;
     let state = run_state(home, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
@@ -222,7 +222,7 @@ async fn is_there(home: &LocalHome, session: SessionId) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How a run stands; one that has ended is refused.
+/// The status of a run; one that has ended is refused.
 async fn not_ended(home: &LocalHome, run: RunId) -> anyhow::Result<RunStatus> {
     match status(home, run).await? {
         RunStatus::Rests(outcome) if outcome.is_final() => Err(refusal(run, &outcome).into()),
@@ -260,7 +260,7 @@ fn say_what_came(run: RunId, outcome: Option<Outcome>) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A run that shall rest or end.
+/// A run to be suspended or ended.
 struct Stop {
     home: Arc<LocalHome>,
     run: RunId,
@@ -268,14 +268,14 @@ struct Stop {
 }
 
 impl Stop {
-    /// Posts the wish, and returns what the run came to; `None` when it takes its time. A wish is recorded before
-    /// anything else, and so isn't lost whatever becomes of this process. Where nobody works on the run, this process
-    /// takes it over for a moment, so that it comes to rest without anything being done.
+    /// Posts the request, and returns the run's outcome; `None` while that is pending. A request is recorded
+    /// first, so it isn't lost if this process dies. If no process holds the run, this process takes it over
+    /// briefly, so that it is suspended without doing any work.
     async fn post(self, wish: RunEvent) -> anyhow::Result<Option<Outcome>> {
         let before = run_state(&self.home, self.run).await?.map_or(Seq::START, |state| state.head());
         if !self.home.post(self.run.into(), wish.into(), None).await?.changed {
             let refused = ended(&self.home, self.run).await?;
-            // Asked for before: it is as good as asked for now.
+            // Requested before: that is as good as requested now.
             if run_state(&self.home, self.run).await?.is_some_and(|state| state.outcome().is_some()) {
                 return Err(refused.into());
             }
@@ -284,7 +284,7 @@ impl Stop {
             RunStatus::Interrupted => {
                 match self.home.serve(self.run, Arc::new(DoesNothing), CancellationToken::new()).await {
                     Ok(serving) => Some(serving),
-                    // Somebody has just gone on with it, and hears of the wish.
+                    // Another process has just resumed the run, and gets the request.
                     Err(HomeError::Held { .. }) => None,
                     Err(error) => return Err(error.into()),
                 }
@@ -312,14 +312,14 @@ impl Stop {
     }
 }
 
-/// Does none of what a run wants done.
+/// Performs none of a run's effects.
 struct DoesNothing;
 
 #[async_trait]
 impl Executor for DoesNothing {
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
         if let Effect::AskHooks(_) = effect {
-            // A run that is only put to rest has nobody to ask its hooks.
+            // No hook is asked for a run that is only suspended here.
             return SessionEvent::HooksAnswered { seq: id.seq, reports: Vec::new(), scripts: None }.into();
         }
         if let Effect::CheckWorktree(_) = effect {
@@ -328,10 +328,10 @@ impl Executor for DoesNothing {
             return SessionEvent::WorktreeChecked { seq: id.seq, left }.into();
         }
         if let Effect::CloseTerminal { .. } = effect {
-            // The guard of its program has ended it with the process that drove it.
+            // The guard of its program ended it with the process that drove it.
             return SessionEvent::TerminalClosed { seq: id.seq, exit: None }.into();
         }
-        // With its stop recorded a run begins nothing else; what it did before is recovered without us.
+        // With its stop recorded a run begins nothing else; earlier effects are recovered without this executor.
         cancel.cancelled().await;
         std::future::pending().await
     }

@@ -129,8 +129,8 @@ impl Desk {
         Ok(only(found, "", &format!("are number {seq} of run {run}"))?)
     }
 
-    /// A pattern that covers the call that is asked about, or somebody would agree to something else than what is
-    /// seen.
+    /// The pattern must cover the call in question; otherwise the user would approve something else than what is
+    /// shown.
     async fn covering(&self, pattern: String, question: &Question) -> anyhow::Result<String> {
         let run = question.session.run;
         let state = run_state(&self.home, run).await?.with_context(|| format!("there is no run {run}"))?;
@@ -188,7 +188,7 @@ impl Desk {
         }
     }
 
-    /// Nobody makes the call while nobody works on the run.
+    /// The call is not made while no process holds the run.
     async fn print_how_to_go_on(&self, run: RunId) -> anyhow::Result<()> {
         match status(&self.home, run).await? {
             RunStatus::Rests(outcome) if outcome.is_final() => Ok(()),

@@ -1,4 +1,4 @@
-//! `provost approvals`: what waits for somebody's consent.
+//! `provost approvals`: the calls that need approval.
 
 use std::fmt::Write as _;
 
@@ -88,7 +88,7 @@ fn block(run: &RunSummary, question: &Question, width: usize, now: Timestamp) ->
     out
 }
 
-/// How long somebody has. Where nobody works on the run nothing is late either.
+/// The time left for an answer. No question is late while no process holds the run.
 pub(super) fn left(run: &RunSummary, question: &Question, now: Timestamp) -> String {
     match &run.status {
         RunStatus::Running => question.wait().left_in_words(now, true),
@@ -108,7 +108,7 @@ pub(super) struct Line<'a> {
     /// Which agent asks, by number and name; absent for the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
-    /// The program that asks, where the agent is somebody else's, and how it can be answered.
+    /// The program that asks, if the agent is external, and how to answer it.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<&'a str>,
     #[serde(skip_serializing_if = "str::is_empty")]

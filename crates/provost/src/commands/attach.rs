@@ -1,4 +1,4 @@
-//! `provost attach`: a person's terminal at the program of an agent.
+//! `provost attach`: connects a person's terminal to the program of an agent.
 
 use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
@@ -19,7 +19,7 @@ use crate::settings::{Request, Scope, load};
 use crate::signals::Signals;
 use crate::wiring::{Place, variables};
 
-/// How long the words stand that say how to detach, before the program's screen does.
+/// How long the hint on how to detach is shown, before the program's screen is.
 const WORDS_STAND: Duration = Duration::from_millis(700);
 
 pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {

@@ -1,4 +1,4 @@
-//! `provost check`: what the settings come to, and what is wrong with them.
+//! `provost check`: the resulting settings, and what is wrong with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -55,7 +55,7 @@ fn hook_in_words(hook: &Placed) -> String {
     format!("hook {name}  {}{matcher}{condition}  {runs}  ({})", moment.name(), hook.place)
 }
 
-/// What it has of its own; where it says nothing, it is as the agent of the run is.
+/// Its own settings; the others are those of the run's agent.
 fn agent_in_words(agent: &Agent, is_offered: bool) -> String {
     let mut parts = vec![agent.priority.to_string()];
     if let Some(external) = agent.external() {
@@ -124,7 +124,7 @@ struct Found {
     trust: Option<Standing>,
     problems: Vec<Problem>,
     warnings: Vec<String>,
-    /// What is right elsewhere and can't be had here.
+    /// What is valid elsewhere and unavailable here.
     notes: Vec<String>,
     /// Only settings without a problem are looked at further.
     settled: Option<Settled>,
@@ -153,7 +153,7 @@ impl Found {
         }
     }
 
-    /// A missing key is said once, however many agents need it.
+    /// A missing key is reported once, however many agents need it.
     fn check_models(&mut self, folder: &Path, variables: &Variables) {
         let Some(settled) = &self.settled else { return };
         let agents = settled.settings.offered_agents();
@@ -189,7 +189,7 @@ impl Found {
         self.notes.extend(settled.settings.not_known_yet());
     }
 
-    /// What isn't trusted yet is no fault of the settings either.
+    /// Missing trust is no fault of the settings either.
     fn check_trust(&mut self, folders: &Folders) -> anyhow::Result<()> {
         let Some(settled) = &self.settled else { return Ok(()) };
         self.trust = Some(standing(&Place::new(&settled.settings, folders).trust(), &self.project)?);

@@ -77,7 +77,7 @@ async fn chosen(home: &LocalHome, only: Option<Target>) -> anyhow::Result<Vec<Ru
     Ok(runs)
 }
 
-/// What was asked for, each once; else what is asked for most.
+/// The requested groups, each once; else the default ones.
 fn groups(args: &CostArgs) -> Vec<CostGroup> {
     match (args.by.as_slice(), &args.run) {
         ([], None) => vec![CostGroup::Model],
@@ -91,7 +91,7 @@ fn groups(args: &CostArgs) -> Vec<CostGroup> {
     }
 }
 
-/// What is set aside for model calls without a report.
+/// What is reserved for model calls without a report.
 #[derive(Debug, Clone, Copy, Default)]
 struct OpenCalls {
     tokens: u64,
@@ -104,11 +104,11 @@ struct Reading<'a> {
     /// The only agent whose calls count, if not all.
     only: Option<u32>,
     sums: Sums,
-    /// What the agents of the runs are called.
+    /// The names of the agents of the runs.
     names: HashMap<RunId, Names>,
-    /// What calls may take that have no report yet.
+    /// What is reserved for calls without a report yet.
     open: OpenCalls,
-    /// Logs that are damaged: they don't keep the others from being summed up.
+    /// Logs that are damaged; the others are still summed up.
     unread: Vec<HomeError>,
 }
 
@@ -154,7 +154,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Counts what calls of `run` may take that are in flight, or were when its process was killed.
+    /// Counts what is reserved for calls of `run` that are in flight, or were when its process was killed.
     async fn open_calls(&mut self, run: &RunSummary) -> Result<(), HomeError> {
         if matches!(run.status, RunStatus::Rests(_)) || self.only.is_some() {
             return Ok(());

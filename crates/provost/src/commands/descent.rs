@@ -10,11 +10,11 @@ use crate::output::tell;
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It looks, and changes nothing of a run nor of what runs may do.
+    /// It only reads: it changes neither a run nor what runs may do.
     Looks,
     /// It acts on runs, or on what they may do; by this name.
     Acts(&'static str),
-    /// It works on a run itself, by this name: whatever is started from then on is started by the run.
+    /// It works on a run itself, by this name: all processes started from then on are started by the run.
     Works(&'static str),
 }
 
@@ -62,8 +62,8 @@ impl Act {
         }
     }
 
-    /// Refuses what only a person, or a program of theirs, may do to what a run has started: its tools, hooks, external
-    /// agents, and whatever these have started.
+    /// Refuses to what a run has started (its tools, hooks, external agents, and what these have started) what
+    /// only a person, or a program of theirs, may do.
     ///
     /// # Errors
     /// [`Refusal`], which names the run where that is known.
@@ -97,7 +97,7 @@ impl Act {
     }
 }
 
-/// Has whatever this process starts from now on known as what a run has started.
+/// Marks all processes that this process starts from now on as started by a run.
 pub(crate) fn mark(run: Option<RunId>) {
     if let Err(error) = provost_process::mark_descendants(run.map(RunId::bits)) {
         tell(&format!("warning: what the run starts isn't kept from acting on runs: {error}"));

@@ -1,4 +1,4 @@
-//! `provost exec`: somebody else's program as the agent of a run.
+//! `provost exec`: an external program as the agent of a run.
 
 mod attended;
 
@@ -60,7 +60,7 @@ pub(super) async fn exec(args: ExecArgs) -> anyhow::Result<Exit> {
     attended::work(ready, goal, policy, team.models).await
 }
 
-/// What the program is told; absent where its arguments say what it does.
+/// The program's prompt; absent where its arguments say what it does.
 fn prompt(args: &ExecArgs) -> anyhow::Result<Option<String>> {
     let text = match (&args.prompt, &args.file) {
         (_, Some(file)) => read_file(file)?,
@@ -130,7 +130,7 @@ fn may_be_spoken_to(channel: ChannelArg, profile: &Profile, args: &ExecArgs) -> 
     Ok(())
 }
 
-/// What is worth to know of limits that may not bind, and of variables that aren't there.
+/// Notes on limits that may not bind, and on missing variables.
 fn notes(ready: &Ready) -> Vec<String> {
     let settings = &ready.settled.settings;
     let (tokens, money) = (settings.budget.tokens.is_some(), settings.budget.money.is_some());

@@ -1,6 +1,6 @@
-//! `provost explain`: which limits, hooks, observers and permissions had a say in a run, and what they decided.
+//! `provost explain`: which limits, hooks, observers and permissions took effect in a run, and what they decided.
 //!
-//! Everything is told from the logs, summed up as they are read; only observers leave nothing there.
+//! All of it is summed up from the logs as they are read; only observers write no entries.
 
 mod agent;
 mod approvals;
@@ -45,7 +45,7 @@ use crate::render::{safe, terminal_width};
 use crate::segments::{Change, segments_of};
 
 const READ_MAX: usize = 1_000;
-/// Of a run with more agents than these, a page tells of the others one by one.
+/// A page leaves out the agents after this many; `RUN.N` shows each of them.
 const AGENTS_MAX: usize = 12;
 
 pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
@@ -94,7 +94,7 @@ struct Explained<'a> {
     #[serde(skip)]
     names: Names,
     observers: Vec<Observer>,
-    /// What somebody has put in place of the settings that it was started with.
+    /// What replaced the settings that it was started with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changes: Vec<Change>,
     #[serde(flatten, serialize_with = "in_all")]
@@ -106,7 +106,7 @@ const fn is_none_left_out(count: &usize) -> bool {
     *count == 0
 }
 
-/// Programs can tell the groups apart by themselves.
+/// JSON has one tally for all groups.
 fn in_all<S: Serializer>(tallies: &Tallies, serializer: S) -> Result<S::Ok, S::Error> {
     tallies.all.serialize(serializer)
 }
@@ -147,14 +147,14 @@ impl Sums {
         }
     }
 
-    /// Leaves out all agents behind so many; returns how many those are.
+    /// Keeps the first `count` agents; returns how many are left out.
     fn keep_first(&mut self, count: usize) -> usize {
         let before = self.agents.len();
         self.agents.truncate(count);
         before - self.agents.len()
     }
 
-    /// Leaves out all agents but one; returns how many those are.
+    /// Leaves out all agents but one; returns how many.
     ///
     /// # Errors
     /// [`Refusal`] when it has no log.
@@ -207,7 +207,7 @@ async fn opening(home: &LocalHome, key: ActorKey) -> Result<Option<AgentSums>, H
     let Some(Entry::SessionStarted(started)) = first.first().map(|record| &record.entry) else {
         return Ok(None);
     };
-    // What binds it now; what was said of what isn't there any more isn't told.
+    // The policy in force; entries about what it no longer contains don't count.
     let now = match read_actor(home, key).await? {
         Actor::Session(state) => state.policy().cloned(),
         Actor::Run(_) => None,
@@ -217,7 +217,7 @@ async fn opening(home: &LocalHome, key: ActorKey) -> Result<Option<AgentSums>, H
     Ok(Some(AgentSums::new(session, now, is_changed)))
 }
 
-/// Shows `see` each entry of a log.
+/// Calls `see` with each entry of a log.
 async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(&Record)) -> Result<(), HomeError> {
     let mut after = Seq::START;
     loop {

@@ -1,4 +1,4 @@
-//! Finding the run that somebody means.
+//! Finds the run that the user names.
 
 use provost_event::RunId;
 use provost_harness::{Home as _, RunQuery, RunSummary};

@@ -1,4 +1,4 @@
-//! `provost flow`: work that a file lays out in steps.
+//! `provost flow`: runs a workflow from a file.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ fn page(file: &FlowFile, settled: &Settled, standing: &Standing, path: &Path) ->
     page
 }
 
-/// Nobody works towards the goal of the settings, where they have one.
+/// A note that the goal of the settings, if there is one, isn't used.
 fn goal_of_nobody(settled: &Settled) -> Option<String> {
     settled.settings.goal.condition.as_ref()?;
     let source = settled.source("goal.condition");
@@ -83,7 +83,7 @@ fn goal_of_nobody(settled: &Settled) -> Option<String> {
     ))
 }
 
-/// What lets a flow's commands run.
+/// The command that permits a workflow's commands to run.
 fn trusting(path: &Path) -> String {
     format!("provost trust --flow {}", shown(path))
 }

@@ -11,7 +11,7 @@ use provost_store::LocalHome;
 
 const READ_MAX: usize = 1_000;
 
-/// Follows a run, whoever works on it.
+/// Follows a run, whichever process holds it.
 pub(super) struct Following<'a> {
     home: &'a LocalHome,
     heads: HashMap<ActorKey, Seq>,
@@ -49,8 +49,8 @@ impl<'a> Following<'a> {
         Ok(record)
     }
 
-    /// What the agents' logs have besides, now that the run rests or has ended: their last words may come a little
-    /// later than the run's.
+    /// The rest of the agents' logs, now that the run is suspended or has ended: their final summaries may come a
+    /// little later than the run's last entry.
     ///
     /// # Errors
     /// When they can't be read.

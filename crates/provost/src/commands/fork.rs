@@ -1,4 +1,4 @@
-//! `provost fork`: a run that goes on with another's conversation.
+//! `provost fork`: starts a run from another run's conversation.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ use crate::wiring::{
     frozen_models, today, variables, with_flag,
 };
 
-/// Who speaks to the agent of a fork.
+/// The sender of the message to the agent of a fork.
 const BY: &str = "provost fork";
 
 pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
@@ -121,7 +121,7 @@ struct Rules {
 /// The conversation that the new run begins with, and the run that it is of.
 struct CameFrom {
     point: ForkPoint,
-    /// How the run stands.
+    /// The status of the run.
     state: RunState,
 }
 

@@ -1,4 +1,4 @@
-//! `provost goal`: what must be confirmed before an agent counts as done: how that stands, and acting on it.
+//! `provost goal`: shows what must be confirmed before an agent counts as done, and acts on it.
 
 mod page;
 mod show;
@@ -30,7 +30,7 @@ pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
     }
 }
 
-/// Refuses a run or an agent that no goal binds.
+/// Refuses a run or an agent without a goal.
 async fn has_one(word: &str) -> anyhow::Result<()> {
     let home = home()?;
     let Target { run, agent } = Target::find(&home, word).await?;

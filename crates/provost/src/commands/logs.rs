@@ -24,7 +24,7 @@ use crate::names::Names;
 use crate::render::{Sayer, terminal_width};
 
 const READ_MAX: usize = 1_000;
-/// Agents listed where one is meant that isn't there.
+/// Agents listed where the one that is meant doesn't exist.
 const SHOWN_MAX: usize = 20;
 /// Columns of whose log an entry is in, once a run has more than one agent.
 const WHO_WIDTH: usize = 14;
@@ -110,7 +110,7 @@ fn who(key: ActorKey) -> String {
     }
 }
 
-/// Shows `see` all entries of a log; returns the last one's number.
+/// Calls `see` with all entries of a log; returns the last one's number.
 async fn each(home: &LocalHome, key: ActorKey, mut see: impl FnMut(Arc<Record>)) -> anyhow::Result<Seq> {
     let mut head = Seq::START;
     loop {

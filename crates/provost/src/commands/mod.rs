@@ -54,10 +54,10 @@ use crate::render::visible_json;
 use crate::settings::{Request, Scope, load};
 use crate::wiring::{Place, leave_store, variables};
 
-/// Does what the command line asks for.
+/// Runs the command.
 ///
 /// # Errors
-/// Why that couldn't be done.
+/// Why it failed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
     trace()?;
     let act = Act::of(&cli.command);
@@ -97,7 +97,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Completions { shell } => completions::completions(shell),
         Command::Man => man::man(),
     };
-    // What was piped in may have come only later.
+    // Piped input may have arrived only now.
     if let Act::Works(_) = act {
         tell_of_unread("");
     }
@@ -113,7 +113,7 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
         let is_whole = leave_store().await;
         result.map(|exit| if exit == Exit::Done && !is_whole { Exit::Failed } else { exit })
     });
-    // Whoever insists on leaving doesn't wait for a thread that still reads a file.
+    // The exit doesn't wait for a thread that still reads a file.
     runtime.shutdown_background();
     result
 }
@@ -132,17 +132,17 @@ fn trace() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens the home that the user's settings name.
+/// Opens the backend that the user's settings name.
 fn home() -> anyhow::Result<Arc<LocalHome>> {
     place()?.open()
 }
 
-/// The same to show logs: of a damaged one what stands before.
+/// The same, to show logs: of a damaged one the part before the damage.
 fn home_to_show() -> anyhow::Result<Arc<LocalHome>> {
     place()?.open_to_show()
 }
 
-/// Opens the home to look, and to change nothing: also where it can't be written.
+/// Opens the backend to read only, also where it can't be written.
 fn home_to_read() -> anyhow::Result<Arc<LocalHome>> {
     place()?.open_to_read()
 }
@@ -163,7 +163,7 @@ fn current_dir() -> anyhow::Result<std::path::PathBuf> {
 
 /// Prints to standard output.
 fn print(text: &str) -> anyhow::Result<()> {
-    // JSON isn't made safe before, and of text that was nothing is escaped here.
+    // JSON wasn't escaped before, and text that was is left as it is here.
     output::write(visible_json(text).as_bytes()).context("can't write to standard output")
 }
 

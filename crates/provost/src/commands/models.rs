@@ -158,7 +158,7 @@ fn row(facts: &ModelFacts, used: &str) -> Vec<String> {
     ]
 }
 
-/// Who says what is known of the model.
+/// The source of what is known of the model.
 fn from(facts: &ModelFacts) -> String {
     match (facts.origin, &facts.as_of) {
         (Origin::Own, ..) => "yours".to_owned(),

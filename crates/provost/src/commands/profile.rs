@@ -1,4 +1,4 @@
-//! `provost profile`: what is known of other people's programs, and how well that does on recordings.
+//! `provost profile`: the profiles of external programs, and how well they do on recordings.
 
 mod test;
 

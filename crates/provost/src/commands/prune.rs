@@ -68,7 +68,7 @@ impl Sizes {
     }
 }
 
-/// Asks the user; nobody else can say yes.
+/// Asks the user at the terminal; refuses without one.
 fn asked() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = "`--yes` removes what is listed above, unasked; `--dry-run` only lists it";

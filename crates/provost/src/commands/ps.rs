@@ -20,7 +20,7 @@ pub(super) const GOAL_WIDTH: usize = 200;
 #[derive(Default)]
 struct Told {
     open: Vec<Question>,
-    /// How it stands with these questions.
+    /// Its status with these questions.
     status: String,
     /// Until when it waits for its provider.
     awaited: Option<String>,
@@ -54,7 +54,7 @@ fn age(run: &RunSummary, now: Timestamp) -> String {
     span(now.max(run.updated_at).since_ms(run.started_at).max(run.elapsed.0))
 }
 
-/// What is said of a store without runs.
+/// The message for a store without runs.
 pub(super) const NO_RUNS: &str = "no runs yet; start one with `provost run \"GOAL\"`\n";
 
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
@@ -142,7 +142,7 @@ pub(super) struct Line<'a> {
     /// in it.
     uncertain_tokens: u64,
     uncertain_cost_micro_usd: MicroDollars,
-    /// The questions that wait for somebody, by their names.
+    /// The open questions, by their names.
     approvals: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `provost replay`: plays what a program showed.
+//! `provost replay`: plays a recording of what a program showed.
 
 use std::fs::File;
 use std::io::{BufReader, IsTerminal as _};
@@ -46,7 +46,7 @@ pub(super) async fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Brings the terminal back to how a shell expects it.
+/// Restores the terminal as a shell expects it.
 struct Played;
 
 impl Drop for Played {
@@ -55,7 +55,7 @@ impl Drop for Played {
     }
 }
 
-/// Plays one recording; returns what is to be known of it.
+/// Plays one recording; returns a note on it, if any.
 async fn play(file: &Path, options: PlayOptions) -> anyhow::Result<Option<String>> {
     let cant = || format!("can't play {}", file.display());
     let open = File::open(file).with_context(cant)?;

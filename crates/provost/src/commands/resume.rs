@@ -1,4 +1,4 @@
-//! `provost resume`: a run goes on from its log.
+//! `provost resume`: resumes a run from its log.
 
 pub(super) mod change;
 mod limits;
@@ -71,7 +71,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let (was_suspended, mut more) = (state.outcome().is_some(), more);
     if was_suspended {
-        // Until it was opened somebody else may have gone on with it.
+        // Another process may have resumed it before it was opened.
         let now = run_state(&home, run).await?.unwrap_or(state);
         more = given.added_to(run, (&now, &change.policy), &root).inspect_err(|_| watcher.close())?;
     }
@@ -90,7 +90,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
             let (by, budget, turns_max) = (BY.to_owned(), more.budget, more.turns_max);
             harness.resume_with(ResumeRequest { by, budget, turns_max, text }).await?;
         }
-        // It goes on by itself as soon as it is opened.
+        // It resumes by itself as soon as it is opened.
         (false, Some(text)) => {
             let say = RunEvent::Say { agent: 0, text, by: BY.to_owned() };
             home.post(run.into(), say.into(), None).await?;
@@ -152,7 +152,7 @@ impl Tuning {
         Ok(Self { model: Some(chosen), replaced, outage_max_ms })
     }
 
-    /// Has the run know.
+    /// Records the change in the run's log.
     async fn tell(&self, harness: &Harness) -> anyhow::Result<()> {
         let model = self.model.as_ref().map(|chosen| chosen.policy.clone());
         if model.is_some() || self.outage_max_ms.is_some() {
@@ -192,7 +192,8 @@ fn models(
     Ok(models)
 }
 
-/// Nobody is asked about a goal that was cleared; that of a run which was cancelled or aborted is verified anew.
+/// No judge is needed for a goal that was cleared; the goal of a run that was cancelled or aborted is verified
+/// anew.
 fn judges(root: &Actor) -> Judges {
     let goal = match root {
         Actor::Session(session) => session.goal(),

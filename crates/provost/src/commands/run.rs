@@ -59,7 +59,7 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     ready.start(goal, policy, team.models).await
 }
 
-/// Says what is worth to know before a run begins.
+/// Prints notes on what is worth knowing before a run begins.
 pub(super) fn tell(notes: &[String]) {
     notes.iter().for_each(|note| output::tell(&format!("note: {note}")));
 }
@@ -172,7 +172,7 @@ async fn before_it_begins(
     Ok(notes)
 }
 
-/// A line for each other run that is worked on at this moment in `folder`, above it or below.
+/// A line for each other run that a process holds now in `folder`, above it or below.
 pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<RunId>) -> Vec<String> {
     let is_shared = |run: &&RunSummary| {
         run.status == RunStatus::Running
@@ -189,7 +189,7 @@ pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<Run
 /// How a run is shown, and reported to the terminal around.
 pub(super) struct Shape {
     pub(super) progress: Progress,
-    /// What takes the reports, where they can't just be written; else standard error does.
+    /// The queue for reports, where they can't be written at once; else they go to standard error.
     pub(super) asides: Option<Asides>,
 }
 

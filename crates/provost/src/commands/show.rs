@@ -96,7 +96,7 @@ pub(super) async fn summary(home: &LocalHome, run: RunId) -> anyhow::Result<RunS
     summary.with_context(|| format!("there is no run {run}"))
 }
 
-/// Whom the run has, and the steps that they do.
+/// The agents of the run, and the steps that they do.
 fn crew(state: &RunState, summary: &RunSummary, openings: &Openings, open: &[Question]) -> Crew {
     let agents = nodes(state, &Around { openings, open });
     let now = matches!(summary.status, RunStatus::Running).then(|| SystemClock.now());
@@ -118,7 +118,7 @@ struct Facts {
     turns_max: Option<u32>,
     last_text: String,
     plan: Vec<PlanItem>,
-    /// How the agent gets on, by what was measured; absent before its first turn has ended.
+    /// The agent's measured progress; absent before its first turn has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<ProgressReport>,
     stop_hooks: Vec<StopReport>,
@@ -128,10 +128,11 @@ struct Facts {
     retries: u32,
     compactions: u32,
     compactions_by_kind: Compactions,
-    /// Why the agent couldn't be asked for last words at the limit it rests at; absent where it was, or rests at none.
+    /// Why the agent couldn't be asked for a final summary at the limit that suspended it; absent where it was, or
+    /// no limit did.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_last_words: Option<String>,
-    /// The program that the agent is, if it is somebody else's.
+    /// The program, if the agent is external.
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<ProgramFacts>,
 }

@@ -1,4 +1,4 @@
-//! How a run stands, in the words that every command has for it.
+//! The status of a run, in the words that every command uses.
 
 use provost_engine::{Actor, RunState};
 use provost_event::{
@@ -18,8 +18,8 @@ const AWAITED_WITHIN: u64 = 200;
 
 const NEEDS_APPROVAL: &str = "needs approval";
 
-/// How a run stands that has these open questions, and whose program waits for this: what it waits for is more worth
-/// knowing than that it works or is suspended.
+/// The status of a run with these open questions, whose program waits for this: what it waits for is more useful
+/// than that it works or is suspended.
 pub(super) fn status(run: &RunSummary, open: &[Question], at_terminal: Option<&str>) -> String {
     let alone = match &run.status {
         _ if run.damage.is_some() => "damaged",
@@ -37,7 +37,7 @@ pub(super) fn status(run: &RunSummary, open: &[Question], at_terminal: Option<&s
     }
 }
 
-/// The same, of what its logs have. A log that can't be read takes nothing of the rest away.
+/// The same, read from its logs. A log that can't be read hides nothing else.
 pub(super) async fn status_of(home: &LocalHome, run: &RunSummary) -> String {
     let open = of_summary(home, run).await.unwrap_or_default();
     status(run, &open, at_terminal(home, run).await)

@@ -1,4 +1,4 @@
-//! A run or one of its agents, as somebody names it: `RUN`, `RUN.3`, `last`, `last.3`.
+//! A run or one of its agents, as the user names it: `RUN`, `RUN.3`, `last`, `last.3`.
 
 use provost_engine::{AgentStanding, AgentStatus, RunState};
 use provost_event::{RunId, SessionId};

@@ -1,4 +1,4 @@
-//! `provost trust`: the user's consent to what a project's files want.
+//! `provost trust`: the user's consent to what a project's files request.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ fn said(text: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Asks whoever sits there; nobody else can say yes.
+/// Asks the user at the terminal; refuses without one.
 fn asked() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(Refusal::new(

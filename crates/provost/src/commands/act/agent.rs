@@ -1,5 +1,5 @@
-//! Acting on one agent of a run and those below it. A wish is in the run's log before anything is said of it; what came
-//! of it is told by how the agent stands then.
+//! Acts on one agent of a run and those below it. A request is in the run's log before anything is printed; its
+//! result is read from the agent's status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,13 @@ use crate::drive::run_state;
 use crate::exit::{Exit, Refusal};
 use crate::render::{one_line, outcome_in_words, safe};
 
-/// How long an agent that waits for a slot, or shall make way, is watched: that may take any time, and is said.
+/// How long an agent that waits for a slot, or is to yield its own, is watched: it may take any time, and is
+/// reported.
 const SLOT_WAIT_MAX: Duration = Duration::from_millis(500);
-/// How often it is looked whether somebody still works on the run.
+/// How often to check whether a process still holds the run.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What is wanted of an agent.
+/// A request to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
     Pause,
@@ -45,7 +46,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Posts the wish, unless there is nothing to it, and says what came of it.
+    /// Posts the request, unless it changes nothing, and reports its result.
     ///
     /// # Errors
     /// [`Refusal`] where the agent can't be acted on so, or there is no such agent.
@@ -107,7 +108,7 @@ impl Desk {
         }
     }
 
-    /// What is said where the agent stands as it is wanted to already.
+    /// The report where the agent is already as requested.
     fn already(
         &self,
         wish: &Wish,
@@ -144,7 +145,7 @@ impl Desk {
         format!("sooner with: provost reprioritize {}.{} high", self.run, self.agent)
     }
 
-    /// Why a wish changed nothing.
+    /// Why a request changed nothing.
     async fn ignored(&self, wish: &Wish, who: &str) -> anyhow::Result<Refusal> {
         let state = self.state().await?;
         if state.outcome().is_some_and(Outcome::is_final) {
@@ -179,8 +180,8 @@ impl Desk {
         })
     }
 
-    /// How the agent stands once the wish has had its effect, as far as that comes soon; `None` where it takes its time.
-    /// While nobody works on the run nothing more comes.
+    /// The agent's status once the request has taken effect, if that comes soon; `None` if it takes longer. While
+    /// no process holds the run nothing more comes.
     async fn came(&mut self, wish: &Wish, before: Seq) -> anyhow::Result<Option<AgentStanding>> {
         let patience = match wish {
             Wish::Pause | Wish::Cancel | Wish::ClearGoal => WAIT_MAX,
@@ -197,7 +198,7 @@ impl Desk {
             let is_there = match (wish, &standing) {
                 (Wish::Pause | Wish::Cancel | Wish::ClearGoal, AgentStanding::Finished(_)) => true,
                 (Wish::Pause | Wish::ClearGoal, AgentStanding::Rests(_)) => true,
-                // It goes on by itself, as if it had never had one.
+                // It resumes by itself, as if it never had a goal.
                 (Wish::ClearGoal, AgentStanding::Furloughed { .. }) => true,
                 (Wish::Resume | Wish::Reprioritize(_), AgentStanding::Working) => is_worked_on,
                 (Wish::Say(_), _) => true,
@@ -211,7 +212,7 @@ impl Desk {
                 let is_worth_saying = matches!(wish, Wish::Resume | Wish::Reprioritize(_));
                 return Ok(is_worth_saying.then_some(standing));
             }
-            // What it says is in the state; and when its process dies, nothing comes at all.
+            // The content is in the state; and when the process that holds the run dies, no record comes at all.
             drop(tokio::time::timeout_at(until.min(now + LOOK_AGAIN), following.next()).await);
         }
     }
@@ -288,7 +289,7 @@ impl Desk {
         }
     }
 
-    /// What a new priority has led to.
+    /// The result of a new priority.
     fn with_that(&self, standing: Option<&AgentStanding>) -> String {
         match standing {
             Some(AgentStanding::Yielding { to: Some(to) }) => format!(", and makes way for {}", to.agent),

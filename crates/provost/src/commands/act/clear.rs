@@ -1,4 +1,4 @@
-//! `provost goal clear`: an agent has no goal any more, also while that is being verified, and rests.
+//! `provost goal clear`: removes an agent's goal, also during its verification, and suspends the agent.
 
 use provost_engine::RunEvent;
 use provost_event::{Outcome, RunId, SessionId};

@@ -1,5 +1,5 @@
-//! What the hooks make of something that was said, where a run's settings have it pass them: whoever said it is told
-//! when they refuse.
+//! What the hooks decide about a message, if the run's settings make messages pass them: the sender is told when
+//! they refuse.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use super::WAIT_MAX;
 
 const READ_MAX: usize = 1_000;
 
-/// Something that was said to an agent.
+/// A message to an agent.
 pub(super) struct Said<'a> {
     pub(super) to: SessionId,
     pub(super) text: &'a str,
     pub(super) by: &'a str,
-    /// The last entry of the agent's log before it was said.
+    /// The last entry of the agent's log before the message.
     pub(super) before: Seq,
 }
 
-/// What hooks made of it.
+/// What the hooks decided.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Passed {
-    /// The agent hears it, or there are no hooks to ask.
+    /// The agent receives it, or there are no hooks to ask.
     Heard,
     /// They have not answered yet.
     Waits,
@@ -36,7 +36,7 @@ pub(super) enum Passed {
 }
 
 impl Said<'_> {
-    /// Looks what the hooks make of it, and waits for that while `is_worked_on`, for as long as a run is watched.
+    /// Reads what the hooks decide, and waits for that while `is_worked_on`, for as long as a run is watched.
     ///
     /// # Errors
     /// When the log can't be read.
@@ -52,7 +52,7 @@ impl Said<'_> {
                 let record = record?;
                 let Entry::HooksDecided(decided) = &record.entry else { continue };
                 if decided.asked == asked {
-                    // What comes of it is committed with it.
+                    // Its consequences are committed with it.
                     let next = home.read(self.to.into(), record.seq, 1).await?;
                     let is_heard = next.first().is_some_and(|record| self.is_heard_in(record));
                     return Ok(if is_heard { Passed::Heard } else { refused(decided) });

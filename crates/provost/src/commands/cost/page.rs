@@ -23,7 +23,7 @@ pub(super) struct Page<'a> {
     pub(super) runs: &'a [RunSummary],
     /// What their agents are called.
     pub(super) names: &'a HashMap<RunId, Names>,
-    /// Whether somebody asked for just one.
+    /// Whether the user asked for one run only.
     pub(super) one_run: bool,
     pub(super) since: Option<Timestamp>,
     /// What isn't in the sums yet.

@@ -1,4 +1,4 @@
-//! A person at the program: this terminal is the program's, and Provost watches.
+//! A person at the program: this terminal is the program's, and Provost observes.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::render::{Attached, Progress};
 use crate::settings::DetachKey;
 use crate::watcher::Watcher;
 
-/// How often is looked whether a program that was started can be attached to.
+/// How often to check whether a program that was started can be attached to.
 const LOOK: Duration = Duration::from_millis(10);
 /// How often at most.
 const LOOKS_MAX: u32 = 500;
@@ -61,7 +61,7 @@ impl Person {
             let left = self.attach(session).await;
             self.watcher.view().attached(Attached::Gone);
             match left {
-                // Stop hooks may have it started once more.
+                // Stop hooks may have it started again.
                 Ok(Left::Gone(_) | Left::Lost) => {}
                 Ok(Left::Detached) => {
                     self.watcher.view().note(&format!(

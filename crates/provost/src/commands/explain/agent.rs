@@ -17,12 +17,12 @@ use super::stop_hooks::{StopHook, StopHookSums, Verdicts};
 use super::terminal::{Terminal, TerminalSums};
 use super::why_not::Asked;
 
-/// The sums of a session's log. How large they are hangs on the policy and on what is open, not on the log's length.
+/// The sums of a session's log. Their size depends on the policy and on what is open, not on the log's length.
 pub(super) struct AgentSums {
     session: SessionId,
     head: Seq,
     policy: AgentPolicy,
-    /// Somebody has changed that: some who answered are named no longer.
+    /// The policy was changed: some hooks that answered are no longer in it.
     is_changed: bool,
     calls: Calls,
     /// Model calls that weren't for a turn.
@@ -52,7 +52,7 @@ pub(super) struct Agent<'a> {
     pub(super) unknown_hooks_answers: u64,
     pub(super) permissions: Permissions<'a>,
     pub(super) approvals: &'a ApprovalSums,
-    /// What was noted at its terminal, if it is somebody else's program.
+    /// What was noted at its terminal, if it is an external agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) terminal: Option<Terminal<'a>>,
 }
@@ -75,11 +75,11 @@ pub(super) struct Hook<'a> {
 /// The permissions of an agent, and how they fared.
 #[derive(Serialize)]
 pub(super) struct Permissions<'a> {
-    /// Whether everything is allowed without looking.
+    /// Whether everything is allowed unchecked.
     pub(super) open: bool,
     pub(super) patterns: Vec<Rule<'a>>,
     pub(super) otherwise: Option<Otherwise>,
-    /// Calls whose text doesn't tell what they do, which somebody is asked about therefore.
+    /// Calls whose text doesn't show what they do, and which therefore need approval.
     pub(super) unclear: Rulings,
     pub(super) grants: &'a [Grant],
 }
@@ -112,7 +112,7 @@ impl AgentSums {
         self.session
     }
 
-    /// Model calls for summaries, last words and judges.
+    /// Model calls for summaries, final summaries and judges.
     pub(super) fn asides(&self) -> &[u32] {
         &self.asides
     }

@@ -1,4 +1,4 @@
-//! Who was asked for consent, and what came of it.
+//! Questions for approval, and their answers.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::say::Times;
 
-/// Those who answered that are told apart; the others are summed up.
+/// Approvers that are listed one by one; the others are summed up.
 const ANSWERERS_MAX: usize = 20;
 const OTHERS: &str = "others";
 
@@ -24,16 +24,16 @@ pub(super) struct ApprovalSums {
     pub(super) allowed_with_another: u64,
     pub(super) denied: u64,
     pub(super) timed_out: u64,
-    /// Questions that the agent's end made needless.
+    /// Questions that were withdrawn by the agent's end.
     pub(super) withdrawn: u64,
-    /// Rests since nobody answered in time.
+    /// Suspensions because no answer came in time.
     pub(super) rests: u64,
     /// Questions without an answer so far.
     pub(super) open: u64,
-    /// From questions to answers that somebody gave, rests between them included.
+    /// From the question to the approver's answer, suspensions between included.
     #[serde(flatten)]
     pub(super) waited: Times,
-    /// Answers by who gave them.
+    /// Answers by approver.
     pub(super) by: BTreeMap<String, u64>,
     #[serde(skip)]
     since: BTreeMap<Seq, Timestamp>,

@@ -9,7 +9,7 @@ const GAP: &str = "  ";
 const BELOW: &str = "     ";
 /// Columns of a name where there is no terminal to measure.
 const NAME_WIDTH: usize = 200;
-/// Columns of a table that has notes beside it: names of hooks give way to what there is to tell of them.
+/// Columns of a table that has notes beside it: names of hooks are cut in favour of the notes.
 const TABLE_WIDTH: usize = 90;
 /// The narrowest that notes are set below rows.
 const NOTE_MIN: usize = 20;
@@ -21,14 +21,14 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// A group without rows; before its own columns stands one for marks.
+    /// A group without rows; its first column is for marks.
     pub(super) fn new(title: impl Into<String>, columns: &[(&str, Cells)]) -> Self {
         let mark = [(" ", Cells::Text)];
         let columns = mark.iter().chain(columns).copied().collect::<Vec<_>>();
         Self { title: title.into(), table: Table::new(&columns), notes: Vec::new() }
     }
 
-    /// Adds a row; of `notes`, those that say something are told.
+    /// Adds a row; empty `notes` are left out.
     pub(super) fn row(&mut self, standing: &Standing, mut cells: Vec<String>, notes: Vec<String>) {
         cells.insert(0, mark(standing.say).to_owned());
         self.table.row(cells);
@@ -83,7 +83,7 @@ pub(super) const fn mark(say: Say) -> &'static str {
     }
 }
 
-/// A name that somebody chose, for a cell.
+/// A name chosen by the user, for a cell.
 pub(super) fn name(text: &str) -> String {
     one_line(text, NAME_WIDTH)
 }

@@ -20,15 +20,15 @@ pub(super) struct BudgetSums {
     /// What the policy in force has.
     of_policy: Budget,
     budget: Budget,
-    /// What each agent thinks with.
+    /// The model of each agent.
     models: BTreeMap<u32, ModelPolicy>,
-    /// Calls for summaries, last words and judges, whose answers are short anyway.
+    /// Calls for summaries, final summaries and judges, whose answers are short anyway.
     asides: BTreeSet<(u32, u32)>,
     tokens: Account,
     money: Account,
     wall_time: Count,
     turns: Count,
-    /// What is set aside for calls in flight.
+    /// What is reserved for calls in flight.
     open: BTreeMap<(u32, u32), (u64, MicroDollars)>,
 }
 
@@ -120,8 +120,8 @@ impl BudgetSums {
         self.open.insert((agent, entry.call), (entry.tokens, entry.cost));
     }
 
-    /// Whether it was the limit of tokens that lowered an answer's cap: to what it leaves, or to half of what it leaves
-    /// besides last words. Where only one limit is set it was that.
+    /// Whether it was the limit of tokens that lowered an answer's cap: to what it leaves, or to half of what it
+    /// leaves besides the final summary. If only one limit is set it was that.
     fn is_lowered_by_tokens(&self, entry: &BudgetReserved) -> bool {
         let Some(limit) = self.budget.tokens else { return false };
         if self.budget.money.is_none() || self.price(entry.session.agent).is_none() {
@@ -150,7 +150,7 @@ impl BudgetSums {
 
     fn exhausted(&mut self, entry: &BudgetExhausted) {
         if entry.of.is_some() {
-            // It was an agent's own limit, and the run's had nothing against it.
+            // It was an agent's own limit, and the run's was not reached.
             return;
         }
         match entry.dimension() {

@@ -7,7 +7,7 @@ use provost_event::{AgentPolicy, Block, CallId, Entry, ToolCall, ToolFinished};
 pub(super) struct Counts {
     /// Calls that the agent asked for.
     pub(super) made: u64,
-    /// Calls that the permissions spoke of.
+    /// Calls that the permissions decided on.
     pub(super) ruled: u64,
     /// Calls that were run.
     pub(super) run: u64,
@@ -75,7 +75,7 @@ impl Calls {
         self.present.iter().map(|one| &one.call).find(|call| call.id == *id)
     }
 
-    /// The calls of those tools that `is_meant` means, summed up.
+    /// The calls of the tools that `is_meant` selects, summed up.
     pub(super) fn of(&self, is_meant: impl Fn(&str) -> bool) -> Counts {
         let meant = self.tools.iter().filter(|(tool, _)| is_meant(tool));
         meant.fold(Counts::default(), |sum, (_, counts)| Counts {
@@ -86,7 +86,7 @@ impl Calls {
         })
     }
 
-    /// The names of the tools that `is_meant` means.
+    /// The names of the tools that `is_meant` selects.
     pub(super) fn tools(&self, is_meant: impl Fn(&str) -> bool) -> Vec<&str> {
         self.tools.iter().map(|(tool, _)| tool.as_str()).filter(|tool| is_meant(tool)).collect()
     }

@@ -1,4 +1,4 @@
-//! How the limits of an agent's counters fared. Counts as the engine does: what it reset, is reset here.
+//! How the limits of an agent's counters fared. Counts as the engine does, its resets included.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -28,7 +28,7 @@ pub(super) struct CounterSums {
     interruptions: Count,
     stop_blocks: Count,
     restarts: Count,
-    /// Times the agent, as it seemed, was done.
+    /// Times that the agent appeared to be done.
     wishes: u64,
 }
 
@@ -83,7 +83,7 @@ impl CounterSums {
         }
     }
 
-    /// How often the agent wished to stop.
+    /// How often the agent tried to stop.
     pub(super) const fn wishes(&self) -> u64 {
         self.wishes
     }
@@ -112,7 +112,8 @@ impl CounterSums {
         }
     }
 
-    /// Only a turn's call is one more turn. Last words aren't tried again, and judges have a limit of their own.
+    /// Only a call for a turn is another turn. A final summary isn't retried, and judges have a limit of their
+    /// own.
     fn called(&mut self, called: &ModelCalled) {
         if called.purpose == Purpose::Turn {
             self.turns.reaches(called.turn);
@@ -233,7 +234,7 @@ impl CounterSums {
         }
     }
 
-    /// A wish to stop was refused by stop hooks.
+    /// Stop hooks refused an attempt to stop.
     fn stop_blocked(&mut self) {
         self.now.stop_blocks += 1;
         self.stop_blocks.asked();

@@ -1,4 +1,4 @@
-//! How an agent's goal fared: which judges were really consulted, what they said, and how far its limits went.
+//! How an agent's goal fared: which judges were consulted, what they said, and how far its limits went.
 
 use provost_engine::{Actor, GoalStatus};
 use provost_event::{

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::say::Times;
 
-/// What one hook said, and how often it wasn't asked though its moment came.
+/// The answers of one hook, and how often it wasn't asked at its hook point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct HookCounts {
     pub(super) consulted: u64,
@@ -22,11 +22,11 @@ pub(super) struct HookCounts {
     pub(super) aborted: u64,
     pub(super) failed: u64,
     pub(super) reminders: u64,
-    /// Questions of its moment in which it wasn't asked since its matcher or `if` meant something else.
+    /// Questions at its hook point for which it wasn't asked, since its matcher or `if` didn't match.
     pub(super) not_meant: u64,
-    /// Those in which a hook before it had decided.
+    /// Those that an earlier hook had decided.
     pub(super) decided_before: u64,
-    /// Those that nobody was asked any more, since the run had been interrupted and was to stop.
+    /// Those that were dropped, since the run had been interrupted and was to stop.
     pub(super) dropped: u64,
     #[serde(flatten)]
     pub(super) times: Times,
@@ -49,12 +49,12 @@ impl HookCounts {
         self.times.add_us(report.duration_us);
     }
 
-    /// Questions of its moment in which it wasn't asked.
+    /// Questions at its hook point for which it wasn't asked.
     pub(super) const fn skipped(&self) -> u64 {
         self.not_meant + self.decided_before + self.dropped
     }
 
-    /// Questions of its moment.
+    /// Questions at its hook point.
     pub(super) const fn questions(&self) -> u64 {
         self.consulted + self.skipped()
     }
@@ -64,7 +64,7 @@ impl HookCounts {
 #[derive(Default)]
 pub(super) struct HookSums {
     counts: Vec<HookCounts>,
-    /// The moments of what is being asked, and whether somebody waits for the answer even when the session stops.
+    /// The hook points of open questions, and whether the answer is awaited even when the session stops.
     open: BTreeMap<Seq, (&'static [HookMoment], bool)>,
     /// The session has been interrupted, and its questions are being taken up again.
     recovers: bool,
@@ -131,7 +131,7 @@ impl HookSums {
         self.strangers
     }
 
-    /// Whether hooks of this moment are being asked.
+    /// Whether hooks of this hook point are being asked.
     pub(super) fn is_asking(&self, moment: HookMoment) -> bool {
         self.open.values().any(|(moments, _)| moments.contains(&moment))
     }
@@ -141,8 +141,8 @@ fn is_of(report: &HookReport, hook: &HookPolicy) -> bool {
     report.hook == hook.name && report.moment == hook.moment
 }
 
-/// When each hook's turn comes in a question: that of its place, but for hooks with Claude Code's contract, which are
-/// all asked together when the first of them is.
+/// When each hook is asked in a question: in its place, except hooks with Claude Code's contract, which are all
+/// asked together with the first of them.
 struct Turn<'a> {
     hooks: &'a [HookPolicy],
     claude: Option<usize>,
@@ -162,7 +162,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The turn after which nobody is asked, if this report ends the asking.
+    /// The turn after which no hook is asked, if this report ends the question.
     fn stops(&self, report: &HookReport) -> Option<usize> {
         let (place, hook) = self.hooks.iter().enumerate().find(|(_, hook)| is_of(report, hook))?;
         let stops = match report.decision {

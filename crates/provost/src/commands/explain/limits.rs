@@ -27,7 +27,7 @@ pub(super) struct Limit {
     /// The most that was reached.
     pub(super) most: u64,
     pub(super) consulted: u64,
-    /// How often it changed what happened.
+    /// How often it took effect.
     pub(super) decided: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) reserved: Option<Reserved>,
@@ -35,10 +35,10 @@ pub(super) struct Limit {
     pub(super) standing: Standing,
 }
 
-/// How a limit of spending was kept: before each model call, its worst case is set aside.
+/// How a limit of spending was enforced: before each model call, its worst case is reserved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Reserved {
-    /// The most that was set aside at a time.
+    /// The most that was reserved at a time.
     pub(super) reserved_most: u64,
     /// Answers whose cap was lowered to what was left.
     pub(super) lowered: u64,

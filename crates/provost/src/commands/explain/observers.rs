@@ -1,4 +1,4 @@
-//! How observers fared: they leave nothing in the log, so whoever works on a run keeps it beside the store.
+//! How observers fared: they write no log entries, so the process that holds a run keeps this beside the store.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind};
@@ -15,11 +15,11 @@ use super::say::Standing;
 #[derive(Debug, Serialize)]
 pub(super) struct Observer {
     pub(super) name: String,
-    /// Stretches of work, from a start or a resumption to the next rest or end, that it was told of.
+    /// Segments of work, from a start or a resumption to the next suspension or end, that it observed.
     pub(super) stretches: u64,
-    /// Events that it was told.
+    /// Events that were delivered to it.
     pub(super) delivered: u64,
-    /// Events that it wasn't.
+    /// Events that were not delivered.
     pub(super) lost: u64,
     pub(super) failed: u64,
     pub(super) panicked: u64,
@@ -28,7 +28,7 @@ pub(super) struct Observer {
     pub(super) standing: Standing,
 }
 
-/// What one stretch of work came to for one observer.
+/// The result of one segment of work for one observer.
 #[derive(Deserialize)]
 struct Line {
     observer: String,

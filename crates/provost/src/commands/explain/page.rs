@@ -1,4 +1,4 @@
-//! What had a say in a run, for people.
+//! What took effect in a run, for people.
 
 mod judges;
 
@@ -201,7 +201,7 @@ fn hook_notes(hook: &Hook<'_>) -> Vec<String> {
         ("a hook before it had decided", counts.decided_before),
         ("interrupted", counts.dropped),
     ]);
-    // Where it was never asked, the reason says all of that.
+    // If it was never asked, the reason says all of that.
     let skipped = if counts.consulted == 0 || skipped.is_empty() {
         String::new()
     } else {

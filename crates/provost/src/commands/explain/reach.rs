@@ -1,11 +1,11 @@
-//! Which tools matchers and patterns are about, as far as their texts tell for certain.
+//! Which tools matchers and patterns apply to, as far as their texts tell for certain.
 
 use std::path::Path;
 
 use provost_engine::{Pattern, names_of};
 use provost_event::Json;
 
-/// Whether a hook's matcher means `tool`; `None` where it is a regular expression, of which that isn't told here.
+/// Whether a hook's matcher matches `tool`; `None` for a regular expression, which isn't evaluated here.
 pub(super) fn matcher_means(matcher: &str, tool: &str) -> Option<bool> {
     if matches!(matcher, "" | "*") {
         return Some(true);
@@ -16,15 +16,15 @@ pub(super) fn matcher_means(matcher: &str, tool: &str) -> Option<bool> {
     is_list.then(|| matcher.split(['|', ',']).any(|wanted| names.contains(&wanted.trim())))
 }
 
-/// Whether a pattern of the permissions is about `tool`, whatever it says of arguments. One whose tool can't be read
-/// is about all of them.
+/// Whether a pattern of the permissions is about `tool`, whatever its arguments. One whose tool can't be read is
+/// about all tools.
 pub(super) fn pattern_means(pattern: &str, tool: &str) -> bool {
     let name = pattern.trim().split('(').next().unwrap_or_default();
     let without_arguments = Pattern::parse(name);
     without_arguments.map_or(true, |named| named.touches(tool, &Json::empty_object(), Path::new("/")))
 }
 
-/// Whether a pattern means every call of its tools, whatever the arguments.
+/// Whether a pattern matches every call of its tools, whatever the arguments.
 pub(super) fn means_all_calls(pattern: &str) -> bool {
     match pattern.trim().split_once('(') {
         None => true,

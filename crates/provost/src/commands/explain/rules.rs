@@ -1,4 +1,4 @@
-//! How permissions fared: each pattern, and what counts where none speaks.
+//! How permissions fared: each pattern, and the default where none matches.
 
 use provost_engine::Pattern;
 use provost_event::{
@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::reach::{means_all_calls, pattern_means};
 use super::say::Standing;
 
-/// What a pattern is for; the word that stands before it in the log.
+/// The kind of a pattern; the word that stands before it in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// What came of calls.
+/// The results of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Rulings {
     pub(super) allowed: u64,
@@ -57,12 +57,12 @@ impl Rulings {
 pub(super) struct RuleSums {
     rules: Vec<(Kind, String, Rulings)>,
     by_default: Rulings,
-    /// Calls whose text doesn't tell what they do.
+    /// Calls whose text doesn't show what they do.
     unclear: Rulings,
     grants: Vec<Grant>,
 }
 
-/// Calls that somebody agreed to for longer than once.
+/// Calls that were approved for longer than once.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Grant {
     pub(super) pattern: String,
@@ -87,7 +87,7 @@ pub(super) struct Rule<'a> {
     pub(super) standing: Standing,
 }
 
-/// What becomes of calls that no pattern speaks of, and how that fared.
+/// The rule for calls that no pattern matches, and how it fared.
 #[derive(Debug, Serialize)]
 pub(super) struct Otherwise {
     pub(super) permission: Permission,
@@ -158,7 +158,7 @@ impl RuleSums {
         self.rules.iter().map(rule).collect()
     }
 
-    /// What counts where no pattern speaks; `None` where everything is allowed without looking.
+    /// The rule for calls that no pattern matches; `None` where everything is allowed unchecked.
     pub(super) fn otherwise(&self, policy: &PermissionPolicy, calls: &Calls) -> Option<Otherwise> {
         let consulted = calls.of(|_| true).ruled;
         let standing = Standing::of(consulted, || no_ruling(calls, |_| true));

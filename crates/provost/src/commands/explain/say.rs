@@ -1,4 +1,4 @@
-//! Whether what is configured had a say in a run, and how long answers took.
+//! Whether configured items took effect in a run, and how long answers took.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::render::plural;
 
-/// Whether something that is configured had a say in a run.
+/// Whether a configured item took effect in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Say {
     /// It isn't configured.
     NotSet,
-    /// Nobody kept how it fared.
+    /// No process recorded how it fared.
     NotReported,
     /// It was consulted.
     Consulted,
@@ -22,7 +22,7 @@ pub(super) enum Say {
     Unreachable,
 }
 
-/// The same, with the reason where there is one to tell.
+/// The same, with the reason, if any.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Standing {
     pub(super) say: Say,
@@ -33,7 +33,7 @@ pub(super) struct Standing {
 impl Standing {
     pub(super) const NOT_SET: Self = Self { say: Say::NotSet, why: None };
 
-    /// Of what was consulted so often; `why` tells why it wasn't at all.
+    /// For an item that was consulted this often; `why` says why it never was.
     pub(super) fn of(consulted: u64, why: impl FnOnce() -> String) -> Self {
         match consulted {
             0 => Self { say: Say::Never, why: Some(why()) },
@@ -50,7 +50,7 @@ impl Standing {
     }
 }
 
-/// How many there are of what is configured, and how many of them had no say.
+/// How many items are configured, and how many of them had no effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Tally {
     pub(super) configured: u64,
@@ -58,7 +58,7 @@ pub(super) struct Tally {
     pub(super) never_consulted: u64,
     /// Of those, the ones that can't be.
     pub(super) unreachable: u64,
-    /// Those of which nobody kept how they fared.
+    /// Those without a record of how they fared.
     pub(super) not_reported: u64,
 }
 
@@ -71,7 +71,7 @@ impl Tally {
     }
 }
 
-/// What it is that is configured.
+/// A kind of configured item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Group {
     Limits,
@@ -83,7 +83,7 @@ pub(super) enum Group {
 }
 
 impl Group {
-    /// So many of it, in words.
+    /// A count of its items, in words.
     pub(super) fn in_words(self, count: u64) -> String {
         let what = match self {
             Self::Limits => "limit",

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::say::{Standing, Times};
 
-/// What a hook said of wishes to stop.
+/// A hook's answers when the agent tried to stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Verdicts {
     pub(super) allowed: u64,
@@ -47,7 +47,7 @@ impl Verdicts {
 pub(super) struct StopHookSums {
     names: Vec<String>,
     verdicts: Vec<Verdicts>,
-    /// Wishes to stop that were answered.
+    /// Attempts to stop that were answered.
     answered: u64,
     /// Answers of hooks that the policy doesn't name.
     strangers: u64,
@@ -112,7 +112,7 @@ impl StopHookSums {
     }
 }
 
-/// Why nobody was asked whether the agent may stop.
+/// Why no hook was asked whether the agent may stop.
 pub(super) fn no_wish(wishes: u64) -> String {
     match wishes {
         0 => "the agent never wished to stop".to_owned(),

@@ -1,4 +1,4 @@
-//! What was noted at the terminal of an agent that is somebody else's program, and from which evidence.
+//! What was noted at the terminal of an external agent, and from which evidence.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::render::{Cells, Table, amount, one_line, plural};
 
-/// Events that are told; of those before only their count.
+/// Events that are listed; of earlier ones only the count is shown.
 const EVENTS_MAX: usize = 60;
 const EVENT_WIDTH: usize = 60;
 const EVIDENCE_WIDTH: usize = 70;
-/// How sure something is that nothing else could be.
+/// The confidence at which nothing else is possible.
 const CERTAIN: u8 = 100;
 
 /// The last events of a terminal, as the log has them.
@@ -34,9 +34,9 @@ pub(super) struct Noted {
 /// What was noted at a terminal.
 #[derive(Serialize)]
 pub(super) struct Terminal<'a> {
-    /// All that was.
+    /// How many events.
     noted: u64,
-    /// The last of it.
+    /// The last of them.
     events: &'a VecDeque<Noted>,
 }
 

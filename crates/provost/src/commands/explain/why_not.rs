@@ -14,9 +14,9 @@ pub(super) struct Asked<'a> {
     pub(super) policy: &'a AgentPolicy,
     pub(super) counts: HookCounts,
     pub(super) calls: &'a Calls,
-    /// How often the agent wished to stop.
+    /// How often the agent tried to stop.
     pub(super) wishes: u64,
-    /// Whether hooks of its moment are being asked as the log ends.
+    /// Whether hooks of its hook point are being asked at the end of the log.
     pub(super) is_asking: bool,
 }
 
@@ -28,8 +28,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Why it can't be asked in any run of this policy. Hooks that the embedding program brings may be asked
-    /// whatever their matchers say.
+    /// Why it can't be asked in any run of this policy. Hooks of the embedding program may be asked whatever their
+    /// matchers say.
     fn unreachable(&self) -> Option<String> {
         let Self { hook, policy, .. } = self;
         if !is_about_calls(hook.moment) || hook.program.is_none() {
@@ -84,7 +84,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The calls that it may be about.
+    /// The calls that it may match.
     fn called(&self) -> Counts {
         self.calls.of(|tool| self.may_mean(tool))
     }

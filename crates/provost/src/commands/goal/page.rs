@@ -106,7 +106,7 @@ fn when(goal: &AgentGoal) -> String {
     format!("{every}when the agent says that it is done, and at a limit{errors}")
 }
 
-/// How a goal stands, in a few words.
+/// The status of a goal, in a few words.
 pub(in crate::commands) fn standing(goal: &AgentGoal) -> String {
     match (&goal.cleared_by, goal.status.state, goal.finding()) {
         (Some(by), ..) => format!("cleared by {}", one_line(by, NAME_WIDTH)),
@@ -175,7 +175,8 @@ fn answer_in_words(answer: &Answer) -> String {
     format!("· {judge}: {said} ({took}, {}{cost}){late}", tokens_in_short(answer.usage.total()))
 }
 
-/// A line for each verification, the newest last and at most so many of them; how many are left out stands before them.
+/// A line for each verification, the newest last. At most `most` of them; a line before them counts those left
+/// out.
 pub(in crate::commands) fn verdict_lines(goal: &AgentGoal, most: usize, width: Option<usize>) -> Vec<String> {
     let told = told(goal).collect::<Vec<_>>();
     let left_out = told.len().saturating_sub(most);
@@ -192,7 +193,7 @@ pub(in crate::commands) fn verdict_lines(goal: &AgentGoal, most: usize, width: O
     lines
 }
 
-/// Those of which there is something to tell: not the ones that stop hooks ended before a judge was asked.
+/// Verifications worth showing: not those that stop hooks ended before a judge was asked.
 fn told(goal: &AgentGoal) -> impl Iterator<Item = &Verification> {
     goal.verifications.iter().filter(|one| one.finding.is_some() || !one.answers.is_empty())
 }

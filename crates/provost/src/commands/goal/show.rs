@@ -62,7 +62,7 @@ pub(super) struct Shown<'a> {
     pub(super) run: RunId,
     pub(super) status: &'a str,
     pub(super) outcome: Option<&'a Outcome>,
-    /// What the run was given to do.
+    /// The run's task.
     pub(super) task: &'a str,
     pub(super) names: &'a Names,
 }
@@ -130,7 +130,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A judge, and what became of its answers.
+/// A judge, and its answers.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub(super) struct Judge<'a> {
     pub(super) name: &'a str,

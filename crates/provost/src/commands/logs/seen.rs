@@ -12,7 +12,7 @@ pub(super) enum Form {
     Cut,
     /// A line.
     Line,
-    /// Not at all: what was left out or summed up by this entry stands for it.
+    /// Not at all: this entry omits it or sums it up.
     Gone(Seq),
 }
 

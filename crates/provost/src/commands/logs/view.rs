@@ -138,7 +138,7 @@ impl View {
     }
 }
 
-/// A call of the model behind the log: what was said since the last one becomes a message by it.
+/// A model call after the end of the log: it turns what was said since the last one into a message.
 fn next_call(session: SessionId, head: Seq) -> Record {
     let called = ModelCalled {
         turn: 0,

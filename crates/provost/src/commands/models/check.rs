@@ -18,7 +18,7 @@ use crate::settings::Settled;
 use crate::wiring::{Chosen, Variables, asked, choose_model, providers};
 
 const QUESTION: &str = "Answer with the one word: ready";
-/// Enough for a model that thinks before it answers.
+/// Enough for a model that reasons before it answers.
 const OUTPUT_TOKENS_MAX: u32 = 2_048;
 const WIDTH: usize = 200;
 /// Models named where the one that was asked isn't there.
@@ -30,7 +30,7 @@ pub(super) async fn check(
     folder: &Path,
     variables: &Variables,
 ) -> anyhow::Result<Exit> {
-    // What a run may spend is no concern here.
+    // The budget of a run doesn't apply here.
     settled.settings.budget.money = None;
     if let Some(name) = name {
         settled.settings.model = name;

@@ -30,7 +30,7 @@ pub(super) struct Update {
 struct Found {
     table: PublicTable,
     changes: Vec<ModelChange>,
-    /// What it says of models otherwise than the user's settings, which stay: what stays, and what it says.
+    /// Where it differs from the user's settings, which stay: what stays, and what it says.
     kept: Vec<(ModelFacts, ModelFacts)>,
 }
 

@@ -18,14 +18,14 @@ pub(super) struct Change {
     pub(super) policy: RunPolicy,
     /// The model that is asked unless `--model` names another.
     pub(super) model: ModelPolicy,
-    /// What the log is told; absent where nothing changes.
+    /// The record for the log; absent where nothing changes.
     pub(super) entry: Option<RunPolicyChanged>,
-    /// What people are told besides.
+    /// Notes for the user besides.
     pub(super) said: Vec<String>,
 }
 
 impl Change {
-    /// What `args` want for `run`.
+    /// The change that `args` request for `run`.
     ///
     /// # Errors
     /// [`Refusal`] where that can't be, and what is wrong with today's settings or isn't trusted.
@@ -140,7 +140,7 @@ fn given_goal(
     Ok((*goal, redactor))
 }
 
-/// What is different, without secrets. Which flags say so is of no matter.
+/// The differences, without secrets. The flags that cause them don't matter.
 pub(in crate::commands) fn differences(
     old: &RunPolicy,
     new: &RunPolicy,

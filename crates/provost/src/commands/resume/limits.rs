@@ -16,11 +16,11 @@ pub(super) struct Given {
     pub(super) budget: Budget,
     pub(super) flags: Vec<&'static str>,
     pub(super) text: Option<String>,
-    /// What a hint repeats of how `resume` was called.
+    /// The arguments of `resume` that a hint repeats.
     called_with: Vec<String>,
 }
 
-/// The limits that the next segment has, and what is said of them.
+/// The limits of the next segment, and the notes on them.
 pub(super) struct More {
     pub(super) budget: Budget,
     pub(super) turns_max: Option<u32>,

@@ -1,4 +1,4 @@
-//! What is said of a settings file that was named and isn't taken.
+//! Notes on a settings file that was named and isn't used.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The agents of a run as `show` gathers them: how each stands, what it used, and of what.
+//! The agents of a run as `show` gathers them: status and usage, with limits.
 
 use std::collections::HashMap;
 
@@ -94,12 +94,12 @@ pub(super) async fn openings(
     Ok(found)
 }
 
-/// How an agent stands, for people.
+/// The status of an agent, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
     InLine,
     Working,
-    /// Somebody is asked about one of its calls.
+    /// One of its calls needs approval.
     Asks,
     Yields(Option<u32>),
     Furloughed(Option<u32>),
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    /// For whom it makes way or has made way.
+    /// The agent that it yields its slot to, or has yielded it to.
     pub(super) const fn to(&self) -> Option<u32> {
         match self {
             Self::Yields(to) | Self::Furloughed(to) => *to,
@@ -174,7 +174,7 @@ pub(super) struct Node {
     /// How often it was restarted after a failure.
     pub(super) restarts: u32,
     pub(super) spawned_at: Timestamp,
-    /// The questions that it waits for, by name.
+    /// The open questions that it waits for, by name.
     pub(super) asks: Vec<String>,
 }
 
@@ -276,7 +276,7 @@ pub(super) struct Line<'a> {
     goal: &'a str,
     model: &'a str,
     state: &'static str,
-    /// For whom it makes way or has made way.
+    /// The agent that it yields its slot to, or has yielded it to.
     #[serde(skip_serializing_if = "Option::is_none")]
     makes_way_for: Option<u32>,
     /// How its goal stands that judges verify; absent where it has none.

@@ -28,7 +28,7 @@ use crate::render::{Sayer, Stopped, call_in_words, one_line, outcome_in_words, p
 
 /// How long what happens is gathered before it is drawn.
 const GATHER: Duration = Duration::from_millis(80);
-/// How often times are drawn anew, and whether somebody works on the run is looked up.
+/// How often times are redrawn, and how often to check whether a process holds the run.
 const TICK: Duration = Duration::from_secs(1);
 const GOAL_WIDTH: usize = 200;
 /// Questions shown below the tree.
@@ -134,14 +134,14 @@ impl Board {
         Ok((board, heads))
     }
 
-    /// Looks how the run stands now.
+    /// Reads the run's present status.
     async fn look(&mut self, home: &LocalHome) -> anyhow::Result<()> {
         self.summary = summary_of(home, self.summary.run).await?;
         self.at_terminal = at_terminal(home, &self.summary).await;
         Ok(())
     }
 
-    /// How it stands, in a word or two.
+    /// The status, in a word or two.
     fn status(&self) -> String {
         status(&self.summary, &self.open, self.at_terminal)
     }
@@ -187,7 +187,7 @@ impl Board {
         Ok(())
     }
 
-    /// What is shown of it on a terminal of so many rows and columns.
+    /// The lines for a terminal with this many rows and columns.
     fn frame(&self, (rows, columns): (usize, usize)) -> anyhow::Result<Vec<String>> {
         let state = self.state()?;
         let mut lines = vec![

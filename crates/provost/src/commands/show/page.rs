@@ -34,7 +34,7 @@ const WAITING_WIDTH: usize = 100;
 /// A run, and what is drawn of it.
 pub(super) struct Seen<'a> {
     pub(super) summary: &'a RunSummary,
-    /// How it stands, in a word or two.
+    /// The status, in a word or two.
     pub(super) status: &'a str,
     pub(super) state: &'a RunState,
     pub(super) crew: &'a Crew,
@@ -58,7 +58,7 @@ impl Seen<'_> {
     }
 }
 
-/// Everything but what waits for somebody.
+/// Everything but the open questions.
 pub(super) fn page(seen: &Seen<'_>, facts: &Facts) -> String {
     let (tree, drawn) = (seen.has_tree(), tree_below(seen));
     let above = safe(&rows(seen, facts));
@@ -184,7 +184,7 @@ fn agent_of_run(session: SessionId) -> String {
     if session.agent == 0 { session.run.to_string() } else { session.to_string() }
 }
 
-/// How an agent gets on, and how far it is from being suspended for it.
+/// The agent's progress, and how far it is from being suspended for the lack of it.
 fn in_words(progress: &ProgressReport) -> String {
     let ProgressReport { state, idle_turns, stuck_turns, .. } = progress;
     match (idle_turns, stuck_turns) {
@@ -198,7 +198,7 @@ fn in_words(progress: &ProgressReport) -> String {
     }
 }
 
-/// Somebody else's program, in place of a model.
+/// The external program, in place of a model.
 fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
     let channel = match program.channel {
         Channel::Structured => "by its structured stream",
@@ -233,7 +233,7 @@ fn last_words(seen: &Seen<'_>, facts: &Facts) -> String {
     out
 }
 
-/// What waits for somebody, each call in full.
+/// The open questions, each call in full.
 pub(super) fn waiting(summary: &RunSummary, open: &[Question], agents: &[Node]) -> String {
     let mut out = String::from(if open.is_empty() { "" } else { "\nwaits for approval\n" });
     let (now, width) = (SystemClock.now(), terminal_width().unwrap_or(WAITING_WIDTH));

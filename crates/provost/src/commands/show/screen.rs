@@ -33,7 +33,7 @@ impl Screen {
     /// Draws these lines where the last ones stood. None may be wider than the terminal.
     ///
     /// # Errors
-    /// When nobody can see them any more.
+    /// When the terminal can't be written.
     pub(super) fn draw(&mut self, lines: Vec<String>) -> std::io::Result<()> {
         if lines == self.drawn {
             return Ok(());

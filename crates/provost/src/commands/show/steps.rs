@@ -1,4 +1,4 @@
-//! The steps of a run's flow as `show` gathers them: how each stands, which agent does it, and what it took.
+//! The steps of a run's workflow as `show` gathers them: status, agent and usage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use super::agents::{Node, State};
 
-/// How a step stands, for people.
+/// The status of a step, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
     /// These must be done before it.
     Waits(Vec<String>),
     Ready,
-    /// Its agent is there, and stands so.
+    /// Its agent exists, and has this status.
     AtWork(State),
-    /// It has failed and is tried again: in so many milliseconds, where somebody works on the run.
+    /// It has failed and is retried: in this many milliseconds, if a process holds the run.
     Again(Option<u64>),
     Done,
-    /// It has failed, and somebody must have the run go on.
+    /// It has failed, and the user must resume the run.
     Asks(Outcome),
     Failed(Outcome),
-    /// Because of this one, which has failed.
+    /// Skipped because of this step, which has failed.
     Skipped(Option<String>),
     /// The run has ended before it was begun.
     NeverBegun,
@@ -63,7 +63,7 @@ pub(super) struct FlowStep {
     pub(super) standing: Standing,
     /// The agents that have tried it, the last one last.
     pub(super) agents: Vec<u32>,
-    /// The attempt that is made, or made next, or was the last; counted anew when somebody had the run go on.
+    /// The attempt that is made, or made next, or was the last; counted anew when the user had the run go on.
     pub(super) attempt: u32,
     pub(super) attempts_max: u32,
     pub(super) priority: Option<Priority>,
@@ -84,8 +84,8 @@ impl FlowStep {
     }
 }
 
-/// The steps of a run's flow, in the order in which they were written; none where it has no flow. `now` is there while
-/// somebody works on the run.
+/// The steps of a run's workflow, in the order in which they were written; none where it has no workflow. `now` is
+/// given while a process holds the run.
 pub(super) fn steps(run: &RunState, agents: &[Node], now: Option<Timestamp>) -> Vec<FlowStep> {
     let (Some(tracker), Some(flow)) = (run.flow(), run.policy().and_then(|policy| policy.flow.as_ref()))
     else {

@@ -12,7 +12,7 @@ use super::agents::{Node, State};
 use super::steps::FlowStep;
 use crate::render::{Cells, Table, plural};
 
-/// Agents named of those that have made way.
+/// Agents named of those that yielded their slots.
 const WAYS_MAX: usize = 4;
 
 /// What the branches are made of.
@@ -30,7 +30,7 @@ impl Branches {
         Self { fork: "├ ", last: "└ ", through: "│ ", more: "…", dot: " · " };
     pub(super) const ASCII: Self = Self { fork: "|-", last: "`-", through: "| ", more: "...", dot: ", " };
 
-    /// What the terminal can show, by what it says of itself.
+    /// What the terminal can show, according to its environment variables.
     pub(super) fn choose() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
             std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
@@ -49,7 +49,7 @@ pub(super) enum Extent {
     Whole,
 }
 
-/// Whom a tree is drawn of.
+/// The agents and steps that a tree is drawn of.
 #[derive(Debug, Default)]
 pub(super) struct Crew {
     pub(super) agents: Vec<Node>,
@@ -140,8 +140,8 @@ fn set(rows: &[Row], columns: &[Column], drawing: Drawing) -> Vec<String> {
     text.lines().zip(styles).map(|(line, style)| style.apply_to(fitted(line)).to_string()).collect()
 }
 
-/// How many agents stand how, against the slots there are, of which so many are `held` if anybody works; then who has
-/// made way for whom.
+/// The number of agents by state, and the slots, of which `held` are in use while a process holds the run; then
+/// which agent yields its slot to which.
 pub(super) fn head(nodes: &[Node], held: Option<usize>, slots: usize, drawing: Drawing) -> Vec<String> {
     let count = |word: &str| nodes.iter().filter(|node| node.state.word() == word).count();
     let words = [

@@ -1,4 +1,4 @@
-//! What the judges of a goal had a say in, for people.
+//! How the judges of a goal took effect, for people.
 
 use provost_event::OnHookError;
 
@@ -32,7 +32,7 @@ pub(super) fn judges(title: &str, goal: &Goal<'_>, width: Option<usize>) -> Stri
     text
 }
 
-/// How often the goal was verified and why, and what that came to.
+/// How often the goal was verified, why, and with which result.
 fn verified(goal: &Goal<'_>) -> Vec<String> {
     let checks = goal.checks;
     let why = in_words(&[

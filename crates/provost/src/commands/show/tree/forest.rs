@@ -1,4 +1,4 @@
-//! Who stands below whom, and in which order that is drawn.
+//! The hierarchy of agents, and the order in which it is drawn.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const IN_LINE_MAX: usize = 5;
 /// Levels that are drawn; those above are left out.
 const LEVELS_MAX: usize = 12;
 
-/// Who stands below whom.
+/// The hierarchy of agents.
 pub(super) struct Forest<'a> {
     drawing: Drawing,
     steps: &'a [FlowStep],
@@ -69,7 +69,7 @@ impl<'a> Forest<'a> {
         rows
     }
 
-    /// The steps of a flow, all of them; else the agents above which there is nobody.
+    /// All steps of a workflow; else the agents without a parent.
     fn top(&self) -> Vec<Shown<'a>> {
         let top = match self.steps {
             [] => self.summed_up(self.children(None)),
@@ -78,7 +78,7 @@ impl<'a> Forest<'a> {
         shown(top, Level::Top, &[])
     }
 
-    /// Who works for the agent of a step; in the whole tree also the agents that have tried it before.
+    /// The agents that work for the agent of a step; in the whole tree also the agents that have tried it before.
     fn below_step(&self, step: &FlowStep) -> Vec<What<'a>> {
         let Some((last, before)) = step.agents.split_last() else { return Vec::new() };
         let before = if self.drawing.extent == Extent::Whole { before } else { &[] };
@@ -174,7 +174,7 @@ struct Shown<'a> {
 /// Where a row stands among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Nobody is above it.
+    /// It has no parent.
     Top,
     Amid,
     Last,

@@ -142,7 +142,7 @@ fn step_style(standing: &Standing) -> Style {
     }
 }
 
-/// How a step stands, in a few words.
+/// The status of a step, in a few words.
 pub(in crate::commands::show) fn step_in_words(step: &FlowStep) -> String {
     let attempt = match step.attempt {
         1 => String::new(),
@@ -176,7 +176,7 @@ fn why(outcome: &Outcome) -> String {
     }
 }
 
-/// How an agent stands, and its goal where that says more.
+/// The status of an agent, and its goal where that says more.
 fn standing(node: &Node) -> String {
     let words = state_in_words(&node.state);
     match (&node.state, node.goal_state) {
@@ -190,7 +190,7 @@ fn standing(node: &Node) -> String {
     }
 }
 
-/// How an agent stands, in a few words.
+/// The status of an agent, in a few words.
 fn state_in_words(state: &State) -> String {
     let way = |to: &Option<u32>| to.map(|to| format!(" for {to}")).unwrap_or_default();
     match state {
