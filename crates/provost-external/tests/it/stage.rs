@@ -326,7 +326,7 @@ pub(crate) fn blocks_once(reason: &str) -> StopHookPolicy {
     }
 }
 
-/// The file in which the program of a stage's agent records its prompts.
+/// The prompts in the file in which a stage's agent records them.
 pub(crate) fn prompts(told: Option<String>) -> Vec<String> {
     let told = told.unwrap_or_default();
     told.split("--\n")
