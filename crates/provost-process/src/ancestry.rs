@@ -1,33 +1,32 @@
-//! Whether a run has started this process, whatever lies between.
+//! Whether a run has started this process, directly or through other processes.
 //!
-//! A process that works on a run marks itself, and whatever it starts inherits the mark: the *hard limit of file locks*
-//! (`RLIMIT_LOCKS`), which has had no effect since Linux 2.4.25 and which nobody else sets. Every process inherits it
-//! over fork and exec, also into namespaces and under another name or environment; without `CAP_SYS_RESOURCE` it can be
-//! lowered and never raised. So any finite value is a mark. The number in it says which run, for people only: whoever
-//! inherits the mark may lower it to another one.
+//! A process that works on a run marks itself, and all its descendants inherit the mark: the *hard limit of file
+//! locks* (`RLIMIT_LOCKS`), which has had no effect since Linux 2.4.25 and which no other program sets. Every
+//! process inherits it over fork and exec, also into namespaces and under another name or environment; without
+//! `CAP_SYS_RESOURCE` it can be lowered and never raised. So any finite value is a mark. The number in it
+//! identifies the run for display only: a process that inherits the mark may lower it to another number.
 //!
-//! Beside its own mark a process looks at those of the processes above it, for the sake of the administrator's, who
-//! can take the own one off.
+//! Besides its own mark a process checks those of its ancestors, because an administrator can remove a mark.
 
-/// Processes looked at on the way up; a chain that is longer isn't one.
+/// Maximum ancestors to check.
 #[cfg(target_os = "linux")]
 const ANCESTORS_MAX: usize = 256;
-/// The greatest number that a mark has room for.
+/// The largest number that fits in a mark.
 const NUMBER_MAX: u64 = (1 << 60) - 2;
-/// A mark without a number; those with one lie below.
+/// A mark without a number; numbered marks are below it.
 const ANONYMOUS: u64 = BASE + NUMBER_MAX + 1;
-/// What distinguishes our marks from a limit that somebody set otherwise.
+/// Distinguishes marks from a limit that was set for another purpose.
 const BASE: u64 = 1 << 62;
 
-/// By what is known that a run has started this process.
+/// How a run was found to be an ancestor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
     /// A mark with this number.
     Of(u64),
     /// A mark without a number.
     Unnamed,
-    /// There is a limit where nobody but [`mark_descendants`] sets one, and not one of its values: a mark that was
-    /// lowered, or a system that has a limit there.
+    /// There is a limit, which only [`mark_descendants`] is known to set, but not one of its values: a lowered
+    /// mark, or a system with a limit of its own.
     Lowered,
 }
 
@@ -42,7 +41,7 @@ impl Descent {
     }
 }
 
-/// Tells whether a process that called [`mark_descendants`] has started this one, directly or not. `None` too where the
+/// Returns whether a process that called [`mark_descendants`] is an ancestor of this one. Also `None` where the
 /// system has no such mark (anywhere but on Linux).
 #[must_use]
 pub fn descent() -> Option<Descent> {
@@ -58,11 +57,11 @@ pub fn descent() -> Option<Descent> {
     None
 }
 
-/// Marks this process and all that it starts from now on, for good; `number` says later on whose they are. One beyond
-/// 2^60 − 2 is left out. Called again, a number takes the place of none, and nothing else does.
+/// Marks this process and all its future descendants permanently; `number` identifies the run. A number beyond
+/// 2^60 − 2 is left out. A later call can only add a number to a mark without one.
 ///
 /// # Errors
-/// When the system refuses. Nothing is marked, and no error, anywhere but on Linux.
+/// When the system refuses. Off Linux it does nothing and returns no error.
 pub fn mark_descendants(number: Option<u64>) -> std::io::Result<()> {
     let mark = number.filter(|number| *number <= NUMBER_MAX).map_or(ANONYMOUS, |number| BASE + number);
     #[cfg(target_os = "linux")]
@@ -78,7 +77,7 @@ pub fn mark_descendants(number: Option<u64>) -> std::io::Result<()> {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    /// The parent of a process, as `/proc` names it; `None` for the first one, and where there is no `/proc`.
+    /// The parent of a process, from `/proc`; `None` for the first process, and where there is no `/proc`.
     pub(super) fn parent_of(process: &str) -> Option<String> {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
         // The name in parentheses may hold anything, parentheses too.
@@ -87,7 +86,8 @@ mod linux {
         (parent != "0").then(|| parent.to_owned())
     }
 
-    /// The hard limit of file locks of a process; `None` when it can't be read, and within when there is none.
+    /// The hard limit of file locks of a process. The outer `None`: it can't be read; the inner: there is no
+    /// limit.
     pub(super) fn limit_of(process: &str) -> Option<Option<u64>> {
         let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
         let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;

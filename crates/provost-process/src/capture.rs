@@ -1,8 +1,8 @@
-//! What is kept of a stream: its head and its tail, whatever its length.
+//! The kept part of a stream: its head and its tail, for any length.
 
 use std::collections::VecDeque;
 
-/// Holds the beginning and the end of what a child wrote to one stream.
+/// Holds the beginning and the end of one stream of a child.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     head: Vec<u8>,
@@ -21,7 +21,7 @@ impl Captured {
         self.total_bytes - self.head.len() as u64 - self.tail.len() as u64
     }
 
-    /// Tells whether nothing was written.
+    /// Returns whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.total_bytes == 0
     }
@@ -118,7 +118,7 @@ mod tests {
         capture.finish()
     }
 
-    /// Whatever the chunks, the result is that of the whole text cut by hand.
+    /// For any chunks, the result equals that of the whole text cut by hand.
     #[test]
     fn head_and_tail_equal_a_naive_cut_for_every_size_and_chunking() {
         let text: Vec<u8> = (0..40).collect();

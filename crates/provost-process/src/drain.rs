@@ -1,4 +1,4 @@
-//! Feeding and reading a child's pipes, side by side with waiting for it.
+//! Writes and reads a child's pipes while another task waits for the child.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::capture::{Capture, Captured};
 
-/// How long a stream may stay open after everything that was to close it is gone.
+/// How long a stream may stay open after all known processes that held it are gone.
 const OPEN_AFTER_END_MAX: Duration = Duration::from_secs(2);
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Writes `input` and closes the pipe. A reader that doesn't want it is no error; ends early once `ended` is
+/// Writes `input` and closes the pipe. A reader that closes its end early is no error; stops once `ended` is
 /// cancelled.
 pub(crate) async fn feed(pipe: Option<impl AsyncWrite + Unpin>, input: &[u8], ended: &CancellationToken) {
     let Some(mut pipe) = pipe else { return };

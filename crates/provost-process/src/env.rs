@@ -1,4 +1,4 @@
-//! The environment children may see: an allow list, so that provider keys never reach them.
+//! The environment that children may see: an allow list, so that provider keys never reach them.
 
 use std::ffi::OsString;
 
@@ -6,9 +6,9 @@ const ALLOWED: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR", "CARGO_HOME", "RUSTUP_HOME"];
 const ALLOWED_PREFIX: &str = "LC_";
 
-/// Returns what children may see of this process's environment: the variables that say who and where the user
-/// is (`PATH HOME USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR CARGO_HOME RUSTUP_HOME`), and those named in
-/// `extra_allowed` (whole names). Variables that aren't set are left out.
+/// Returns the variables of this process's environment that children may see: those about the user and the system
+/// (`PATH HOME USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR CARGO_HOME RUSTUP_HOME`), and those named in
+/// `extra_allowed` (whole names). Unset variables are left out.
 pub fn allowed_env(extra_allowed: &[&str]) -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| name.to_str().is_some_and(|name| allowed(name, extra_allowed)))

@@ -6,40 +6,41 @@ use std::path::{Path, PathBuf};
 
 use crate::ChildSpec;
 
-/// Tells why a child wasn't started; no process is left of the attempt.
+/// Why a child wasn't started; no process is left of the attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The program, or the interpreter its first line names, isn't there.
+    /// The program, or the interpreter in its first line, doesn't exist.
     #[error(
         "{program:?} was not found (started in {cwd:?}): check its name, the PATH given to it, \
          and for a script its first line"
     )]
     ProgramNotFound {
-        /// What was to be started.
+        /// The program.
         program: OsString,
-        /// Where it was to be started.
+        /// The working folder.
         cwd: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// The working folder isn't there or isn't a folder.
+    /// The working folder doesn't exist or isn't a folder.
     #[error("{cwd:?}, the folder to start {program:?} in, is not there or not a folder")]
     FolderNotFound {
-        /// What was to be started.
+        /// The program.
         program: OsString,
-        /// Where it was to be started.
+        /// The working folder.
         cwd: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Anything else: no permission, not a program, no processes, memory or descriptors left, a hung file system.
+    /// Any other error: no permission, not a program, no processes, memory or descriptors left, a hung file
+    /// system.
     #[error("{program:?} could not be started in {cwd:?}")]
     Failed {
-        /// What was to be started.
+        /// The program.
         program: OsString,
-        /// Where it was to be started.
+        /// The working folder.
         cwd: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -59,14 +60,14 @@ impl SpawnError {
         }
     }
 
-    /// Tells whether the same call may succeed a moment later: something was busy or used up.
+    /// Returns whether the same call may succeed a moment later: a resource was busy or used up.
     pub fn may_be_retried(&self) -> bool {
         use io::ErrorKind::{ExecutableFileBusy, OutOfMemory, ResourceBusy, TimedOut, WouldBlock};
         match self {
             Self::ProgramNotFound { .. } | Self::FolderNotFound { .. } => false,
             Self::Failed { source, .. } => {
                 let kind = source.kind();
-                // Too many open files has no kind of its own: ENFILE and EMFILE are 23 and 24 on every unix.
+                // "Too many open files" has no error kind: ENFILE and EMFILE are 23 and 24 on every Unix.
                 matches!(kind, WouldBlock | ExecutableFileBusy | OutOfMemory | ResourceBusy | TimedOut)
                     || cfg!(unix) && matches!(source.raw_os_error(), Some(23 | 24))
             }

@@ -1,8 +1,9 @@
-//! What runs below a guard, on disk: for the case that the guard is stopped or killed, and Provost killed.
+//! Files that list the processes below a guard, for the case that the guard is stopped or killed, and Provost is
+//! killed.
 //!
-//! A file per terminal or guard, named after its first process, and locked for as long as Provost looks after it. Its first
-//! line is the boot it belongs to; each further one is a process that was seen: its number, when it was started (both
-//! together are given out once per boot), and its session. The first is the program, the others have left its session.
+//! One file per terminal or guard, named after its first process, and locked for as long as Provost supervises it.
+//! Its first line is the boot id; each further line is a process: its process id and start time (together unique
+//! per boot), and its session. The first is the program, the others have left its session.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +14,7 @@ use crate::pty::kernel::Process;
 
 const SUFFIX: &str = "terminal";
 
-/// Processes written down for one terminal.
+/// Maximum processes listed for one terminal.
 const NOTED_MAX: usize = 4096;
 
 /// An open entry.
@@ -24,7 +25,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// `None`, and a warning, if it can't be written; none either where processes can't be told apart.
+    /// `None`, with a warning, if the file can't be written; also where processes have no start times.
     pub(crate) fn begin(folder: &Path, pid: u32) -> Option<Self> {
         let program = process(pid)?;
         match Self::write_first(folder, program) {
@@ -50,14 +51,14 @@ impl Ledger {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(&new)?;
-        // Locked before it has its name: one that isn't is taken for a leftover.
+        // Locked before it gets its name: an unlocked file counts as a leftover.
         file.lock()?;
         file.write_all(format!("{}\n{}", boot()?, line(program)).as_bytes())?;
         fs::rename(&new, &path)?;
         Ok(Self { file, path, noted: HashSet::new() })
     }
 
-    /// These were seen besides the program's session.
+    /// Adds processes outside of the program's session.
     pub(crate) fn note(&mut self, others: &[Process]) {
         for other in others {
             if self.noted.len() < NOTED_MAX
@@ -69,7 +70,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is left.
+    /// Removes the file: no process is left.
     pub(crate) fn close(self) {
         if let Err(error) = fs::remove_file(&self.path) {
             tracing::debug!(%error, "a terminal's entry could not be removed");
@@ -81,12 +82,12 @@ fn line(process: Process) -> String {
     format!("{} {} {}\n", process.pid, process.started, process.session)
 }
 
-/// Ends what terminals have left that a killed Provost had written down in `folder`
-/// ([`PtyOptions::ledger`](crate::PtyOptions::ledger)), and removes its files; returns how many processes were killed.
-/// What a living Provost looks after isn't touched, nor what has got a number of those since, nor anything from before
-/// the system's last start. Without the folder, and off Linux, there is nothing to end.
+/// Ends the processes that a killed Provost has listed in `folder`
+/// ([`PtyOptions::ledger`](crate::PtyOptions::ledger)), and removes its files; returns the number of killed
+/// processes. Processes of a living Provost aren't touched, nor a process that has reused a listed process id, nor
+/// any after a reboot. Without the folder, and off Linux, it does nothing.
 ///
-/// Blocks for up to two seconds a file: not to be called on an async worker.
+/// Blocks for up to two seconds per file: not to be called on an async worker.
 ///
 /// # Errors
 /// When the folder can't be read.
@@ -157,7 +158,7 @@ mod linux {
 
     use crate::pty::kernel::{Process, Stat, stat};
 
-    /// Rounds until nothing is left: what forks meanwhile is found in the next.
+    /// Rounds until no process is left: a process forked meanwhile is found in the next round.
     const ROUNDS_MAX: usize = 200;
     const ROUND: Duration = Duration::from_millis(10);
 
@@ -169,7 +170,8 @@ mod linux {
         process(pid).map(|process| process.started)
     }
 
-    /// Ends these, and what belongs to them. The first of them last: it may be a guard, which adopts what the others leave.
+    /// Ends these processes and those that belong to them. The first is ended last: it may be a guard, which
+    /// adopts orphans.
     pub(super) fn end_processes(noted: &[Process]) -> usize {
         let (mut noted, first) = (noted.to_vec(), noted.first().copied());
         let mut killed = HashSet::new();
@@ -185,7 +187,7 @@ mod linux {
                 if kill(process) {
                     killed.insert((process.pid, process.started));
                 }
-                // What is started at this very moment is known by its session.
+                // A process started at this moment is known by its session.
                 if !noted.contains(&process) {
                     noted.push(process);
                 }
@@ -195,13 +197,14 @@ mod linux {
         killed.len()
     }
 
-    /// Those that were noted, those of their sessions, and all that are below one of them.
+    /// The listed processes, those of their sessions, and all their descendants.
     fn left_of(noted: &[Process]) -> Vec<Process> {
         let living = living();
         let is_noted = |process: &Process| {
             noted.iter().any(|noted| (noted.pid, noted.started) == (process.pid, process.started))
         };
-        // A session is named after its first process; if that is another by now, the number has been given out anew.
+        // A session is named after its first process; if that process id now has another start time, it was
+        // reused.
         let is_in_session = |process: &Process| {
             noted.iter().any(|noted| {
                 let leader = living.iter().find(|other| other.process.pid == noted.session);
@@ -231,7 +234,7 @@ mod linux {
         all().filter(Stat::lives).collect()
     }
 
-    /// All processes, read one by one, in the order of their numbers.
+    /// All processes, read one by one, in the order of their ids.
     pub(crate) fn all() -> impl Iterator<Item = Stat> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -242,7 +245,7 @@ mod linux {
         signal(process, Signal::KILL)
     }
 
-    /// By a descriptor, which stands for this very process even when another process gets its number.
+    /// Signals by a descriptor, which keeps denoting this process even if its id is reused.
     pub(crate) fn signal(process: Process, signal: Signal) -> bool {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
         let Some(descriptor) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {

@@ -1,58 +1,63 @@
 //! Child processes, with pipes or at a terminal, that cannot hang Provost and cannot outlive it.
 //!
-//! [`run`] starts a program, feeds it, drains it, waits for it, and returns when nothing descended from it is
-//! left. On unix each child runs below a *guard*: a fork of this process that executes nothing, adopts every
-//! orphan of the child (Linux), and kills what is left as soon as the caller is gone, also by `kill -9`.
-//! [`PtySupervisor`] does the same for a program at a terminal, which it also shows, types at and looks on at.
+//! [`run`] starts a program, writes its input, reads its output, waits for it, and returns when none of its
+//! descendants is left. On Unix each child runs below a *guard*: a fork of this process that executes no program,
+//! adopts every orphan of the child (Linux), and kills the rest as soon as the caller is gone, also after
+//! `kill -9`. [`PtySupervisor`] does the same for a program at a terminal, whose screen and keyboard it also
+//! serves.
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `spec.rs` | what to start and what came of it |
+//! | `spec.rs` | what to start, and its result |
 //! | `error.rs` | why a child couldn't be started |
 //! | `capture.rs` | the kept head and tail of a stream |
 //! | `env.rs` | the environment children may see |
-//! | `secrecy.rs` | what others may not see of this process's own |
+//! | `secrecy.rs` | hides secrets of this process from others |
 //! | `streams.rs` | which standard streams this process was started without |
 //! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
-//! | `drain.rs` | feeding and reading the pipes |
+//! | `drain.rs` | writes and reads the pipes |
 //! | `start.rs` | pipes, control channel, spawn (unix) |
 //! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs` and `streams.rs` the only `unsafe` code of Provost |
-//! | `portable.rs` | the same `run` with fewer promises (elsewhere) |
-//! | `piped.rs`, `piped/` | a child that lives on and is spoken to by lines |
+//! | `portable.rs` | the same `run` with fewer guarantees (other platforms) |
+//! | `piped.rs`, `piped/` | a long-lived child with a line protocol |
 //! | `pty.rs` | a program at a terminal, as its supervisor's handle |
-//! | `pty/options.rs` | what to start there, with what, and what can be asked of it |
+//! | `pty/options.rs` | what to start there, and the requests to it |
 //! | `pty/terminal.rs`, `pty/terminal/asks.rs` | the owner of one terminal, on its thread |
-//! | `pty/shared.rs`, `pty/output.rs`, `pty/events.rs`, `pty/view.rs`, `pty/watcher.rs` | what goes between that thread and the handles |
-//! | `pty/typing.rs`, `pty/live.rs`, `pty/ending.rs` | what is typed; what watchers are shown; how far the ending is |
+//! | `pty/shared.rs`, `pty/output.rs`, `pty/events.rs`, `pty/view.rs`, `pty/watcher.rs` | the channels between that thread and the handles |
+//! | `pty/typing.rs`, `pty/live.rs`, `pty/ending.rs` | input; output for watchers; the stages of ending |
 //! | `pty/device.rs`, `pty/unix.rs`, `pty/windows.rs` | the platforms |
-//! | `pty/kernel.rs` | what the kernel says of the processes there |
-//! | `registry.rs` | the guards of this process, and what one that was killed has left to it |
-//! | `sweep.rs`, `sweep/linux.rs` | ending what is below a guard that doesn't answer, or was killed |
-//! | `leftover.rs` | what a killed Provost has left |
+//! | `pty/kernel.rs` | what the kernel reports about the processes there |
+//! | `registry.rs` | the guards of this process, and the processes it adopted from a killed guard |
+//! | `sweep.rs`, `sweep/linux.rs` | ends the processes below a guard that doesn't answer, or was killed |
+//! | `leftover.rs` | the processes that a killed Provost has left |
 //!
 //! Invariants:
-//! - A child has the environment of its spec, three descriptors, default signal handlers, no controlling terminal but
-//!   the one it is started at: it inherits nothing else of Provost's.
-//! - Nobody but the guard signals processes, and it signals only its own unreaped children, their groups, and the group
-//!   that a terminal has just named as its foreground: a reused process number is never hit. What is left of a killed
-//!   Provost is killed by process descriptors that were checked against the time of its start.
-//! - Nobody but Provost itself has a terminal's master, so its death hangs the terminal up; the guard has neither side.
-//! - A terminal's thread waits for nobody, and nobody's queue grows without a bound.
+//! - A child has the environment of its spec, three descriptors, default signal handlers, and no controlling
+//!   terminal except the one it is started at: it inherits nothing else from Provost.
+//! - Only the guard signals processes, and it signals only its own unreaped children, their groups, and the group
+//!   that a terminal has just reported as its foreground: a reused process id is never hit. Leftovers of a killed
+//!   Provost are killed by process descriptors that were checked against the start time.
+//! - Only Provost itself holds a terminal's master, so its death hangs the terminal up; the guard has neither
+//!   side.
+//! - A terminal's thread waits for no caller, and every queue has a bound.
 //! - A secret is typed only while the terminal's echo is off, and reaches neither recording nor log nor detector.
-//! - The guard allocates nothing, takes no lock and holds no descriptor but the control channel and its signals.
-//! - The guard ends when nothing is left below it, so the end of the control channel means "all gone".
+//! - The guard allocates nothing, takes no lock and holds no descriptor except the control channel and its
+//!   signals.
+//! - The guard ends when no process is left below it, so the end of the control channel means "all gone".
 //!
-//! - On Linux with the rights to make a process namespace (root's) the child is in one, out of which it can't reach its guard: it
-//!   is pid 2 of its own `/proc`. From outside it and all it starts descend from the guard as ever, and from inside from
-//!   process 1, a fork of this program too: whoever goes up by parents finds this program in both.
-//! - That all is ended is said only after it was seen ([`Finished::is_all_ended`]).
+//! - On Linux with the rights to make a process namespace (root's) the child is in one, from which it can't reach
+//!   its guard: it is pid 2 of its own `/proc`. Outside, it and its descendants descend from the guard as usual,
+//!   and inside from process 1, which is a fork of this program too: a walk up the parents finds this program in
+//!   both.
+//! - Processes are reported as ended only after that was observed ([`Finished::is_all_ended`]).
 //!
-//! What it can't do: elsewhere a child of the same user can stop or kill its guard. What is below a guard that doesn't answer is
-//! killed, and then the guard, if it still doesn't; what one that was killed leaves is ended where this process [adopts
-//! orphans](adopt_orphans), and nobody but this crate may then wait for children that this crate didn't name. When
-//! Provost is killed while a guard is stopped, [`end_leftovers`] ends what is left, at the next start. Off Linux nobody adopts orphans: a descendant that leaves the process group is out of reach.
-//! While a child runs, its guard keeps the pages alive that the caller rewrites meanwhile.
+//! Limits: without a namespace, a child of the same user can stop or kill its guard. Processes below a guard that
+//! doesn't answer are killed, and then the guard, if it still doesn't answer. What a killed guard leaves is ended
+//! where this process [adopts orphans](adopt_orphans), and then only this crate may wait for children that it
+//! didn't name. When Provost is killed while a guard is stopped, [`end_leftovers`] ends the rest at the next
+//! start. Off Linux no process adopts orphans: a descendant that leaves the process group is out of reach. While a
+//! child runs, its guard keeps memory pages alive that the caller rewrites meanwhile.
 
 mod ancestry;
 mod capture;

@@ -1,4 +1,4 @@
-//! A child that lives on and is spoken to by lines: over its standard input, and by what it writes to standard output.
+//! A long-lived child with a line protocol over its standard input and output.
 
 #[cfg(not(unix))]
 #[path = "piped/portable.rs"]
@@ -25,21 +25,21 @@ use crate::SpawnError;
 use keeper::{Keeper, Output};
 use lines::Lines;
 
-/// Messages to the child that wait for being written; whoever sends more waits.
+/// Messages queued for the child; further senders wait.
 const QUEUE_MAX: usize = 16;
 
-/// How long lines are read after the child's end, for the case that something it started holds its output open.
+/// How long lines are read after the child's end, in case one of its processes holds its output open.
 const DRAIN_MAX: Duration = Duration::from_millis(200);
 
-/// How long a guard may take to kill everything; one that was stopped takes longer.
+/// How long a guard may take to kill all processes; only a stopped guard takes longer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// How long killed processes may take to vanish.
+/// How long killed processes may take to end.
 const VANISH_MAX: Duration = Duration::from_secs(5);
 
 const CHUNK_BYTES: usize = 8 * 1024;
 
-/// Which program to start, and with what.
+/// The program to start, and how.
 #[derive(Clone)]
 pub struct PipedCommand {
     /// The program: a path, or a name looked up in the `PATH` of `env`.
@@ -50,9 +50,9 @@ pub struct PipedCommand {
     pub cwd: PathBuf,
     /// Its whole environment: nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
-    /// Bytes of a line that are kept; of a longer one only its length is told.
+    /// Bytes kept of a line; of a longer one only its length is reported.
     pub line_bytes_max: usize,
-    /// Bytes of standard error that are kept, of its end.
+    /// Bytes kept from the end of standard error.
     pub stderr_bytes_max: usize,
 }
 
@@ -71,27 +71,27 @@ impl fmt::Debug for PipedCommand {
     }
 }
 
-/// What comes from a child.
+/// Output or end of a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piped {
-    /// A line of its standard output, without its end, with U+FFFD for what isn't UTF-8. What is there at its end without
-    /// a line's end is a line too.
+    /// A line of its standard output, without the line end, with U+FFFD for what isn't UTF-8. Output that ends
+    /// without a line end is a line too.
     Line(String),
-    /// A line longer than is kept.
+    /// A line longer than the limit.
     TooLong {
-        /// How long it was.
+        /// Its length.
         bytes: u64,
     },
-    /// It has ended, and all it wrote was read.
+    /// It has ended, and all its output was read.
     Ended(Exit),
 }
 
 /// How a child is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipedEnding {
-    /// How long it may take to end by itself once its input is closed. Zero: it is asked at once.
+    /// How long it may take to end by itself once its input is closed. Zero: SIGTERM at once.
     pub own: Duration,
-    /// How long it and all it started may take after SIGTERM, until SIGKILL.
+    /// How long it and its descendants may take between SIGTERM and SIGKILL.
     pub grace: Duration,
 }
 
@@ -100,10 +100,10 @@ pub struct PipedEnding {
 #[error("the program no longer reads what it is told")]
 pub struct PipeClosed;
 
-/// A child below a guard of its own: what it started ends with it, and with Provost, however that ends.
+/// A child below a guard of its own: its descendants end with it, and with Provost, however that ends.
 ///
-/// Its output is read only by [`next`](Self::next): a child that writes while nobody asks is slowed. Dropping this doesn't
-/// block, and ends the child by force.
+/// Only [`next`](Self::next) reads its output: between calls the pipe fills and the child blocks. Dropping this
+/// doesn't block, and kills the child.
 pub struct PipedChild {
     keeper: Keeper,
     lines: Lines<Output>,
@@ -115,13 +115,13 @@ pub struct PipedChild {
 }
 
 impl PipedChild {
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// When it couldn't be started; nothing is left of the attempt.
+    /// When it couldn't be started; no process is left of the attempt.
     ///
     /// # Cancellation
-    /// What was started is ended by force.
+    /// What was started is killed.
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O and time enabled.
@@ -146,19 +146,19 @@ impl PipedChild {
         })
     }
 
-    /// Its process number.
+    /// Its process id.
     #[must_use]
     pub const fn pid(&self) -> u32 {
         self.keeper.pid()
     }
 
-    /// Queues a line for its input, to which the line's end is added. Returns before it is read.
+    /// Queues a line for its input, and adds the line end. Returns before the child reads it.
     ///
     /// # Errors
-    /// When its input is closed, or it no longer reads it.
+    /// When its input is closed, or the child no longer reads it.
     ///
     /// # Cancellation
-    /// Safe: the line is queued, or it isn't.
+    /// Safe: the line is queued or not.
     pub async fn send(&self, line: &str) -> Result<(), PipeClosed> {
         let input = self.input.as_ref().ok_or(PipeClosed)?;
         let mut bytes = Vec::with_capacity(line.len().saturating_add(1));
@@ -167,12 +167,12 @@ impl PipedChild {
         input.send(bytes).await.map_err(|_| PipeClosed)
     }
 
-    /// Closes its input, once what is queued was written.
+    /// Closes its input, once the queue is written.
     pub fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// The next that comes from it. After its end that again and again.
+    /// Waits for its next output. After its end, returns the end each time.
     ///
     /// # Cancellation
     /// Safe: nothing is lost.
@@ -199,32 +199,34 @@ impl PipedChild {
         Piped::Ended(self.keeper.exited().await)
     }
 
-    /// How it has ended, if it has.
+    /// Its exit, if it has ended.
     #[must_use]
     pub fn exit(&self) -> Option<Exit> {
         self.keeper.exit()
     }
 
-    /// Whether it was seen that nothing it started is left, after [`end`](Self::end). It is `false` when the system doesn't let a
-    /// process go, when its guard was killed while nobody adopts orphans ([`adopt_orphans`](crate::adopt_orphans)), and where there
+    /// Whether all its processes were observed to end, after [`end`](Self::end). It is `false` when the system
+    /// doesn't release a process, when its guard was killed and this process doesn't adopt orphans
+    /// ([`adopt_orphans`](crate::adopt_orphans)), and where there are no guards.
     /// are no guards.
     #[must_use]
     pub fn is_all_ended(&self) -> bool {
         self.keeper.is_all_ended()
     }
 
-    /// The end of what it wrote to standard error so far, from the beginning of a line where that was cut.
+    /// The end of its standard error so far; if the beginning was cut, from the next line on.
     #[must_use]
     pub fn stderr(&self) -> String {
         let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&kept).into_owned()
     }
 
-    /// Ends it and everything it started: closes its input, asks, and kills. What it still writes is dropped. When this
-    /// returns nothing is left of it, save what the system won't let go; its guard goes on killing that.
+    /// Ends it and all its descendants: closes its input, sends SIGTERM, then SIGKILL. Further output is dropped.
+    /// On return no process is left, except those that the system doesn't release; the guard goes on killing
+    /// these.
     ///
     /// # Cancellation
-    /// When `cancel` fires, what is left is killed at once. Dropped, it may be called again.
+    /// When `cancel` fires, the rest is killed at once. After a drop it may be called again.
     pub async fn end(&mut self, ending: PipedEnding, cancel: &CancellationToken) -> Exit {
         self.close_input();
         let Self { keeper, lines, .. } = self;
@@ -281,7 +283,7 @@ async fn keep_end(mut pipe: impl AsyncRead + Unpin, bytes_max: usize, kept: Arc<
         kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
         let over = kept.len().saturating_sub(bytes_max);
         if over > 0 {
-            // A line that was cut says nothing, or half a secret.
+            // A cut line is of no use, and may be half a secret.
             let cut = kept.iter().skip(over).position(|byte| *byte == b'\n');
             let from = cut.map_or(over, |at| over.saturating_add(at).saturating_add(1));
             kept.drain(..from);

@@ -1,4 +1,4 @@
-//! The same `run` where there are no guards: only the child itself is ended for certain.
+//! The same `run` where there are no guards: only the child itself is sure to end.
 
 use std::future::pending;
 use std::io;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::drain::{drain, feed};
 use crate::{ChildSpec, Ending, Finished, SpawnError, Streams};
 
-/// Runs one child to its end and returns how it ended and what it wrote.
+/// Runs one child to its end; returns how it ended, and its output.
 ///
-/// Unlike on unix, only the child itself is ended, by force and without grace. What it started may be left, also
-/// when this process is killed; its output is waited for 2 s. Merged streams keep the order of writing roughly.
+/// Unlike on Unix, only the child itself is ended, by a kill and without grace. Its descendants may be left, also
+/// when this process is killed; their output is waited for 2 s. Merged streams keep the order of writing roughly.
 ///
 /// # Errors
 /// When the child couldn't be started. How it ends is never an error.
@@ -51,17 +51,17 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
     Ok(Finished { ending, is_all_ended: false, stdout, stderr, duration: began.elapsed() })
 }
 
-/// There is no adopting here.
+/// Not available on this platform.
 pub fn adopt_orphans() -> bool {
     false
 }
 
-/// Nothing was adopted.
+/// No process was adopted.
 pub fn end_adopted_leftovers() -> bool {
     false
 }
 
-/// There are no guards here that could be written down.
+/// There are no guards to list on this platform.
 pub fn keep_ledger(_folder: std::path::PathBuf) {}
 
 fn start(spec: &ChildSpec) -> io::Result<Child> {
@@ -101,7 +101,7 @@ async fn end(child: &mut Child, cancel: &CancellationToken, deadline: Option<Ins
 
 type Stream = Box<dyn AsyncRead + Send + Unpin>;
 
-/// Up to two streams read as one, whichever has something.
+/// Up to two streams read as one, in the order of their output.
 struct Both([Option<Stream>; 2]);
 
 impl AsyncRead for Both {

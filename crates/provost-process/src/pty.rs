@@ -1,4 +1,4 @@
-//! Programs at a pseudo-terminal: started, shown, typed at, looked on at, and ended for certain.
+//! Programs at a pseudo-terminal: start, screen, input, watchers, and a reliable end.
 //!
 //! ```text
 //!  handles ──asks, keys──▶ ┌ terminal's thread ┐ ──▶ screen and detector ──▶ replies, events
@@ -7,9 +7,9 @@
 //!                          └───────────────────┘
 //! ```
 //!
-//! One thread a terminal owns everything of it. It never waits for anybody: whoever is to catch up (the output's
-//! reader, the taker of events) has it stop reading the terminal, and nothing else; a watcher that is slow is given a
-//! new snapshot; keys that the program doesn't take wait.
+//! Each terminal has one thread that owns all its state. It never waits for a caller. While the output's reader or
+//! the receiver of events is behind, it stops reading the terminal, and nothing else; a slow watcher gets a new
+//! snapshot; keys that the program doesn't take are queued.
 
 mod device;
 mod ending;
@@ -56,13 +56,13 @@ use shared::{Ask, Keys, Shared};
 pub use view::{Changes, TerminalView};
 pub use watcher::{Painted, WATCHER_BYTES_MAX, Watcher};
 
-/// How long a program may take to begin; only a hung file system takes that long.
+/// How long a program may take to start; only a hung file system takes that long.
 const START_MAX: Duration = Duration::from_secs(10);
 
 /// A program at a terminal.
 ///
-/// All methods may be called from several tasks at once. Dropping it doesn't block, and kills the program and all below
-/// it within milliseconds, also when this process is killed; [`end`](Self::end) is the civil way.
+/// All methods may be called from several tasks at once. Dropping it doesn't block, and kills the program and all
+/// its descendants within milliseconds, also when this process is killed; [`end`](Self::end) ends them gracefully.
 ///
 /// ```
 /// # #[cfg(target_os = "linux")]
@@ -96,7 +96,7 @@ pub struct PtySupervisor {
     pid: u32,
 }
 
-/// What the thread of a terminal begins with.
+/// The initial state of a terminal's thread.
 struct Start {
     command: PtyCommand,
     options: PtyOptions,
@@ -107,7 +107,7 @@ impl PtySupervisor {
     /// Starts the program at a terminal of its own and returns once it executes.
     ///
     /// # Errors
-    /// When it couldn't be started, or took more than 10 s to; nothing is left of the attempt.
+    /// When it couldn't be started, or took more than 10 s; no process is left of the attempt.
     ///
     /// # Cancellation
     /// What was started is killed.
@@ -129,22 +129,22 @@ impl PtySupervisor {
         .map_err(|source| SpawnError::of(&program, &cwd, source))
     }
 
-    /// Types this, after everything that was to be typed before, and returns when the terminal has taken all of it,
-    /// which for a program that doesn't read may be never. A line of any length reaches the program whole.
+    /// Types this after all earlier input, and returns when the terminal has taken all of it, which may be never
+    /// if the program doesn't read. A line of any length reaches the program whole.
     ///
     /// # Errors
     /// When the program has ended, or the system refuses.
     ///
     /// # Cancellation
-    /// What the terminal has taken by then stays typed, the rest isn't typed.
+    /// Input that the terminal has already taken stays typed; the rest isn't typed.
     pub async fn send_input(&self, text: &str) -> Result<(), PtyError> {
         self.shared.type_keys(Keys::Input(text.as_bytes().to_vec()), None).await.map(drop)
     }
 
-    /// Types this if `check` agrees, as [`send_input`](Self::send_input) does, and tells whether it was typed. The check
-    /// sees the detector and its screen right before the first byte, with all that the program has written by then
-    /// (unless whoever reads the output is behind): an answer can be bound to the question it was given for. It runs on
-    /// the terminal's thread and should be quick.
+    /// Types this like [`send_input`](Self::send_input) if `check` agrees, and returns whether it was typed. The
+    /// check sees the detector and its screen right before the first byte, including all output until then (unless
+    /// the output's reader is behind): this binds an answer to its question. It runs on the terminal's thread and
+    /// should be quick.
     ///
     /// # Errors
     /// As for `send_input`.
@@ -159,30 +159,31 @@ impl PtySupervisor {
         self.shared.type_keys(Keys::Input(text.as_bytes().to_vec()), Some(Box::new(check))).await
     }
 
-    /// Types what the keyboard of an attached person sends. As [`send_input`](Self::send_input) in all else.
+    /// Types the keyboard input of an attached person. Otherwise like [`send_input`](Self::send_input).
     ///
     /// # Errors
-    /// As there.
+    /// As for that method.
     pub async fn input_raw(&self, bytes: &[u8]) -> Result<(), PtyError> {
         self.shared.type_keys(Keys::Raw(bytes.to_vec()), None).await.map(drop)
     }
 
-    /// Types a secret and a return, once, and only if the terminal doesn't show what is typed at that very moment. It
-    /// is neither recorded nor logged nor shown to the detector, and wiped from memory after.
+    /// Types a secret and a return, once, and only if the terminal's echo is off at that moment. The secret is
+    /// neither recorded nor logged nor shown to the detector, and its memory is wiped.
     ///
     /// # Errors
-    /// When the terminal shows what is typed, or can't tell: nothing was typed then. When it is longer than a line
-    /// (4,095 bytes), or the program has ended.
+    /// When the terminal's echo is on or unknown: nothing is typed. When the secret is longer than a line (4,095
+    /// bytes), or the program has ended.
     ///
     /// # Cancellation
-    /// It is either typed or not; which of both can't be told.
+    /// The secret is either typed or not; the caller can't know which.
     pub async fn send_secret(&self, secret: SecretString) -> Result<(), PtyError> {
         self.shared.type_keys(Keys::Secret(secret), None).await.map(drop)
     }
 
-    /// Returns what the program has written since the last call, as text, with U+FFFD for what isn't UTF-8; waits for
-    /// it. A character that was written in two pieces is one. `None` when nothing will come any more, or output wasn't
-    /// wanted and the program and all below it has ended. While [`OUTPUT_BYTES_MAX`] wait, the program does too.
+    /// Waits for output, and returns all since the last call as text, with U+FFFD for what isn't UTF-8. A
+    /// character that was written in two pieces is one. `None` when no more output will come, or if output isn't
+    /// kept and the program and its descendants have ended. While [`OUTPUT_BYTES_MAX`] bytes are queued, the
+    /// program waits too.
     ///
     /// # Cancellation
     /// Nothing is lost.
@@ -194,17 +195,17 @@ impl PtySupervisor {
         Some(text)
     }
 
-    /// Gives a handle that takes what is noticed. Several share one queue: each observation goes to one of them.
+    /// Returns a handle that receives events. Several handles share one queue: each event goes to one of them.
     pub fn events(&self) -> Events {
         Events { shared: Arc::clone(&self.shared) }
     }
 
-    /// Returns what was noticed next: [`Events::next`] of such a handle.
+    /// Returns the next event: [`Events::next`] of such a handle.
     pub async fn next_event(&self) -> Option<Detected> {
         self.events().next().await
     }
 
-    /// Gives the window another size, of at least one cell; the program is told.
+    /// Sets the window size, at least one cell; the program gets SIGWINCH.
     ///
     /// # Errors
     /// When the program has ended, or the system refuses.
@@ -212,7 +213,8 @@ impl PtySupervisor {
         self.asked(|answer| Ask::Resize(size, answer)).await
     }
 
-    /// Signals the terminal's foreground group; what ends or continues a program goes to its own group too.
+    /// Signals the terminal's foreground group; a signal that ends or continues a program goes to its own group
+    /// too.
     ///
     /// # Errors
     /// When the program has ended, or the platform has no such signal.
@@ -229,51 +231,51 @@ impl PtySupervisor {
         answered.await.unwrap_or(Err(PtyError::Ended))
     }
 
-    /// Waits for the program's end. What it wrote before is read then, unless somebody else goes on writing to the
-    /// terminal. What it has left behind is then asked to end, and killed after
-    /// [`PtyOptions::grace`]; [`gone`](Self::gone) waits for that.
+    /// Waits for the program's end. Its earlier output has then been read, unless another process goes on writing
+    /// to the terminal. Its remaining processes are then asked to end, and killed after [`PtyOptions::grace`];
+    /// [`gone`](Self::gone) waits for that.
     ///
-    /// Ended by signal 9 is also a program whose guard was killed, or that a kill didn't end.
+    /// A program whose guard was killed, or that a kill didn't end, also counts as ended by signal 9.
     ///
     /// # Cancellation
-    /// It may be called again, and by many at once.
+    /// May be called repeatedly and concurrently.
     pub async fn wait(&self) -> Exit {
         let mut status = self.shared.status.subscribe();
         let status = status.wait_for(|status| status.exit.is_some()).await;
         status.ok().and_then(|status| status.exit).unwrap_or(Exit::Signal(9))
     }
 
-    /// Waits until the program has ended and nothing below it is left, or what is left won't go within 5 s of being
-    /// killed.
+    /// Waits until the program has ended and none of its descendants is left, or those left don't end within 5 s
+    /// of being killed.
     ///
     /// # Cancellation
-    /// It may be called again, and by many at once.
+    /// May be called repeatedly and concurrently.
     pub async fn gone(&self) -> Exit {
         let mut status = self.shared.status.subscribe();
         let status = status.wait_for(|status| status.is_gone).await;
         status.ok().and_then(|status| status.exit).unwrap_or(Exit::Signal(9))
     }
 
-    /// Makes the program end as `plan` says, and returns when nothing below it is left. Each further call makes it
-    /// harder at once: the rest of the steps is left out, then the grace is.
+    /// Ends the program as `plan` says, and returns when none of its descendants is left. Each further call
+    /// escalates at once: it skips first the remaining steps, then the grace.
     ///
     /// # Cancellation
-    /// What has begun goes on.
+    /// An ending that has begun continues.
     pub async fn end(&self, plan: QuitPlan) -> Exit {
-        // If nobody takes it, all is over already.
+        // A closed inbox means that the terminal has already ended.
         let _ = self.shared.ask(Ask::End(plan)).await;
         self.gone().await
     }
 
-    /// Returns what the terminal shows; after the program's end, what it showed last.
+    /// Returns the present screen; after the program's end, the last one.
     ///
     /// # Errors
-    /// When the terminal's thread is gone, which only a failure of Provost's own makes happen.
+    /// When the terminal's thread is gone, which only a bug in Provost causes.
     pub async fn view(&self) -> Result<TerminalView, PtyError> {
         view::view(&self.shared).await.ok_or(PtyError::Ended)
     }
 
-    /// Returns what the kernel says of the terminal and the processes at it just now.
+    /// Returns the kernel's present data about the terminal and its processes.
     ///
     /// # Errors
     /// As for [`view`](Self::view).
@@ -283,12 +285,12 @@ impl PtySupervisor {
         sample.await.map_err(|_| PtyError::Ended)
     }
 
-    /// Follows the settled changes of the screen from now on.
+    /// Returns a stream of the settled changes of the screen from now on.
     pub fn changes(&self) -> Changes {
         Changes { shared: Arc::clone(&self.shared), revision: self.shared.revision.subscribe() }
     }
 
-    /// Looks on: first a snapshot, then what is written after it, without a gap.
+    /// Watches the terminal: first a snapshot, then all output after it, without a gap.
     ///
     /// # Errors
     /// As for [`view`](Self::view).
@@ -299,19 +301,20 @@ impl PtySupervisor {
         Ok(Watcher { queue, shared: Arc::clone(&self.shared) })
     }
 
-    /// Tells whether the program runs.
+    /// Returns whether the program runs.
     pub fn is_running(&self) -> bool {
         self.shared.is_running()
     }
 
-    /// Tells whether it was seen that nothing below the terminal is left, once the program is [gone](Self::gone). It is `false` when
-    /// the system doesn't let a process go, when its guard was killed while nobody adopts orphans
-    /// ([`adopt_orphans`](crate::adopt_orphans)), and where there are no guards.
+    /// Returns whether all processes below the terminal were observed to end, once the program is
+    /// [gone](Self::gone). It is `false` when the system doesn't release a process, when its guard was killed and
+    /// this process doesn't adopt orphans ([`adopt_orphans`](crate::adopt_orphans)), and where there are no
+    /// guards.
     pub fn is_all_ended(&self) -> bool {
         self.shared.status.borrow().is_all_ended
     }
 
-    /// Returns the program's process number.
+    /// Returns the program's process id.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
@@ -323,7 +326,7 @@ impl Drop for PtySupervisor {
     }
 }
 
-/// A lock is held for moments only, and nothing is left half done in between.
+/// Each lock is held briefly, and a panic within leaves no partial change.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! The guards of this process, and what of their children this process has adopted because its guard was killed.
+//! The guards of this process, and the processes it adopted because their guard was killed.
 //!
-//! A process that [adopts orphans](adopt_orphans) becomes the parent of what a killed guard leaves. Whatever is its child and is
-//! no guard of its own, nor was there before, was left by one.
+//! A process that [adopts orphans](adopt_orphans) becomes the parent of what a killed guard leaves. A child of
+//! this process that is neither a guard nor older than the adoption was left by a guard.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -14,22 +14,22 @@ use crate::guard;
 use crate::leftover::Ledger;
 
 static ADOPTS: AtomicBool = AtomicBool::new(false);
-/// Children that this process had before it adopted any, and when each was started.
+/// Children that this process had before the adoption, with their start times.
 static BEFORE: OnceLock<HashMap<u32, u64>> = OnceLock::new();
-/// When each was started: the number of one that has ended may be given out anew.
+/// The guards with their start times: the id of an ended process may be reused.
 static GUARDS: Mutex<Option<HashMap<u32, u64>>> = Mutex::new(None);
-/// Held for reading while a guard is started, until its number is known.
+/// Held for reading while a guard is started, until its process id is known.
 static STARTING: RwLock<()> = RwLock::new(());
-/// Guards that were to end all, and of which that wasn't seen; with when each was started.
+/// Guards whose processes weren't all observed to end, with the guards' start times.
 static UNSEEN: Mutex<Vec<(u32, u64)>> = Mutex::new(Vec::new());
 static LEDGER: OnceLock<PathBuf> = OnceLock::new();
 
-/// How long a guard that was killed may take to be gone.
+/// How long a killed guard may take to end.
 const DYING_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Has this process adopt what descends from it and has lost its parent (Linux), so that what a killed guard leaves is found and
-/// ended too. It changes what becomes of every descendant of this process, so it is for programs that start processes by this
-/// crate only; to be called first thing in `main`. Returns whether that is so now.
+/// Makes this process adopt its orphaned descendants (Linux), so that what a killed guard leaves is found and
+/// ended too. It affects every descendant of this process, so it is for programs that start processes only by this
+/// crate; call it first thing in `main`. Returns whether the adoption is in effect.
 pub fn adopt_orphans() -> bool {
     let _ = BEFORE.set(children().into_iter().map(|pid| (pid, started_of(pid))).collect());
     let adopts = guard::adopt_orphans();
@@ -37,13 +37,13 @@ pub fn adopt_orphans() -> bool {
     adopts
 }
 
-/// Has every guard that its children can reach written down in `folder`, for [`end_leftovers`](crate::end_leftovers) after this
-/// process was killed while the guard was stopped. The first call counts.
+/// Lists every guard that its children can reach in `folder`, for [`end_leftovers`](crate::end_leftovers) in case
+/// this process is killed while the guard is stopped. Only the first call counts.
 pub fn keep_ledger(folder: PathBuf) {
     let _ = LEDGER.set(folder);
 }
 
-/// A guard that was started.
+/// A started guard.
 pub(crate) struct Registered<C> {
     child: C,
     pid: u32,
@@ -55,7 +55,7 @@ impl<C> Registered<C> {
         self.pid
     }
 
-    /// What it guards was seen to have ended: it needn't be written down any more.
+    /// All its processes were observed to end: removes it from the list.
     pub(crate) fn strike_out(&mut self) {
         if let Some(entry) = self.entry.take() {
             entry.close();
@@ -85,7 +85,7 @@ impl<C> Drop for Registered<C> {
     }
 }
 
-/// To be held while a process is started that isn't known as a guard yet: it isn't taken for adopted.
+/// Held while a process is started that isn't registered as a guard yet, so that it doesn't count as adopted.
 pub(crate) fn starting() -> RwLockReadGuard<'static, ()> {
     STARTING.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -109,11 +109,12 @@ pub(crate) fn spawn<C>(
     Ok(Registered { child, pid, entry })
 }
 
-/// Ends what this process has adopted from `guard`, which has ended or was killed, and from any other; whether it was seen that
-/// nothing is left. `false` where it adopts nothing, and while the guard is there. Blocks for some seconds at most.
+/// Ends what this process has adopted from `guard`, which has ended or was killed, and from any other guard;
+/// returns whether no process was observed to be left. `false` where it adopts no processes, and while the guard
+/// exists. Blocks for some seconds at most.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_adopted(guard: u32) -> bool {
-    // Its channel is closed before its children have another parent; once it has ended they have.
+    // A guard's channel is closed before its children get another parent; once it has ended they have one.
     let known = GUARDS
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
@@ -129,26 +130,27 @@ pub(crate) fn end_adopted(guard: u32) -> bool {
     is_all_ended
 }
 
-/// Ends all that is below a guard that doesn't answer, as far as that can be done, and the guard, if it still doesn't. Blocks for
-/// some seconds at most.
+/// Ends all processes below a guard that doesn't answer, as far as possible, and the guard, if it still doesn't.
+/// Blocks for some seconds at most.
 pub(crate) fn end_guard(guard: u32) {
     crate::sweep::end_guard(guard);
     note_unseen(guard);
 }
 
-/// Nobody has seen that all below this guard has ended.
+/// Not all processes below this guard were observed to end.
 fn note_unseen(guard: u32) {
     UNSEEN.lock().unwrap_or_else(PoisonError::into_inner).push((guard, started_of(guard)));
 }
 
-/// Ends whatever this process has adopted, but for what runs below its guards; whether it was seen that nothing is left. `None`
-/// where it adopts nothing.
+/// Ends all that this process has adopted, except what runs below its guards; returns whether no process was
+/// observed to be left. `None` where it adopts no processes.
 #[cfg(target_os = "linux")]
 fn sweep_adopted() -> Option<bool> {
     if !ADOPTS.load(Ordering::Acquire) {
         return None;
     }
-    // A child that is being started has no number yet. One at a time: waiting for a child hides what it left from another sweep.
+    // A child that is being started has no id yet. One sweep at a time: waiting for a child hides what it left
+    // from another sweep.
     let _alone = STARTING.write().unwrap_or_else(PoisonError::into_inner);
     let guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
     Some(crate::sweep::sweep(|pid| {
@@ -162,14 +164,15 @@ fn sweep_adopted() -> Option<bool> {
     None
 }
 
-/// Ends what guards have left to this process that were killed; whether some of what was to end could not be ended and may still
-/// run. What runs below a guard that nobody has asked to end stays as it is. `false` also where this process adopts nothing ([`adopt_orphans`]): there nobody can tell.
+/// Ends what killed guards have left to this process; returns whether some of that could not be ended and may
+/// still run. Processes below a guard without an order to end stay. Also `false` where this process adopts no
+/// processes ([`adopt_orphans`]): there this is unknown.
 ///
 /// Blocks for up to five seconds: not to be called on an async worker.
 pub fn end_adopted_leftovers() -> bool {
     let unseen = UNSEEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let is_left = sweep_adopted() == Some(false);
-    // A guard that is still there still tries.
+    // A guard that still exists still tries.
     let is_there = |(pid, started): &(u32, u64)| {
         started_of(*pid) == *started && !crate::sweep::until_dead(*pid, std::time::Duration::ZERO)
     };
@@ -181,7 +184,7 @@ pub(crate) fn end_adopted(_guard: u32) -> bool {
     false
 }
 
-/// When a process was started; 0 where that isn't told.
+/// The start time of a process; 0 if unknown.
 fn started_of(pid: u32) -> u64 {
     #[cfg(target_os = "linux")]
     return crate::leftover::started_of(pid).unwrap_or_default();

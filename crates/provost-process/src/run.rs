@@ -16,25 +16,26 @@ use crate::registry::Registered;
 use crate::start::{Control, Order, SIGKILL, Started, start};
 use crate::{ChildSpec, Ending, Finished, SpawnError};
 
-/// How long a program may take to begin; only a hung file system takes that long.
+/// How long a program may take to start; only a hung file system takes that long.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// How long a guard may take to kill everything: one that was stopped takes longer, and is then done without.
+/// How long a guard may take to kill all processes: a stopped guard takes longer, and is then bypassed.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// The shortest grace where time is short: enough for a program that listens.
+/// The shortest grace when little time is left: enough for a program that handles SIGTERM.
 const GRACE_MIN: Duration = Duration::from_millis(50);
 /// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
 const REAP_MAX: Duration = Duration::from_secs(1);
 
-/// Runs one child to its end and returns how it ended and what it wrote.
+/// Runs one child to its end; returns how it ended, and its output.
 ///
 /// When the child exits, the call ends with its exit code even if processes it left behind hold its output open:
-/// these get SIGTERM and, after [`ChildSpec::grace`], SIGKILL. Nothing descended from the child is left when
-/// this returns, and all they wrote before is read. Cancelling or the timeout ends child and descendants the same
-/// way; cancelling during a grace period ends it at once. On top of timeout and grace a call takes at most 10 s
-/// to start (a hung file system) and 14 s to end: 1 s for the guard to kill all, 5 s each for what it leaves below it and to this
-/// process to vanish, 2 s for pipes to close, 1 s to reap. [`Finished::is_all_ended`] says whether that was seen: a process that the system won't let go is left to its guard.
+/// these get SIGTERM and, after [`ChildSpec::grace`], SIGKILL. On return no descendant of the child is left, and
+/// all their output was read. Cancelling or the timeout ends child and descendants the same way; cancelling during
+/// a grace period kills at once. On top of timeout and grace a call takes at most 10 s to start (a hung file
+/// system) and 14 s to end: 1 s for the guard to kill all, 5 s each for what it leaves below it and to this
+/// process to end, 2 s for pipes to close, 1 s to reap. [`Finished::is_all_ended`] is whether that was observed: a
+/// process that the system doesn't release is left to its guard.
 ///
 /// ```
 /// # use std::{path::PathBuf, time::Duration};
@@ -63,8 +64,8 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 /// When the child couldn't be started. How it ends is never an error.
 ///
 /// # Cancellation
-/// Dropping the future doesn't block; the guard then kills everything within milliseconds. Prefer `cancel`, which
-/// asks first and returns what was written. Cancelled before the start, nothing is started.
+/// Dropping the future doesn't block; the guard then kills all processes within milliseconds. Prefer `cancel`,
+/// which asks first and returns the output. If cancelled before the start, no process is started.
 ///
 /// # Panics
 /// Outside of a tokio runtime with I/O and time enabled.
@@ -100,7 +101,7 @@ pub async fn run(spec: ChildSpec, cancel: &CancellationToken) -> Result<Finished
 /// when the program's file was found and read.
 async fn start_apart(spec: &Arc<ChildSpec>) -> io::Result<Started> {
     let spec = Arc::clone(spec);
-    // If nobody waits any more, what was started is dropped, and thereby killed.
+    // If the caller is gone, what was started is dropped, and thereby killed.
     let starting = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || start(&spec)));
     match timeout(START_MAX, starting).await {
         Ok(Ok(started)) => started,
@@ -123,17 +124,16 @@ async fn stop_asked(cancel: &CancellationToken, deadline: Option<Sleep>) -> Endi
     }
 }
 
-/// How to end what is to be stopped.
+/// How to end a child that is to be stopped.
 struct Stop<'a> {
     grace: Duration,
-    /// When all must be over.
+    /// The deadline for the whole ending.
     by: Option<Instant>,
     cancel: &'a CancellationToken,
 }
 
 impl Stop<'_> {
-    /// The grace, at most half of the time that is left: what is ended by force takes a moment, and what asked for it has
-    /// something left to say.
+    /// The grace, at most half of the remaining time: a kill takes a moment, and the caller needs time to report.
     fn fitting_grace(&self) -> Duration {
         let Some(by) = self.by else { return self.grace };
         let left = by.saturating_duration_since(Instant::now());
@@ -141,7 +141,8 @@ impl Stop<'_> {
     }
 }
 
-/// Waits for the child or for the wish to stop it, then ends all that is left; whether nothing was seen to be left.
+/// Waits for the child or for a reason to stop it, then ends the rest; returns whether no process was observed to
+/// be left.
 async fn watch(
     mut control: Control,
     guard: &mut Registered<Child>,
@@ -166,7 +167,7 @@ async fn watch(
     // The guard has closed its control channel, so this is immediate. If it is stuck, or this future is dropped,
     // tokio's orphan queue reaps it.
     let status = timeout(REAP_MAX, guard.wait()).await;
-    // It ends by itself only when nothing is left.
+    // It ends by itself only when no process is left.
     let has_seen_all_end = matches!(status, Ok(Ok(status)) if status.success());
     let is_all_ended =
         has_seen_all_end || apart(move || registry::end_adopted(pid)).await.unwrap_or_default();
@@ -176,7 +177,7 @@ async fn watch(
     (ending.unwrap_or(Ending::Signalled(SIGKILL)), is_all_ended)
 }
 
-/// Asks everything below the guard to end and kills what is left after `grace`, or as soon as `hurry` is done.
+/// Asks all processes below the guard to end and kills the rest after `grace`, or as soon as `hurry` is done.
 async fn end_all(control: &mut Control, guard: u32, grace: Duration, hurry: impl Future<Output = ()>) {
     control.order(Order::Terminate).await;
     let gone_in_time = tokio::select! {
@@ -190,7 +191,7 @@ async fn end_all(control: &mut Control, guard: u32, grace: Duration, hurry: impl
     }
     control.order(Order::Kill).await;
     if timeout(ANSWER_MAX, control.gone()).await.is_err() {
-        // It was stopped, or is slow, or something is stuck.
+        // The guard was stopped, or is slow, or a process is stuck.
         apart(move || registry::end_guard(guard)).await;
     }
 }

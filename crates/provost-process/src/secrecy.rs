@@ -1,18 +1,18 @@
-//! Keeps secrets of this process's environment from other processes of the same user.
+//! Hides secrets in this process's environment from other processes of the same user.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "the block that the system shows to others has no safe interface")
 )]
 
-/// Overwrites the values of those variables whose names `is_secret` picks, where the system shows them to other
-/// processes (`/proc/PID/environ`), and so for this process too: whoever needs them reads them before.
+/// Overwrites the values of the variables that `is_secret` selects by name, where the system shows them to other
+/// processes (`/proc/PID/environ`), and so for this process too: read them before.
 ///
-/// Returns whether that was done. It isn't where there is no `/proc`, nor when this process has another thread, which
-/// might read or change the environment at the same time: call it first thing in `main`.
+/// Returns whether that was done. It isn't where there is no `/proc`, nor when this process has another thread,
+/// which might access the environment at the same time: call it first thing in `main`.
 pub fn hide_variables(is_secret: impl Fn(&str) -> bool) -> bool {
     #[cfg(target_os = "linux")]
     if is_alone() {
-        // SAFETY: no other thread is there, and none can come while this one is here.
+        // SAFETY: there is no other thread, and none can be started while this one is here.
         unsafe { hide(is_secret) };
         return true;
     }
@@ -30,8 +30,8 @@ unsafe fn hide(is_secret: impl Fn(&str) -> bool) {
     unsafe extern "C" {
         static environ: *const *mut libc::c_char;
     }
-    // SAFETY: the block is an array of pointers to texts that end with a zero, and itself ends with a null pointer;
-    // nobody else changes it now. Only bytes before that zero are written.
+    // SAFETY: the block is an array of pointers to texts that end with a zero, and itself ends with a null
+    // pointer; no other code changes it now. Only bytes before that zero are written.
     unsafe {
         let mut next = environ;
         while !next.is_null() && !(*next).is_null() {

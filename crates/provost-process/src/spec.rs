@@ -1,4 +1,4 @@
-//! What to start, and what came of it.
+//! What to start, and its result.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Captured;
 
-/// Says which program to start, with what, and within which limits.
+/// The program to start, how, and within which limits.
 #[derive(Clone)]
 pub struct ChildSpec {
     /// The program: a path, or a name looked up in the `PATH` of `env`. A relative path starts at `cwd`.
@@ -20,15 +20,15 @@ pub struct ChildSpec {
     pub env: Vec<(OsString, OsString)>,
     /// Bytes for its standard input, which is then closed. Empty: the null device. It needn't read them.
     pub stdin: Vec<u8>,
-    /// Whether standard output and error are kept in one piece.
+    /// Whether standard output and error are one stream.
     pub streams: Streams,
-    /// Bytes kept of each stream: its beginning and its end, half each. What exceeds it is read and dropped.
+    /// Bytes kept of each stream: half from its beginning, half from its end. The rest is read and dropped.
     pub keep_bytes_max: usize,
-    /// Longest time from the start on; `None`: for ever. Zero: it is stopped as soon as it runs.
+    /// Maximum time from the start on; `None`: unlimited. Zero: it is stopped as soon as it runs.
     pub timeout: Option<Duration>,
-    /// Time between the request to end (SIGTERM) and the end by force (SIGKILL). Zero: force at once.
+    /// The time between SIGTERM and SIGKILL. Zero: SIGKILL at once.
     pub grace: Duration,
-    /// All of its time from the start on, its end by force included: the grace is shortened to what fits. `None`: no bound.
+    /// The total time from the start on, including the kill: the grace is shortened to fit. `None`: unlimited.
     pub ends_within: Option<Duration>,
 }
 
@@ -51,36 +51,37 @@ impl fmt::Debug for ChildSpec {
     }
 }
 
-/// Says whether standard output and standard error are one stream or two.
+/// Whether standard output and standard error are one stream or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
     /// Both in [`Finished::stdout`], in the order of writing; [`Finished::stderr`] stays empty.
     Merged,
-    /// Each in its own.
+    /// One field each.
     Apart,
 }
 
-/// What is said of a child when it wasn't seen that all it started has ended.
+/// The message when not all processes of a child were observed to end.
 pub const MAYBE_LEFT: &str = "some of what it started could not be ended and may still run";
 
-/// Tells how a child ended and what it wrote.
+/// How a child ended, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     /// How it ended.
     pub ending: Ending,
-    /// Whether it was seen that nothing it started is left. It is `false` when the system doesn't let a process go, when its
-    /// guard was killed while nobody adopts orphans ([`adopt_orphans`](crate::adopt_orphans)), and where there are no guards.
+    /// Whether all its processes were observed to end. It is `false` when the system doesn't release a process,
+    /// when its guard was killed and this process doesn't adopt orphans ([`adopt_orphans`](crate::adopt_orphans)),
+    /// and where there are no guards.
     pub is_all_ended: bool,
-    /// What was written to standard output, by the child and by everything it started.
+    /// The standard output of the child and its descendants.
     pub stdout: Captured,
-    /// The same of standard error; empty when the streams were merged.
+    /// Their standard error; empty if the streams were merged.
     pub stderr: Captured,
-    /// From the call to the return, with the time it took to end leftovers.
+    /// The time from the call to the return, including the ending of leftovers.
     pub duration: Duration,
 }
 
 impl Finished {
-    /// The outcome of a call that was cancelled before anything was started.
+    /// The result of a call that was cancelled before the start.
     pub(crate) fn cancelled_before_start() -> Self {
         Self {
             ending: Ending::Cancelled,

@@ -17,7 +17,7 @@ pub(crate) use crate::guard::Order;
 
 pub(crate) const SIGKILL: i32 = 9;
 
-/// A started child as seen from here: its guard and its pipes. Dropping it ends the child.
+/// A started child: its guard and its pipes. Dropping it ends the child.
 pub(crate) struct Started {
     pub(crate) guard: Registered<Child>,
     pub(crate) control: Control,
@@ -41,7 +41,7 @@ pub(crate) fn start(spec: &ChildSpec) -> io::Result<Started> {
     Ok(Started { guard, control, stdin, stdout, stderr })
 }
 
-/// Without input the child reads the null device: some programs take a pipe for something to be searched.
+/// Without input the child reads the null device: some programs take a pipe as input to search.
 fn set_stdin(command: &mut Command, input: &[u8]) -> io::Result<Option<Sender>> {
     if input.is_empty() {
         command.stdin(Stdio::null());
@@ -74,8 +74,8 @@ fn set_output(command: &mut Command, streams: Streams) -> io::Result<(Receiver, 
 pub(crate) struct Control(UnixStream);
 
 impl Control {
-    /// Waits for the child's exit; `None` when its guard was killed before. Not to be called again after it was dropped
-    /// halfway.
+    /// Waits for the child's exit; `None` if its guard was killed before. Not cancel safe: not to be called again
+    /// after a drop.
     pub(crate) async fn exit(&mut self) -> Option<Ending> {
         let (mut number, mut status) = ([0; 4], [0; 4]);
         let told = async {
@@ -92,14 +92,14 @@ impl Control {
         })
     }
 
-    /// Gives an order; none is needed any more if the guard is gone.
+    /// Sends an order; does nothing if the guard is gone.
     pub(crate) async fn order(&mut self, order: Order) {
         if let Err(error) = self.0.write_all(&[order.byte()]).await {
             tracing::trace!(%error, "the guard is already gone");
         }
     }
 
-    /// Waits until the guard is gone, and with it everything below it. May be dropped and called again.
+    /// Waits until the guard is gone, and with it all processes below it. Cancel safe.
     pub(crate) async fn gone(&mut self) {
         let mut rest = [0; 4];
         while self.0.read(&mut rest).await.is_ok_and(|count| count > 0) {}

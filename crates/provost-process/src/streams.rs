@@ -1,7 +1,7 @@
 //! Which of the standard streams this process was started without.
 //!
-//! The standard library opens the null device in place of a closed one before `main`, and from then on nobody can tell
-//! that from a null device that somebody asked for.
+//! The standard library opens the null device in place of a closed stream before `main`; from then on it can't be
+//! distinguished from a null device that the user chose.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "what runs before the standard library's own start has no safe interface")
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether standard output was closed when this process was started (`>&-`), so that nothing written there reaches
-/// anybody. Always `false` anywhere but on Linux.
+/// Whether standard output was closed when this process was started (`>&-`), so that output written there is lost.
+/// Always `false` off Linux.
 #[must_use]
 pub fn stdout_was_closed() -> bool {
     #[cfg(target_os = "linux")]
@@ -32,8 +32,8 @@ extern "C" fn look() {
     STDOUT_WAS_CLOSED.store(answer == -1, Ordering::Relaxed);
 }
 
-// SAFETY: the section holds functions of this form, which the C library calls before `main`; this one needs nothing of
-// the standard library's that isn't there yet.
+// SAFETY: the section holds functions of this form, which the C library calls before `main`; this one uses no part
+// of the standard library that isn't initialised yet.
 #[cfg(target_os = "linux")]
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -1,8 +1,8 @@
-//! Ending what descends from a guard that can't do it: it was stopped, or killed.
+//! Ends the descendants of a guard that can't do it: it was stopped, or killed.
 //!
-//! What forks and exits again and again is met by being quick: the children of one process are one small file, which is read
-//! and acted on within a fraction of the time that a program takes to begin. All of `/proc` is read only where that file isn't
-//! there, and to be sure that nothing is left.
+//! Speed defeats processes that fork and exit again and again: the children of one process are listed in one small
+//! file, which is read and acted on in a fraction of the time that a program takes to start. All of `/proc` is
+//! read only where that file doesn't exist, and to be sure that no process is left.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,11 +10,11 @@ mod linux;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{end_guard, sweep, until_dead};
 
-/// Nobody tells what is below it.
+/// Descendants are unknown on this platform.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn end_guard(_pid: u32) {}
 
-/// Waits as long as it may; whether a child has ended isn't told.
+/// Waits for the whole time; whether a child has ended is unknown.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn until_dead(_pid: u32, patience: std::time::Duration) -> bool {
     std::thread::sleep(patience);

@@ -1,17 +1,17 @@
-//! A guard out of reach of what it guards: child and descendants are in a process namespace of their own, in which the guard has
-//! no number. Nobody there can stop, kill or trace it.
+//! A guard out of reach of its child: child and descendants are in a process namespace of their own, in which the
+//! guard has no process id. No process in it can stop, kill or trace the guard.
 //!
 //! ```text
 //! Provost ──control──▶ guard ──line──▶ first process (1 in there: adopts orphans) ──▶ child ──▶ …
 //! ```
 //!
-//! The first process is killed with the guard, and the kernel kills all others with the first: so nothing is left of a
-//! guard that is killed, nor of a first process that was stopped, traced or overwritten. On the line there come up a byte that
-//! says that the child is there, and later the child's raw wait status; a byte that lets the first process reap, and bytes of
-//! orders, go down. The first process ends when nothing is left.
+//! The first process is killed with the guard, and the kernel kills all others with the first: so no process is
+//! left of a guard that is killed, nor of a first process that was stopped, traced or overwritten. On the line the
+//! first process sends a byte when the child exists, and later the child's raw wait status; the guard sends a byte
+//! that lets the first process reap, and orders. The first process ends when no other is left.
 //!
-//! What is in there has a `/proc` of its own over that of the system. Where that can't be made (no rights, no namespaces), the
-//! attempt fails before anything is started, and the caller does without.
+//! The namespace has a `/proc` of its own mounted over that of the system. Where that isn't possible (no rights,
+//! no namespaces), the attempt fails before the program is started, and the caller continues without a namespace.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -22,15 +22,15 @@ use libc::{c_int, pid_t};
 use super::watch::{Heard, heard};
 use super::{Order, StandardInput, become_child, sys};
 
-/// The first process has set up its namespace, and the child is there.
+/// The first process has set up its namespace, and the child exists.
 const READY: u8 = b'r';
-/// The child's number was read: it may be reaped.
+/// The child's process id was read: it may be reaped.
 const REAP: u8 = b'g';
 
 /// Wait status of a process that was killed.
 const KILLED: [u8; 4] = 9_i32.to_ne_bytes();
 
-/// Forks twice; returns in the child only, which is then to exec, or with the reason why there is no namespace.
+/// Forks twice; returns in the child only, which then execs, or with the reason why there is no namespace.
 pub(super) fn split(control: &UnixStream, input: StandardInput) -> io::Result<()> {
     let (line, theirs) = UnixStream::pair()?;
     sys::enter_process_namespace()?;
@@ -54,7 +54,8 @@ pub(super) fn split(control: &UnixStream, input: StandardInput) -> io::Result<()
 
 /// The first process; returns in the child only.
 fn begin(line: UnixStream, input: StandardInput) -> io::Result<()> {
-    // The guard may be gone before it is asked for its death: then the line is closed, which ends this too.
+    // The guard may die before the parent-death signal is set: then the line is closed, which ends this process
+    // too.
     if sys::die_with_parent().is_err() || sys::mount_own_proc().is_err() {
         sys::exit();
     }
@@ -69,7 +70,7 @@ fn begin(line: UnixStream, input: StandardInput) -> io::Result<()> {
     }
 }
 
-/// The first process's life: it adopts, reaps, reports, and asks all to end.
+/// The main loop of the first process: it adopts, reaps, reports, and asks all to end.
 fn tend(line: &UnixStream, child: pid_t) -> ! {
     sys::close_all_but([line.as_raw_fd(), line.as_raw_fd()]);
     sys::take_own_name();
@@ -99,7 +100,7 @@ fn tend(line: &UnixStream, child: pid_t) -> ! {
     }
 }
 
-/// Takes in what has ended, and ends when nothing is left.
+/// Reaps ended children, and exits when none is left.
 fn reap_all(mut line: &UnixStream, child: pid_t) {
     loop {
         match sys::reap() {
@@ -113,13 +114,14 @@ fn reap_all(mut line: &UnixStream, child: pid_t) {
     }
 }
 
-/// The guard's life: it passes on what it hears, and kills the first process, and thereby all, when that is the order.
+/// The guard's main loop: it forwards messages, and on the kill order kills the first process, and thereby all.
 fn watch(control: &UnixStream, line: &UnixStream, first: pid_t) -> ! {
     sys::close_all_but([control.as_raw_fd(), line.as_raw_fd()]);
     sys::take_own_name();
     sys::leave_folder();
     let child_signals = sys::child_signals();
-    // The oldest of the first process's children, which reaps nothing before it is told: nobody else has the number.
+    // The oldest child of the first process, which reaps none before it is told to: its process id can't have been
+    // reused.
     let mut child = 0;
     sys::each_child_of(first, |pid| child = if child == 0 { pid } else { child });
     let (mut control, mut line) = (control, line);
@@ -155,7 +157,7 @@ fn watch(control: &UnixStream, line: &UnixStream, first: pid_t) -> ! {
         }
     }
     if !is_reaped {
-        // Told before the first process was killed, or else it went with it.
+        // Sent before the first process was killed, or else lost with it.
         let mut status = [0; 4];
         let is_told = has_line && line.read_exact(&mut status).is_ok();
         let _ = control.write_all(if is_told { &status } else { &KILLED });

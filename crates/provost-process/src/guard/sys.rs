@@ -1,4 +1,4 @@
-//! The system calls of the guard, each async-signal-safe. Errors are left out where there is no remedy.
+//! The system calls of the guard, each async-signal-safe. Errors without a remedy are ignored.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,10 +7,10 @@ use std::ptr;
 
 use libc::{c_int, pid_t};
 
-/// Whether orphans below this process become its children.
+/// Whether this process adopts orphaned descendants.
 pub(super) const ADOPTS_ORPHANS: bool = cfg!(target_os = "linux");
 
-/// Where descriptors can only be closed one by one, those above are not.
+/// Where descriptors can only be closed one by one, those above this stay open.
 const CLOSE_ONE_BY_ONE_MAX: c_int = 65_536;
 
 const SIGNAL_MAX: c_int = 64;
@@ -50,7 +50,7 @@ pub(super) fn parent_pid() -> pid_t {
     unsafe { libc::getppid() }
 }
 
-/// Leaves session, process group and controlling terminal.
+/// Starts a new session, without a controlling terminal.
 pub(super) fn new_session() -> io::Result<()> {
     // SAFETY: no memory is involved.
     checked(unsafe { libc::setsid() }).map(drop)
@@ -73,7 +73,7 @@ pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Has this process killed when its parent dies.
+/// Makes the kernel kill this process when its parent dies.
 pub(super) fn die_with_parent() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     let signal = libc::c_ulong::from(libc::SIGKILL.unsigned_abs());
@@ -83,7 +83,7 @@ pub(super) fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes a name that isn't the program's: `pkill -9 provost` must not hit the guards too.
+/// Takes another process name: `pkill -9 provost` must not kill the guards too.
 pub(super) fn take_own_name() {
     #[cfg(target_os = "linux")]
     // SAFETY: the name ends with a zero and has no more than 16 bytes with it.
@@ -92,7 +92,7 @@ pub(super) fn take_own_name() {
     };
 }
 
-/// Goes to the root, so that no folder is kept busy.
+/// Changes to the root, so that no folder is kept busy.
 pub(super) fn leave_folder() {
     // SAFETY: the path ends with a zero.
     unsafe { libc::chdir(c"/".as_ptr()) };
@@ -125,7 +125,7 @@ pub(super) fn reset_handlers() {
     }
 }
 
-/// Closes all descriptors but these, which may be the same.
+/// Closes all descriptors but these two, which may be the same.
 pub(super) fn close_all_but([one, other]: [c_int; 2]) {
     let (low, high) = (one.min(other), one.max(other));
     if close_range(0, low.saturating_sub(1), 0)
@@ -140,8 +140,8 @@ pub(super) fn close_all_but([one, other]: [c_int; 2]) {
     }
 }
 
-/// Has all descriptors but standard input, output and error closed by the coming exec. What Provost inherited from
-/// whoever started it is nothing for its children.
+/// Marks all descriptors but standard input, output and error to be closed by the coming exec. Children don't get
+/// the descriptors that Provost inherited.
 pub(super) fn close_on_exec() {
     #[cfg(target_os = "linux")]
     if close_range(3, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC) {
@@ -192,8 +192,8 @@ pub(super) fn child_signals() -> c_int {
     }
 }
 
-/// Waits until one of `listened` can be read, a child has ended, or the time is over (negative: never); which of the first
-/// can. Negative descriptors are passed over.
+/// Waits until one of `listened` is readable, a child has ended, or the time is over (negative: never); returns
+/// which of the first are readable. Negative descriptors are skipped.
 pub(super) fn wait_readable(listened: [c_int; 2], child_signals: c_int, timeout_ms: c_int) -> [bool; 2] {
     let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let [one, other] = listened;
@@ -208,7 +208,7 @@ pub(super) fn wait_readable(listened: [c_int; 2], child_signals: c_int, timeout_
     [one.revents != 0, other.revents != 0]
 }
 
-/// Takes in one ended child.
+/// Reaps one ended child.
 pub(super) fn reap() -> Reaped {
     let mut status = 0;
     // SAFETY: `status` outlives the call.
@@ -237,13 +237,13 @@ pub(super) fn group_of(pid: pid_t) -> Option<pid_t> {
     checked(unsafe { libc::getpgid(pid) }).ok()
 }
 
-/// Calls `visit` for each child of this process; false where the system doesn't list them.
+/// Calls `visit` for each child of this process; false if the system doesn't list them.
 pub(super) fn each_child(visit: impl FnMut(pid_t)) -> bool {
-    // The only thread of this process forked them all.
+    // This process has one thread, so it forked them all.
     each_child_in(c"/proc/thread-self/children", visit)
 }
 
-/// Calls `visit` for each child of another process that has one thread.
+/// Calls `visit` for each child of another process with one thread.
 #[cfg(target_os = "linux")]
 pub(super) fn each_child_of(pid: pid_t, visit: impl FnMut(pid_t)) -> bool {
     let mut path = [0_u8; 64];
@@ -313,22 +313,22 @@ pub(super) fn be_untraceable() {
     };
 }
 
-/// The number of a process namespace's first process, in there.
+/// The process id of a namespace's first process, within it.
 #[cfg(target_os = "linux")]
 pub(super) const FIRST_PROCESS: pid_t = 1;
 
-/// The answer of [`try_process_namespace`] where one can be made.
+/// The result of [`try_process_namespace`] if one can be made.
 pub(super) const POSSIBLE: c_int = libc::ECANCELED;
 
-/// Has the next process that this one forks be the first of a process namespace.
+/// Makes the next fork of this process the first process of a new namespace.
 #[cfg(target_os = "linux")]
 pub(super) fn enter_process_namespace() -> io::Result<()> {
     // SAFETY: no memory is involved.
     checked(unsafe { libc::unshare(libc::CLONE_NEWPID) }).map(drop)
 }
 
-/// Mounts the `/proc` of this process's namespace over the one that is there, for this process and those it forks. Other mounts
-/// stay as they are, shared with those outside where they were.
+/// Mounts the `/proc` of this process's namespace over the existing one, for this process and its forks. Other
+/// mounts stay, shared with the outside if they were.
 #[cfg(target_os = "linux")]
 pub(super) fn mount_own_proc() -> io::Result<()> {
     let (proc, none) = (c"proc".as_ptr(), ptr::null());
@@ -336,21 +336,22 @@ pub(super) fn mount_own_proc() -> io::Result<()> {
     // SAFETY: all texts end with a zero.
     unsafe {
         checked(libc::unshare(libc::CLONE_NEWNS))?;
-        // What is mounted over it isn't to be seen outside.
+        // The mount over it must not be visible outside.
         checked(libc::mount(none, c"/proc".as_ptr(), none, libc::MS_PRIVATE, ptr::null()))?;
         checked(libc::mount(proc, c"/proc".as_ptr(), proc, flags, ptr::null()))?;
     }
     Ok(())
 }
 
-/// Makes a process namespace, and ends it; returns [`POSSIBLE`], or why there is none. To be called in a fork only.
+/// Makes a process namespace, and ends it; returns [`POSSIBLE`], or why there is none. Only to be called in a
+/// fork.
 pub(super) fn try_process_namespace() -> io::Error {
     #[cfg(target_os = "linux")]
     {
         if let Err(error) = enter_process_namespace() {
             return error;
         }
-        // SAFETY: it is called in a fork, whose only thread this is.
+        // SAFETY: it is called in a fork, which has only this thread.
         let first = match unsafe { fork() } {
             Ok(None) => {
                 let status = c_int::from(mount_own_proc().is_err());
@@ -367,7 +368,7 @@ pub(super) fn try_process_namespace() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOSYS)
 }
 
-/// Waits for the end of a child; its raw wait status.
+/// Waits for a child's end; returns its raw wait status.
 #[cfg(target_os = "linux")]
 pub(super) fn wait_for(child: pid_t) -> Option<c_int> {
     let mut status = 0;
@@ -375,10 +376,10 @@ pub(super) fn wait_for(child: pid_t) -> Option<c_int> {
     (unsafe { libc::waitpid(child, &raw mut status, 0) } == child).then_some(status)
 }
 
-/// Whether a child has ended; takes it in.
+/// Whether a child has ended; reaps it.
 #[cfg(target_os = "linux")]
 pub(super) fn has_ended(child: pid_t) -> bool {
-    // SAFETY: a null pointer says that the status isn't wanted.
+    // SAFETY: a null pointer is valid: the status isn't returned.
     unsafe { libc::waitpid(child, ptr::null_mut(), libc::WNOHANG) != 0 }
 }
 
@@ -390,7 +391,7 @@ pub(super) fn kill_one(child: pid_t, signal: c_int) {
     }
 }
 
-/// Signals all processes of the namespace whose first process this is, but not itself.
+/// Signals all processes of the namespace of which this is the first process, except itself.
 #[cfg(target_os = "linux")]
 pub(super) fn kill_all(signal: c_int) {
     if own_pid() == FIRST_PROCESS {

@@ -1,4 +1,4 @@
-//! The guard's life: reap, report, obey, until nothing is left.
+//! The guard's main loop: reap, report, follow orders, until no process is left.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
@@ -8,35 +8,35 @@ use libc::{c_int, pid_t};
 
 use super::{Order, is_for_all, sys};
 
-/// Milliseconds between two rounds of asking or killing, or of looking where no signal tells of a child's end.
+/// Milliseconds between two rounds of signals, or of polling where no signal reports a child's end.
 const ROUND_MS: c_int = 10;
-/// The same while all are killed: what forks and exits has little time to do it again.
+/// The same while all are killed: a process that forks and exits has little time to repeat that.
 const KILL_ROUND_MS: c_int = 1;
 
-/// So many groups are asked to end; those beyond are only killed.
+/// Maximum groups that are asked to end; further groups are only killed.
 const ASKED_MAX: usize = 256;
 
 struct Watch<'a> {
     control: &'a UnixStream,
-    /// Tells of ended children; negative where the system has no such thing, then they are polled for.
+    /// Readable when a child has ended; negative if the system has no such descriptor, then children are polled.
     child_signals: c_int,
     child: pid_t,
-    /// The child was reaped: its number may be anybody's.
+    /// The child was reaped: its process id may be reused.
     is_reaped: bool,
     ordered: Option<Order>,
     asked: Asked,
 }
 
-/// Guards `child`, which begins with a byte on `go`, until it and everything descended from it is gone.
+/// Guards `child`, which starts after a byte on `go`, until it and all its descendants are gone.
 pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t) -> ! {
-    // Before anything else: `spawn` waits for the end of a pipe this process holds a copy of.
+    // First of all: `spawn` waits for the end of a pipe of which this process has a copy.
     sys::close_all_but([control.as_raw_fd(), go.as_raw_fd()]);
     sys::take_own_name();
     sys::leave_folder();
     let asked = Asked { groups: [0; ASKED_MAX], count: 0 };
     let child_signals = sys::child_signals();
     let mut watch = Watch { control, child_signals, child, is_reaped: false, ordered: None, asked };
-    // This and the status fail only when nobody is there to read it.
+    // This write and that of the status fail only when the reader is gone.
     let _ = watch.control.write_all(&child.to_ne_bytes());
     let mut go = go;
     let _ = go.write_all(&[0]);
@@ -52,7 +52,7 @@ pub(super) fn watch(control: &UnixStream, go: &UnixStream, child: pid_t) -> ! {
     sys::exit()
 }
 
-/// What came on the control channel.
+/// A message on the control channel.
 pub(super) enum Heard {
     Nothing,
     /// A signal for a group.
@@ -60,7 +60,7 @@ pub(super) enum Heard {
     Order(Order),
 }
 
-/// Reads what is there. The end of the channel, and what can't be read, means "kill all".
+/// Reads one message. The end of the channel, or an invalid message, means "kill all".
 pub(super) fn heard(mut control: &UnixStream) -> Heard {
     let mut byte = [0];
     match control.read(&mut byte) {
@@ -88,7 +88,7 @@ impl Watch<'_> {
         if self.ordered == Some(Order::Kill) { -1 } else { self.control.as_raw_fd() }
     }
 
-    /// Under an order there are rounds: an orphan is adopted without any sign.
+    /// Under an order there are rounds: no signal reports that an orphan was adopted.
     fn patience_ms(&self) -> c_int {
         match self.ordered {
             Some(Order::Kill) => KILL_ROUND_MS,
@@ -98,7 +98,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Takes in what has ended and tells whether anything is left.
+    /// Reaps ended children, and returns whether any process is left.
     fn reap(&mut self) -> bool {
         loop {
             match sys::reap() {
@@ -121,7 +121,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Signals this group, and the child's own with what ends or continues it.
+    /// Signals this group, and the child's own too if the signal ends or continues it.
     fn signal(&mut self, signal: c_int, group: pid_t) {
         if self.is_reaped {
             return;
@@ -156,13 +156,13 @@ impl Watch<'_> {
 
 /// Calls `visit` for the group of each child of this process, once or more.
 ///
-/// A child that wasn't reaped keeps its number and its group's from being used again. Those below the children
-/// become children when their parents die, so visiting in rounds reaches all.
+/// A child that wasn't reaped keeps its process id and its group's from being reused. Grandchildren become
+/// children when their parents die, so rounds of visits reach all.
 fn each_group(child: pid_t, mut visit: impl FnMut(pid_t)) {
     let own_group = sys::own_pid();
     let mut last_group = own_group;
     let listed = sys::each_child(|child| {
-        // Still in this process's own group: about to make its own session, the next round sees it.
+        // Still in this process's own group: about to start its own session, which the next round sees.
         let group = sys::group_of(child).unwrap_or(own_group);
         if group != own_group && group != last_group {
             visit(group);
@@ -174,7 +174,7 @@ fn each_group(child: pid_t, mut visit: impl FnMut(pid_t)) {
     }
 }
 
-/// The groups that were asked to end: being asked twice means "at once" to some programs.
+/// The groups that were asked to end: some programs take a second request as "at once".
 struct Asked {
     groups: [pid_t; ASKED_MAX],
     count: usize,

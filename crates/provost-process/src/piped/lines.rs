@@ -1,4 +1,4 @@
-//! Lines of a stream, each within a limit.
+//! Lines of a stream, each with a limit.
 
 use std::convert::Infallible;
 
@@ -8,11 +8,11 @@ use super::Piped;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The lines of `pipe`.
+/// Reads the lines of `pipe`.
 pub(super) struct Lines<P> {
     pipe: BufReader<P>,
     line: Vec<u8>,
-    /// Of the line that is being read, those beyond the limit too.
+    /// Bytes of the present line, including those beyond the limit.
     bytes: u64,
     bytes_max: usize,
     has_ended: bool,
@@ -24,7 +24,7 @@ impl<P: AsyncRead + Unpin> Lines<P> {
         Self { pipe, line: Vec::new(), bytes: 0, bytes_max, has_ended: false }
     }
 
-    /// The next line; `None` at the end. May be dropped and called again.
+    /// The next line; `None` at the end. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Piped> {
         while !self.has_ended {
             let (taken, is_whole) = match self.pipe.fill_buf().await {
@@ -45,7 +45,7 @@ impl<P: AsyncRead + Unpin> Lines<P> {
         None
     }
 
-    /// Reads and drops, for ever.
+    /// Reads and drops until cancelled.
     pub(super) async fn discard(&mut self) -> Infallible {
         while self.next().await.is_some() {}
         std::future::pending().await
@@ -60,7 +60,8 @@ impl<P: AsyncRead + Unpin> Lines<P> {
     }
 }
 
-/// Adds what `chunk` has of the line, within the limit. Returns how many bytes were taken, and whether the line is whole.
+/// Adds the part of `chunk` that belongs to the line, within the limit. Returns how many bytes were taken, and
+/// whether the line is complete.
 fn take(chunk: &[u8], line: &mut Vec<u8>, bytes_max: usize) -> (usize, bool) {
     let end = chunk.iter().position(|byte| *byte == b'\n');
     let piece = chunk.get(..end.unwrap_or(chunk.len())).unwrap_or_default();

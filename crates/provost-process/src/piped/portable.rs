@@ -1,4 +1,4 @@
-//! A child with pipes where there is no guard: it is killed when this is dropped; what it started may outlive it.
+//! A child with pipes where there is no guard: dropping this kills it; its descendants may outlive it.
 
 use std::io;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use super::PipedCommand;
 
 pub(super) type Output = ChildStdout;
 
-/// A child that was started.
+/// A started child.
 pub(super) struct Started {
     pub(super) keeper: Keeper,
     pub(super) stdin: ChildStdin,
@@ -20,7 +20,7 @@ pub(super) struct Started {
     pub(super) stderr: ChildStderr,
 }
 
-/// Holds the child.
+/// Owns the child.
 pub(super) struct Keeper {
     pid: u32,
     exit: watch::Receiver<Option<Exit>>,
@@ -81,13 +81,13 @@ impl Keeper {
         self.exited().await;
     }
 
-    /// Nobody sees what the child has started.
+    /// Without guards, descendants aren't tracked.
     #[expect(clippy::unused_self, reason = "as where there are guards")]
     pub(super) const fn is_all_ended(&self) -> bool {
         false
     }
 
-    /// There is no way to ask.
+    /// There is no request to end.
     pub(super) async fn ask_to_end(&mut self) {
         self.kill().await;
     }

@@ -22,10 +22,10 @@ use crate::registry::{self, Registered};
 
 const SIGKILL: i32 = 9;
 
-/// How long a program may take to begin; only a hung file system takes that long.
+/// How long a program may take to start; only a hung file system takes that long.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// How long a guard that runs may take to tell the child's number.
+/// How long a running guard may take to send the child's process id.
 const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
 
 /// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
@@ -33,7 +33,7 @@ const REAP_MAX: Duration = Duration::from_secs(1);
 
 pub(super) type Output = Receiver;
 
-/// A child that was started.
+/// A started child.
 pub(super) struct Started {
     pub(super) keeper: Keeper,
     pub(super) stdin: Sender,
@@ -96,7 +96,7 @@ fn spawn(command: &PipedCommand) -> io::Result<Spawned> {
     Ok((guard, control, stdin, stdout, stderr))
 }
 
-/// Hears of the child's end, and of the end of all below the guard, which tokio reaps when this is dropped.
+/// Receives the child's end, and the end of all processes below the guard, which tokio reaps when this is dropped.
 async fn listen(mut words: OwnedReadHalf, mut guard: Registered<Child>, stage: watch::Sender<Stage>) {
     let mut status = [0; 4];
     let exit = match words.read_exact(&mut status).await {
@@ -109,7 +109,7 @@ async fn listen(mut words: OwnedReadHalf, mut guard: Registered<Child>, stage: w
     stage.send_modify(|stage| stage.exit = Some(exit));
     let mut rest = [0; 4];
     while words.read(&mut rest).await.is_ok_and(|count| count > 0) {}
-    // It has ended by itself, which it does only when nothing is left, or was killed.
+    // It has ended by itself, which means that no process is left, or it was killed.
     let pid = guard.pid();
     let status = timeout(REAP_MAX, guard.wait()).await;
     let is_all_ended = matches!(status, Ok(Ok(status)) if status.success())
@@ -138,10 +138,10 @@ impl Keeper {
         self.stage.borrow().exit
     }
 
-    /// Waits for the child's end. May be dropped and called again.
+    /// Waits for the child's end. Cancel safe.
     pub(super) async fn exited(&self) -> Exit {
         let mut stage = self.stage.clone();
-        // The listener ends only after it told.
+        // The listener ends only after it has sent the end.
         stage
             .wait_for(|stage| stage.exit.is_some())
             .await
@@ -150,9 +150,9 @@ impl Keeper {
             .unwrap_or(Exit::Unseen)
     }
 
-    /// Waits until nothing is left. May be dropped and called again.
+    /// Waits until no process is left. Cancel safe.
     pub(super) async fn gone(&self) {
-        // The listener ends only after it told.
+        // The listener ends only after it has sent the end.
         drop(self.stage.clone().wait_for(|stage| stage.is_gone).await);
     }
 
@@ -164,12 +164,12 @@ impl Keeper {
         self.order(Order::Kill).await;
     }
 
-    /// Whether it was seen, once it is gone, that nothing is left.
+    /// Whether it was observed, after [`gone`](Self::gone), that no process is left.
     pub(super) fn is_all_ended(&self) -> bool {
         self.stage.borrow().is_all_ended
     }
 
-    /// Kills what is left, and the guard, if that still doesn't answer.
+    /// Kills the rest, and the guard, if that still doesn't answer.
     pub(super) async fn force(&mut self) {
         let guard = self.guard;
         if let Err(error) = tokio::task::spawn_blocking(move || registry::end_guard(guard)).await {

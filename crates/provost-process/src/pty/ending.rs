@@ -1,49 +1,50 @@
-//! How far it is with making a program end: each stage is harder than the one before, and there is no way back.
+//! The stages of ending a program: each is harder than the one before, and there is no way back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::options::{QuitPlan, QuitStep};
 
-/// How long a program has to end when it was shown the end of its input.
+/// How long a program may take to end after the end of its input.
 const END_OF_INPUT_WAIT: Duration = Duration::from_millis(300);
 
-/// How long killed processes may take to vanish; only a process stuck in the kernel, or one of another user, takes that
-/// long. Its guard goes on killing it.
+/// How long killed processes may take to end; only a process stuck in the kernel, or one of another user, takes
+/// that long. Its guard goes on killing it.
 const VANISH_MAX: Duration = Duration::from_secs(5);
 
-/// How long the guard may take to kill everything; one that was stopped takes longer.
+/// How long the guard may take to kill all processes; only a stopped guard takes longer.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// Nobody has asked.
+    /// No request to end.
     NotAsked,
-    /// Its own way: the steps that are left.
+    /// The program's own way: the remaining steps.
     Quitting { steps: VecDeque<QuitStep>, until: Duration, grace: Duration },
-    /// It was asked, and is killed then. Without a wish the program has ended by itself, and what it left is asked.
+    /// It was asked to end, and is killed at that time. Without a request the program has ended by itself, and its
+    /// remaining processes are asked to end.
     Asked { kill_at: Duration, is_wished: bool },
-    /// It was killed, and is given up then.
+    /// It was killed; the wait for its end is given up at that time.
     Killed { force_at: Option<Duration>, give_up_at: Duration },
-    /// Nothing is left, or it won't go.
+    /// No process is left, or the rest doesn't end.
     Over,
 }
 
-/// What is to be done next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Type(String),
-    /// Types the key that ends input, if the program reads by the line.
+    /// Types the key that ends input, if the program reads line by line.
     EndInput,
     HangUp,
     Kill,
-    /// Whoever was to kill it doesn't answer.
+    /// Kills by other means: the guard doesn't answer.
     Force,
     GiveUp,
 }
 
 impl Ending {
-    /// When [`next`](Self::next) has something.
+    /// When [`next`](Self::next) has an action.
     pub(super) fn deadline(&self) -> Option<Duration> {
         match self {
             Self::NotAsked | Self::Over => None,
@@ -53,7 +54,7 @@ impl Ending {
         }
     }
 
-    /// Somebody wishes the end: begins it, or makes it harder at once.
+    /// A request to end: begins the ending, or escalates it at once.
     pub(super) fn ask(&mut self, now: Duration, plan: QuitPlan) -> Option<Next> {
         if let Self::Asked { kill_at, is_wished: is_wished @ false } = self {
             *kill_at = now.saturating_add(plan.grace).min(*kill_at);
@@ -72,7 +73,7 @@ impl Ending {
         Some(next)
     }
 
-    /// The program has ended; what it left behind has `grace`.
+    /// The program has ended; its remaining processes have `grace`.
     pub(super) fn exited(&mut self, now: Duration, grace: Duration) -> Option<Next> {
         match self {
             Self::NotAsked => {
@@ -87,7 +88,7 @@ impl Ending {
         }
     }
 
-    /// What is due.
+    /// The action that is due.
     pub(super) fn next(&mut self, now: Duration) -> Option<Next> {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return None;

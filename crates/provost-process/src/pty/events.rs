@@ -1,4 +1,4 @@
-//! What was noticed, kept until it is taken.
+//! Events of a terminal, queued until they are taken.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,20 +9,20 @@ use tokio::sync::Notify;
 use super::locked;
 use super::shared::Shared;
 
-/// Observations that may wait to be taken. Nothing is dropped: when they are reached the terminal isn't read, so that
-/// the program waits, until some are taken. What one read brings, and what comes without output (time, the program's
-/// end), comes on top.
+/// Maximum queued events. None is dropped: when the limit is reached the terminal isn't read, so that the program
+/// waits until some are taken. The events of one read, and those without output (time, the program's end), may
+/// exceed it.
 pub const EVENTS_MAX: usize = 1024;
 
-/// Takes what is noticed at a terminal, from [`PtySupervisor::events`](crate::PtySupervisor::events). It doesn't keep the
-/// program alive.
+/// Receives the events of a terminal, from [`PtySupervisor::events`](crate::PtySupervisor::events). It doesn't
+/// keep the program alive.
 pub struct Events {
     pub(super) shared: Arc<Shared>,
 }
 
 impl Events {
-    /// Returns what was noticed next, in order; waits for it. `None` when nothing will be noticed any more. Nothing is
-    /// lost: while [`EVENTS_MAX`] wait, the program does too.
+    /// Waits for the next event, in order. `None` when no more events will come. No event is lost: while
+    /// [`EVENTS_MAX`] are queued, the program waits too.
     ///
     /// # Cancellation
     /// Nothing is lost.
@@ -62,7 +62,7 @@ impl EventQueue {
         self.changed.notify_one();
     }
 
-    /// The next, and whether the queue was full; `None` after the end.
+    /// The next event, and whether the queue was full; `None` after the end.
     pub(super) async fn take(&self) -> Option<(Detected, bool)> {
         loop {
             {

@@ -1,4 +1,4 @@
-//! What the kernel says of the processes at a terminal, from `/proc`; elsewhere nothing.
+//! What the kernel reports about the processes at a terminal, from `/proc`; empty on other systems.
 
 use std::ffi::CString;
 #[cfg(target_os = "linux")]
@@ -7,17 +7,17 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use provost_terminal::is_shell;
 
-/// Processes and threads looked at; with more, what isn't found isn't known.
+/// Maximum processes and threads to check; beyond that, what isn't found is unknown.
 #[cfg(target_os = "linux")]
 const TASKS_MAX: usize = 2048;
 
-/// Looks at what runs below a guard.
+/// Inspects the processes below a guard.
 pub(super) struct Looker {
     guard: u32,
     terminal: Option<CString>,
 }
 
-/// What was seen.
+/// The result of an inspection.
 #[derive(Default)]
 pub(super) struct Looked {
     pub(super) reads_terminal: Option<bool>,
@@ -27,7 +27,7 @@ pub(super) struct Looked {
     pub(super) others: Vec<Process>,
 }
 
-/// A process, told apart from others that get the same number later.
+/// A process, distinguished from others that reuse its id later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -48,8 +48,8 @@ impl Looker {
         Looked::default()
     }
 
-    /// Looks at every process below the guard, of which those of the group `foreground` and those that have left the
-    /// session `session` may read the terminal.
+    /// Inspects every process below the guard; those of the group `foreground`, and those that have left the
+    /// session `session`, may read the terminal.
     #[cfg(target_os = "linux")]
     pub(super) fn look(&mut self, foreground: Option<u32>, session: u32, is_by_line: bool) -> Looked {
         let mut looked = Looked { is_busy: Some(false), ..Looked::default() };
@@ -78,10 +78,10 @@ impl Looker {
                     Some(Sleep::ReadsTerminal { by_its_name: false }) if !is_foreground => {}
                     Some(Sleep::ReadsTerminal { .. }) => looked.reads_terminal = Some(true),
                     _ if !is_foreground => {}
-                    // Of the first thread only: others wait for one another in every program that has any.
+                    // Of the first thread only: in any program with more threads, these wait for one another.
                     Some(Sleep::Polls) if pid == task && stat.state == b'S' => {
                         looked.polls = Some(true);
-                        // By the line a shell polls only to read with a time limit.
+                        // In line mode a shell polls only to read with a time limit.
                         if is_by_line && is_shell(&stat.name) {
                             looked.reads_terminal = Some(true);
                         }
@@ -106,14 +106,14 @@ impl Looker {
         looked
     }
 
-    /// What this thread sleeps in; `None` where that isn't shown.
+    /// The call that this thread sleeps in; `None` if the system doesn't show it.
     #[cfg(target_os = "linux")]
     fn sleep_of(&self, pid: u32, task: u32) -> Option<Sleep> {
         let Ok(call) = std::fs::read_to_string(format!("/proc/{pid}/task/{task}/syscall")) else {
             return sleep_by_place(&std::fs::read_to_string(format!("/proc/{pid}/task/{task}/wchan")).ok()?);
         };
         let mut words = call.split_ascii_whitespace();
-        // A word instead says that it runs.
+        // A word instead of a number means that the thread runs.
         let number = words.next().and_then(|word| word.parse::<libc::c_long>().ok());
         match number {
             Some(libc::SYS_read | libc::SYS_readv) => {}
@@ -132,7 +132,7 @@ impl Looker {
 
 #[cfg(target_os = "linux")]
 enum Sleep {
-    /// By the name that only this terminal has, or by the one that every session has for its own.
+    /// By this terminal's own path, or by the alias that every session has for its own.
     ReadsTerminal {
         by_its_name: bool,
     },
@@ -140,7 +140,7 @@ enum Sleep {
     Elsewhere,
 }
 
-/// The calls that wait for one of several things, the terminal perhaps among them.
+/// The calls that wait for several descriptors, perhaps including the terminal.
 #[cfg(target_os = "linux")]
 const POLLS: &[libc::c_long] = &[
     libc::SYS_ppoll,
@@ -156,11 +156,11 @@ const POLLS: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 
-/// By the place in the kernel, which is shown of more processes than the call.
+/// From the kernel function, which is visible for more processes than the call.
 #[cfg(target_os = "linux")]
 fn sleep_by_place(place: &str) -> Option<Sleep> {
     match place {
-        // Not shown either.
+        // Not visible either.
         "0" | "" => None,
         "n_tty_read" | "wait_woken" => Some(Sleep::ReadsTerminal { by_its_name: false }),
         place if ["poll", "select", "futex"].iter().any(|part| place.contains(part)) => Some(Sleep::Polls),
@@ -179,7 +179,7 @@ pub(crate) struct Stat {
 
 #[cfg(target_os = "linux")]
 impl Stat {
-    /// Whether it hasn't ended; one that nobody has waited for yet has.
+    /// Whether the process hasn't ended; a zombie has.
     pub(crate) fn lives(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
@@ -198,7 +198,7 @@ pub(crate) fn stat(path: &str) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    // The start is the 22nd field, the session the 6th.
+    // The start time is the 22nd field, the session the 6th.
     let started = fields.nth(15)?.parse().ok()?;
     Some(Stat { process: Process { pid, session, started }, parent, name, group, state })
 }
@@ -209,7 +209,7 @@ fn tasks(pid: u32) -> Vec<u32> {
     tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// `None` where the system doesn't list them.
+/// `None` if the system doesn't list them.
 #[cfg(target_os = "linux")]
 fn children_of(pid: u32, task: u32) -> Option<Vec<u32>> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{task}/children")).ok()?;

@@ -1,7 +1,7 @@
-//! What the program writes, cut into whole sequences and without its queries, for terminals that look on: a query that
-//! reached them would be answered once more.
+//! The program's output, cut into whole sequences and without its queries, for watchers: their terminals would
+//! answer a query again.
 
-/// A longer sequence is dropped whole.
+/// A longer sequence is dropped as a whole.
 const SEQUENCE_BYTES_MAX: usize = 1024 * 1024;
 
 const ESCAPE: u8 = 0x1b;
@@ -19,20 +19,20 @@ enum At {
     Command,
     /// Any other string that ends with `ESC \`.
     String,
-    /// The escape in a string that may be its end.
+    /// An escape within a string, possibly its end.
     StringEnd,
 }
 
-/// Follows a stream of output.
+/// Parses a stream of output.
 #[derive(Default)]
 pub(super) struct LiveOutput {
     at: At,
-    /// The sequence or the character that has begun.
+    /// The incomplete sequence or character.
     held: Vec<u8>,
 }
 
 impl LiveOutput {
-    /// Appends to `shown` what is whole, without queries; what has only begun comes with a later call.
+    /// Appends the complete part to `shown`, without queries; the incomplete part follows in a later call.
     pub(super) fn pass(&mut self, bytes: &[u8], shown: &mut Vec<u8>) {
         let mut rest = bytes;
         if self.at == At::Text && !self.held.is_empty() {
@@ -89,7 +89,7 @@ impl LiveOutput {
         }
     }
 
-    /// What was held is cut off by another sequence, whose bytes so far end with `byte`.
+    /// The held sequence is cut off by another one, whose bytes so far end with `byte`.
     fn restart(&mut self, byte: u8, shown: &mut Vec<u8>) {
         let was_in_string = self.at == At::StringEnd;
         self.held.clear();
@@ -104,7 +104,7 @@ impl LiveOutput {
         if self.held.len() < SEQUENCE_BYTES_MAX && !is_query(&self.held) {
             shown.append(&mut self.held);
         }
-        // A long one's memory isn't kept.
+        // The memory of a long sequence isn't kept.
         self.held = Vec::new();
         self.at = At::Text;
     }

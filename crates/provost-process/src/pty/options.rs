@@ -1,4 +1,4 @@
-//! What to start at a terminal, with what, and what can be asked of it.
+//! What to start at a terminal, with which options, and the requests to it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,18 +10,18 @@ use std::time::Duration;
 use provost_event::{TerminalNoted, WindowSize};
 use provost_terminal::Profile;
 
-/// Says which program to start at a terminal.
+/// The program to start at a terminal.
 #[derive(Clone)]
 pub struct PtyCommand {
     /// The program: a path, or a name looked up in the `PATH` of `env`. A relative path starts at `cwd`.
     pub program: OsString,
     /// Its arguments, without the program's name.
     pub args: Vec<OsString>,
-    /// Its whole environment: nothing is inherited. Only `TERM=xterm-256color` is added where it names no `TERM`.
+    /// Its whole environment: nothing is inherited. `TERM=xterm-256color` is added if it has no `TERM`.
     pub env: Vec<(OsString, OsString)>,
     /// The folder it starts in.
     pub cwd: PathBuf,
-    /// The window that it finds at its start.
+    /// The initial window size.
     pub size: WindowSize,
 }
 
@@ -49,25 +49,26 @@ impl fmt::Debug for PtyCommand {
     }
 }
 
-/// Says how a program at a terminal is looked after.
+/// How a program at a terminal is supervised.
 pub struct PtyOptions {
-    /// What is known of its screens.
+    /// The profile of its screens.
     pub profile: Arc<Profile>,
-    /// Where the session is recorded, if it is. Called on the terminal's thread, so that a slow one slows the program.
+    /// The recorder, if the session is recorded. It runs on the terminal's thread, so a slow one slows the
+    /// program.
     pub recorder: Option<Box<dyn Recorder>>,
-    /// Whether somebody calls [`PtySupervisor::read_output`](crate::PtySupervisor::read_output).
+    /// Whether output is kept for [`PtySupervisor::read_output`](crate::PtySupervisor::read_output).
     pub hears_output: OutputWish,
-    /// Whether somebody takes what is noticed.
+    /// Whether events are kept for [`PtySupervisor::next_event`](crate::PtySupervisor::next_event).
     pub hears_events: EventWish,
-    /// How long that which the program leaves behind at its own end has from being asked to end until it is killed.
+    /// The time between SIGTERM and SIGKILL for processes that are left when the program has ended by itself.
     pub grace: Duration,
-    /// A folder in which it is written down for [`end_leftovers`](crate::end_leftovers) what runs; made if absent. What
-    /// has left the program's session is added when the kernel is looked at.
+    /// The folder that lists running processes for [`end_leftovers`](crate::end_leftovers); made if absent.
+    /// Processes that have left the program's session are added when the kernel is sampled.
     pub ledger: Option<PathBuf>,
 }
 
 impl PtyOptions {
-    /// No recording, no ledger, nobody reads the output, events are taken, five seconds of grace.
+    /// No recording, no ledger, output isn't kept, events are kept, five seconds of grace.
     #[must_use]
     pub fn new(profile: Arc<Profile>) -> Self {
         Self {
@@ -81,7 +82,7 @@ impl PtyOptions {
     }
 }
 
-/// Whether the program's output is wanted as text, besides the screen, the recording and the watchers.
+/// Whether the program's output is kept as text, besides the screen, the recording and the watchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputWish {
     /// It is kept until it is read, up to [`OUTPUT_BYTES_MAX`](crate::OUTPUT_BYTES_MAX); then the program waits.
@@ -90,47 +91,48 @@ pub enum OutputWish {
     Unwanted,
 }
 
-/// Whether what is noticed is wanted.
+/// Whether events are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventWish {
-    /// It is kept until it is taken, up to [`EVENTS_MAX`](crate::EVENTS_MAX); then the program waits.
+    /// They are kept until they are taken, up to [`EVENTS_MAX`](crate::EVENTS_MAX); then the program waits.
     Wanted,
-    /// It goes to the recording only.
+    /// They only go to the recording.
     Unwanted,
 }
 
-/// Where a session is recorded. All times are since the program's start and never go back.
+/// Records a session. All times are since the program's start and never decrease.
 pub trait Recorder: Send {
-    /// The program wrote this; characters may be cut anywhere.
+    /// The program wrote these bytes; characters may be cut anywhere.
     ///
     /// # Errors
-    /// When it couldn't be kept; nothing more is recorded then.
+    /// When they couldn't be stored; the recording then ends.
     fn output(&mut self, at: Duration, bytes: &[u8]) -> io::Result<()>;
 
-    /// Somebody typed: `input`, `keys` of an attached person, or a `secret`. What it was is never told.
+    /// Input was typed: `input` by Provost, `keys` by an attached person, or a `secret`. The content is never
+    /// passed.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
     fn input_marker(&mut self, at: Duration, label: &str) -> io::Result<()>;
 
-    /// The window has another size.
+    /// The window has a new size.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
     fn resize(&mut self, at: Duration, size: WindowSize) -> io::Result<()>;
 
-    /// Something was noticed.
+    /// An event was detected.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
     fn event(&mut self, at: Duration, noted: &TerminalNoted) -> io::Result<()>;
 
-    /// By when [`tick`](Self::tick) is to be called; `None`: nothing is kept back.
+    /// When [`tick`](Self::tick) is due; `None`: no data is buffered.
     fn tick_due(&self) -> Option<Duration> {
         None
     }
 
-    /// Time has passed: what is kept back goes out.
+    /// Time has passed: buffered data is written out.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
@@ -139,42 +141,43 @@ pub trait Recorder: Send {
         Ok(())
     }
 
-    /// Nothing more will come.
+    /// The session has ended.
     ///
     /// # Errors
     /// As for [`output`](Self::output).
     fn finish(&mut self, at: Duration) -> io::Result<()>;
 }
 
-/// A signal for what runs at a terminal. It goes to the terminal's foreground group; those that end or continue a
-/// program go to the program's own group too.
+/// A signal for the processes at a terminal. It goes to the terminal's foreground group; a signal that ends or
+/// continues a program goes to the program's own group too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PtySignal {
-    /// As the interrupt key (SIGINT).
+    /// Like the interrupt key (SIGINT).
     Interrupt,
     /// The request to end (SIGTERM).
     Terminate,
     /// The terminal is gone (SIGHUP).
     Hangup,
-    /// The end by force (SIGKILL).
+    /// The kill (SIGKILL).
     Kill,
-    /// It is stopped (SIGSTOP).
+    /// Stops (SIGSTOP).
     Stop,
-    /// It goes on (SIGCONT).
+    /// Continues (SIGCONT).
     Continue,
     /// The window has changed (SIGWINCH).
     Winch,
 }
 
-/// Says how a program is made to end: its own way first, then by request, then by force.
+/// How to end a program: first in its own way, then by request, then by a kill.
 ///
-/// The steps' keys are typed one after another. A program without steps that reads by the line is shown the end of its
-/// input instead. While the program asks for consent nothing is typed: keys might give it. What still runs gets SIGHUP and SIGTERM, and after the grace it and all below it is killed.
+/// The keys of the steps are typed one after another. A program without steps that reads line by line gets the end
+/// of its input instead. While the program asks for consent nothing is typed: keys might give it. Processes that
+/// still run get SIGHUP and SIGTERM, and after the grace they and their descendants are killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuitPlan {
     /// The program's own way to quit.
     pub steps: Vec<QuitStep>,
-    /// From the request to the end by force. Zero: by force at once after the steps.
+    /// The time between the request to end and the kill. Zero: kill at once after the steps.
     pub grace: Duration,
 }
 
@@ -185,40 +188,40 @@ impl Default for QuitPlan {
     }
 }
 
-/// Keys that have a program quit, and how long it takes.
+/// Keys that end a program, and how long that takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuitStep {
-    /// As they are typed.
+    /// The keys.
     pub keys: String,
     /// How long the program has before the next step.
     pub wait: Duration,
 }
 
-/// Why something couldn't be done at a terminal.
+/// Why an operation on a terminal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PtyError {
     /// The program has ended, or its supervisor is gone.
     #[error("the program at the terminal has ended")]
     Ended,
-    /// A secret isn't sent while the terminal shows what is typed, or where that can't be told.
+    /// A secret isn't sent while the terminal's echo is on or unknown.
     #[error("the terminal shows what is typed: the secret was not sent")]
     EchoNotOff,
-    /// A secret is longer than what a terminal takes as a line.
+    /// A secret is longer than a line of the terminal.
     #[error("the secret has more than {bytes_max} bytes and was not sent")]
     TooLong {
-        /// How many it may have.
+        /// The limit.
         bytes_max: usize,
     },
-    /// A line is longer than what the terminal takes, and it has no key to hand it on in parts.
+    /// A line is longer than the terminal accepts, and it has no key to deliver it in parts.
     #[error("a line has more than {bytes_max} bytes, and the terminal would drop the rest")]
     LineTooLong {
-        /// How many it may have.
+        /// The limit.
         bytes_max: usize,
     },
     /// This platform has no such signal.
     #[error("{signal:?} can't be sent on this platform")]
     NoSuchSignal {
-        /// Which.
+        /// The signal.
         signal: PtySignal,
     },
     /// The system refused.
@@ -226,7 +229,7 @@ pub enum PtyError {
     Refused {
         /// What was attempted.
         attempt: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }

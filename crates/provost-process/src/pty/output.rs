@@ -6,12 +6,12 @@ use tokio::sync::Notify;
 
 use super::locked;
 
-/// Bytes of output that may wait to be read; when they are reached, the terminal isn't read and the program waits as
-/// soon as the terminal is full. What one read brings (64 KiB), and at the program's end what is still in the terminal
-/// (at most 1 MiB), may come on top.
+/// Maximum bytes of queued output; when the limit is reached, the terminal isn't read, and the program waits as
+/// soon as the terminal is full. The output of one read (64 KiB), and at the program's end the rest in the
+/// terminal (at most 1 MiB), may exceed it.
 pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
-/// Text between the terminal's thread and whoever reads it.
+/// Text between the terminal's thread and its reader.
 #[derive(Default)]
 pub(super) struct Output {
     held: Mutex<Held>,
@@ -21,7 +21,7 @@ pub(super) struct Output {
 #[derive(Default)]
 struct Held {
     text: String,
-    /// The start of a character whose rest is to come.
+    /// The first bytes of an incomplete character.
     cut: Vec<u8>,
     is_closed: bool,
 }
@@ -46,7 +46,7 @@ impl Output {
         self.changed.notify_one();
     }
 
-    /// All that came since the last call, and whether the queue was full; `None` after the end.
+    /// All text since the last call, and whether the queue was full; `None` after the end.
     pub(super) async fn take(&self) -> Option<(String, bool)> {
         loop {
             {
@@ -56,7 +56,7 @@ impl Output {
                     return Some((std::mem::take(&mut held.text), was_full));
                 }
                 if held.is_closed {
-                    // For others who wait too.
+                    // For other waiting readers.
                     self.changed.notify_one();
                     return None;
                 }
@@ -95,7 +95,7 @@ impl Held {
 mod tests {
     use super::*;
 
-    /// However it is cut, the text is the one that the whole has.
+    /// The text is the same for any cuts.
     #[tokio::test]
     async fn text_is_the_same_however_the_bytes_are_cut() {
         let bytes = "aä€𝄞z".bytes().chain(*b"\xff\xc3(\xf0\x9d\x84").collect::<Vec<u8>>();

@@ -1,4 +1,4 @@
-//! What the terminal's thread and its handles have in common.
+//! State that the terminal's thread and its handles share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ use super::output::Output;
 use super::view::TerminalView;
 use super::watcher::WatcherQueue;
 
-/// Inputs, and asks, that may wait for the thread; whoever has one more waits.
+/// Maximum queued inputs, and requests; further callers wait.
 const WAITING_MAX: usize = 64;
 
-/// Something that the thread is asked for.
+/// A request to the thread.
 pub(super) enum Ask {
     Resize(WindowSize, oneshot::Sender<Result<(), PtyError>>),
     Signal(PtySignal, oneshot::Sender<Result<(), PtyError>>),
@@ -28,12 +28,12 @@ pub(super) enum Ask {
     End(QuitPlan),
 }
 
-/// Whether to type, by what is shown.
+/// Decides from the screen whether to type.
 pub(super) type Check = Box<dyn FnOnce(&Detector) -> bool + Send>;
 
-/// What somebody types.
+/// Input to type.
 pub(super) enum Keys {
-    /// Whatever Provost has to say.
+    /// From Provost.
     Input(Vec<u8>),
     /// From the keyboard of an attached person.
     Raw(Vec<u8>),
@@ -42,21 +42,21 @@ pub(super) enum Keys {
 
 pub(super) struct Typed {
     pub(super) keys: Keys,
-    /// Asked once, before the first byte.
+    /// Called once, before the first byte.
     pub(super) check: Option<Check>,
-    /// Nobody waits for it any more: what isn't sent yet won't be.
+    /// The caller has given up: the rest isn't typed.
     pub(super) is_dropped: Arc<AtomicBool>,
-    /// Whether it was typed, as far as that was to be checked.
+    /// Whether it was typed, if there was a check.
     pub(super) done: oneshot::Sender<Result<bool, PtyError>>,
 }
 
-/// How far it is with the program.
+/// The status of the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Status {
     pub(super) exit: Option<Exit>,
-    /// Nothing below the terminal is left, or what is left won't go.
+    /// No process is left below the terminal, or the rest doesn't end.
     pub(super) is_gone: bool,
-    /// It was seen that nothing is left.
+    /// It was observed that no process is left.
     pub(super) is_all_ended: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Shared {
     pub(super) output: Output,
     pub(super) events: EventQueue,
     pub(super) status: watch::Sender<Status>,
-    /// Counts the settled changes of the screen.
+    /// The number of settled changes of the screen.
     pub(super) revision: watch::Sender<u64>,
     typed: mpsc::Sender<Typed>,
     asks: mpsc::Sender<Ask>,
@@ -81,7 +81,7 @@ pub(super) struct Inbox {
 }
 
 impl Shared {
-    /// `wake` has the thread look at its inbox; it mustn't block.
+    /// `wake` makes the thread read its inbox; it must not block.
     pub(super) fn new(wake: impl Fn() + Send + Sync + 'static) -> (Arc<Self>, Inbox) {
         let (typed, typed_inbox) = mpsc::channel(WAITING_MAX);
         let (asks, asks_inbox) = mpsc::channel(WAITING_MAX);
@@ -112,20 +112,20 @@ impl Shared {
         self.abandoned.load(Ordering::Acquire)
     }
 
-    /// The thread is to kill what runs and to end.
+    /// Orders the thread to kill the program and to end.
     pub(super) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Has the thread look around.
+    /// Makes the thread read its inbox.
     pub(super) fn wake(&self) {
         if !self.wakes.swap(true, Ordering::AcqRel) {
             (self.wake)();
         }
     }
 
-    /// The thread looks around now: whatever comes from here on has to wake it again.
+    /// The thread is about to read its inbox: later messages have to wake it again.
     pub(super) fn is_awake(&self) {
         self.wakes.store(false, Ordering::Release);
     }
@@ -136,7 +136,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Types, if `check` agrees; returns when the terminal has taken all of it. Dropped before, the rest isn't typed.
+    /// Types if `check` agrees; returns when the terminal has taken all of it. If dropped earlier, the rest isn't
+    /// typed.
     pub(super) async fn type_keys(
         self: &Arc<Self>,
         keys: Keys,
@@ -154,7 +155,7 @@ impl Shared {
     }
 }
 
-/// Withdraws what was to be typed when nobody waits for it any more.
+/// Withdraws the input when its caller is dropped.
 struct Withdraw {
     shared: Arc<Shared>,
     is_dropped: Arc<AtomicBool>,

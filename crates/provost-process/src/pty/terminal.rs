@@ -1,5 +1,5 @@
-//! The owner of one terminal, on its thread: what comes in is recorded, painted, looked at and passed on; what is asked
-//! for is done. The platforms' loops tell it what has happened.
+//! The owner of one terminal, on its thread: records, parses and forwards output, and handles requests. The
+//! platforms' loops call it.
 
 mod asks;
 
@@ -17,20 +17,20 @@ use super::shared::{Inbox, Shared};
 use super::typing::{Desk, Typing};
 use super::watcher::WatcherQueue;
 
-/// Bytes taken in before anything else is looked at.
+/// Bytes to read before other work.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A screen that hasn't changed for so long is settled.
+/// A screen that hasn't changed for this long is settled.
 const SETTLED_AFTER: Duration = Duration::from_millis(30);
 
-/// A screen that changes all the time is shown so often.
+/// The longest interval between updates of a screen that changes all the time.
 const UNSETTLED_MAX: Duration = Duration::from_millis(250);
 
-/// The least time between two samples, and between two ticks, whatever the detector asks for.
+/// The least time between two samples, and between two ticks, whichever time the detector requests.
 const SAMPLE_PAUSE_MIN: Duration = Duration::from_millis(5);
 const TICK_PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// What a process is told to have ended by when nobody saw how: its guard was killed, and the child with it.
+/// The reported signal when the end wasn't observed: the guard was killed, and the child with it.
 const SIGKILL: i32 = 9;
 
 pub(super) struct Terminal<D> {
@@ -91,14 +91,14 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    /// Whether the terminal is to be read: nobody has to catch up first.
+    /// Whether to read the terminal: neither the output's reader nor the receiver of events is behind.
     pub(super) fn reads(&self) -> bool {
         let output_is_full = self.hears_output == OutputWish::Wanted && self.shared.output.is_full();
         let events_are_full = self.hears_events == EventWish::Wanted && self.shared.events.is_full();
         !(output_is_full || events_are_full)
     }
 
-    /// Whether to go on as soon as the terminal takes more.
+    /// Whether input waits for room in the terminal.
     pub(super) fn wants_to_write(&self) -> bool {
         self.typing.is_blocked()
     }
@@ -107,7 +107,7 @@ impl<D: Device> Terminal<D> {
         self.shared.is_abandoned()
     }
 
-    /// How long nothing needs to be done unless something happens; `None`: for ever.
+    /// The time until the next action without an external event; `None`: unlimited.
     pub(super) fn patience(&self) -> Option<Duration> {
         let at = |last: Option<Duration>, pause, wish: Duration| {
             last.map_or(wish, |last| wish.max(last.saturating_add(pause)))
@@ -127,7 +127,7 @@ impl<D: Device> Terminal<D> {
         deadlines.into_iter().flatten().min().map(|deadline| deadline.saturating_sub(now))
     }
 
-    /// Takes in what the program has written by now, or the first part of it; returns how many bytes that were.
+    /// Reads the available output, or the first part of it; returns the number of bytes.
     pub(super) fn read(&mut self) -> usize {
         let mut buffer = std::mem::take(&mut self.buffer);
         let count = self.device.read(&mut buffer);
@@ -138,7 +138,7 @@ impl<D: Device> Terminal<D> {
         count
     }
 
-    /// The program wrote this.
+    /// Handles output of the program.
     fn output(&mut self, bytes: &[u8]) {
         let now = self.began.elapsed();
         self.record(|recorder| recorder.output(now, bytes));
@@ -157,7 +157,7 @@ impl<D: Device> Terminal<D> {
         self.pass_on_events();
     }
 
-    /// The program has ended; all that it wrote has come in.
+    /// The program has ended; all its output was read.
     pub(super) fn exited(&mut self, exit: Exit) {
         let now = self.began.elapsed();
         self.typing.fail_all();
@@ -171,7 +171,7 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    /// The guard has ended, and all that was written has come in; whether it was seen that nothing is left below the terminal.
+    /// The guard has ended, and all output was read; `is_all_ended` is whether no process was observed to be left.
     pub(super) fn gone(&mut self, is_all_ended: bool) {
         if !is_all_ended {
             tracing::warn!(
@@ -186,7 +186,7 @@ impl<D: Device> Terminal<D> {
         self.finish();
     }
 
-    /// Does what was asked for since the last call, and types what waits.
+    /// Handles the requests since the last call, and types queued input.
     pub(super) fn obey(&mut self) {
         self.shared.is_awake();
         while let Ok(ask) = self.inbox.asks.try_recv() {
@@ -204,7 +204,7 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    /// Does what has become due.
+    /// Does what is due.
     pub(super) fn pass_time(&mut self) {
         let now = self.began.elapsed();
         if self.shared.is_running() {
@@ -215,7 +215,7 @@ impl<D: Device> Terminal<D> {
             if due(self.detector.next_sample(), self.last_sample, SAMPLE_PAUSE_MIN) {
                 self.last_sample = Some(now);
                 let sample = self.device.sample();
-                // What was written before the kernel was looked at is seen before what it says.
+                // Output from before the kernel was sampled is handled before the sample.
                 if self.reads() {
                     self.read();
                 }
@@ -295,7 +295,7 @@ impl<D: Device> Terminal<D> {
 }
 
 impl<D> Terminal<D> {
-    /// Tells all who wait that nothing more comes.
+    /// Tells all waiting callers that the terminal has ended.
     fn finish(&mut self) {
         let now = self.began.elapsed();
         if let Some(mut recorder) = self.recorder.take()
@@ -317,7 +317,7 @@ impl<D> Terminal<D> {
     }
 }
 
-/// Whatever ends the thread, nobody waits in vain.
+/// However the thread ends, no caller waits for ever.
 impl<D> Drop for Terminal<D> {
     fn drop(&mut self) {
         self.inbox.asks.close();
@@ -326,7 +326,7 @@ impl<D> Drop for Terminal<D> {
     }
 }
 
-/// Where what is typed is noted.
+/// Records what is typed.
 struct AtDesk<'a> {
     began: Instant,
     detector: &'a mut Detector,

@@ -1,4 +1,4 @@
-//! What is typed at a terminal, in order and in pieces that it takes whole.
+//! Types input at a terminal, in order and in pieces that it takes whole.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,47 +12,47 @@ use super::device::{Device, LineModes};
 use super::options::PtyError;
 use super::shared::{Keys, Typed};
 
-/// Inputs taken out of the inbox before they are typed.
+/// Inputs taken from the inbox before they are typed.
 const QUEUED_MAX: usize = 64;
 
-/// Bytes typed between two looks at the terminal's modes.
+/// Bytes typed between two checks of the terminal's modes.
 const PIECE_BYTES_MAX: usize = 1024;
 
-/// Bytes of a line that a terminal keeps when it hands on lines; the end of the line fits in besides.
+/// Bytes of a line that a terminal keeps in line mode, without the line end.
 const LINE_BYTES_MAX: usize = 4095;
 
 /// Bytes of a secret; a return follows.
 pub(super) const SECRET_BYTES_MAX: usize = LINE_BYTES_MAX;
 
-/// Answers that wait for a program which asks and doesn't read. More are dropped.
+/// Maximum bytes of queued replies for a program that asks and doesn't read. More are dropped.
 const REPLIES_BYTES_MAX: usize = 64 * 1024;
 
 const RETURN: u8 = b'\r';
 
-/// Those who are to know what is typed.
+/// The terminal's owner, as the typing needs it.
 pub(super) trait Desk {
-    /// Somebody begins to type: the label for the recording.
+    /// Input begins: the label for the recording.
     fn begun(&mut self, label: &'static str);
 
-    /// These bytes were taken; for a secret only the return at its end.
+    /// These bytes were taken; of a secret only the return at its end.
     fn typed(&mut self, bytes: &[u8]);
 
-    /// What a check is to see.
+    /// The argument of a check.
     fn detector(&self) -> &Detector;
 }
 
 #[derive(Default)]
 pub(super) struct Typing {
     queue: VecDeque<Typed>,
-    /// Bytes of the first in the queue that were typed.
+    /// Bytes typed of the first input in the queue.
     sent_bytes: usize,
     replies: VecDeque<u8>,
-    /// Bytes since the last end of a line.
+    /// Bytes since the last line end.
     line_bytes: usize,
     is_blocked: bool,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 enum Step {
     Sent,
     Blocked,
@@ -68,14 +68,14 @@ impl Typing {
         self.queue.push_back(typed);
     }
 
-    /// Answers to queries go before everything that hasn't begun.
+    /// Replies to queries go before all input that hasn't begun.
     pub(super) fn reply(&mut self, bytes: &[u8]) {
         if self.replies.len() + bytes.len() <= REPLIES_BYTES_MAX {
             self.replies.extend(bytes);
         }
     }
 
-    /// Whether to go on as soon as the terminal has room.
+    /// Whether to continue as soon as the terminal has room.
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked
     }
@@ -97,7 +97,7 @@ impl Typing {
         }
     }
 
-    /// Nobody reads any more.
+    /// The program no longer reads.
     pub(super) fn fail_all(&mut self) {
         for typed in self.queue.drain(..) {
             let _ = typed.done.send(Err(PtyError::Ended));
@@ -143,7 +143,7 @@ impl Typing {
 
     fn finish(&mut self, result: Result<bool, PtyError>) {
         if let Some(typed) = self.queue.pop_front() {
-            // Nobody waits for one that was dropped.
+            // The caller may be gone.
             let _ = typed.done.send(result);
         }
         self.sent_bytes = 0;
@@ -195,7 +195,7 @@ impl Typing {
         Ok(count)
     }
 
-    /// In one piece with the return, right after a look at the echo.
+    /// In one piece with the return, right after a check of the echo.
     fn send_secret(&mut self, device: &mut impl Device, desk: &mut impl Desk) -> Result<usize, Refusal> {
         let Some(Typed { keys: Keys::Secret(secret), .. }) = self.queue.front() else { return Ok(0) };
         let secret = secret.expose_secret().as_bytes();
@@ -252,7 +252,7 @@ impl Keys {
     }
 }
 
-/// The next bytes, with at most `room` of them before the end of a line; none when there is no room.
+/// The next bytes, with at most `room` of them before a line end; none if there is no room.
 fn piece_of(bytes: &[u8], room: usize, end_of_input: Option<u8>) -> &[u8] {
     let piece = bytes.get(..bytes.len().min(PIECE_BYTES_MAX)).unwrap_or_default();
     let in_line = piece.iter().position(|byte| is_line_end(*byte, end_of_input)).unwrap_or(piece.len());
@@ -264,8 +264,8 @@ fn is_line_end(byte: u8, end_of_input: Option<u8>) -> bool {
     matches!(byte, b'\n' | RETURN) || Some(byte) == end_of_input
 }
 
-/// Hands on a line that is longer than the terminal's, in parts: the key that ends input on an empty line hands on
-/// what there is on any other, unseen by the program. Returns the bytes of the line that are left: none.
+/// Delivers a line that is longer than the terminal's, in parts: the key that ends input on an empty line delivers
+/// any other line as it is, unseen by the program. Returns the bytes of the line that are left: none.
 fn hand_on_line(device: &mut impl Device, modes: Option<LineModes>) -> Result<usize, Refusal> {
     let Some(key) = modes.and_then(|modes| modes.end_of_input) else {
         return Err(Refusal::Error(PtyError::LineTooLong { bytes_max: LINE_BYTES_MAX }));

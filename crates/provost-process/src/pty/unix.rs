@@ -1,4 +1,4 @@
-//! Terminals of unix: opened, given to a program below its guard, and looked after by a thread each.
+//! Unix terminals: opened, connected to a program below its guard, and supervised by one thread each.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -28,20 +28,20 @@ use crate::leftover::Ledger;
 use crate::registry::{self, Registered};
 use crate::sweep;
 
-/// What is still to be read after the program's end is bounded, for the case that somebody goes on writing.
+/// Maximum bytes to read after the program's end, in case another process goes on writing.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 const DRAIN_MAX: Duration = Duration::from_millis(200);
 
-/// A terminal that can't be read (somebody has hung it up) is tried again so often.
+/// The retry interval for a terminal that can't be read (a process has hung it up).
 const UNREADABLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a guard may take to kill all and end, once its channel is closed.
+/// How long a guard may take to kill all processes and end, once its channel is closed.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
-/// How long a guard that runs may take to tell the child's number.
+/// How long a running guard may take to send the child's process id.
 const GUARD_WORD_MAX: Duration = Duration::from_secs(5);
 
-/// Opens the terminal, starts the program, and looks after both until the supervisor is dropped.
+/// Opens the terminal, starts the program, and supervises both until the handle is dropped.
 pub(super) fn supervise(start: Start) {
     let Start { command, mut options, answer } = start;
     let ledger = options.ledger.take();
@@ -61,7 +61,7 @@ pub(super) fn supervise(start: Start) {
     // A full channel wakes as well as one more byte.
     let (shared, inbox) = Shared::new(move || drop((&waker).write(&[0])));
     let terminal = Terminal::new(running, Arc::clone(&shared), inbox, command.size, options);
-    // If nobody waits for it any more, the supervisor is dropped, and thereby the program killed.
+    // If the caller is gone, the handle is dropped, and thereby the program killed.
     drop(answer.send(Ok(PtySupervisor { shared, pid })));
     look_after(terminal, wake);
 }
@@ -78,7 +78,7 @@ fn open_terminal(size: WindowSize) -> io::Result<(OwnedFd, OwnedFd)> {
     let path = ptsname(&master, Vec::new())?;
     let slave = open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
     tcsetwinsize(&slave, winsize(size))?;
-    // Rubbing out takes a character, not a byte.
+    // Erase removes a character, not a byte.
     let mut modes = tcgetattr(&slave)?;
     modes.input_modes |= InputModes::IUTF8;
     tcsetattr(&slave, OptionalActions::Now, &modes)?;
@@ -90,17 +90,17 @@ fn winsize(size: WindowSize) -> Winsize {
     Winsize { ws_row: size.rows.max(1), ws_col: size.cols.max(1), ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// A program at its terminal, as the thread has it.
+/// A program at its terminal, as its thread owns it.
 pub(super) struct Running {
     master: File,
-    /// Kept open: without it the terminal can't be read while nobody else has it open, and what was written last may
-    /// be lost. The guard holds neither this nor the master.
+    /// Kept open: otherwise the terminal can't be read while no process has it open, and the last output may be
+    /// lost. The guard holds neither this nor the master.
     slave: OwnedFd,
     /// The channel to the guard; closing it kills everything.
     control: Option<UnixStream>,
     guard: Registered<Child>,
     pid: u32,
-    /// What has come of the status.
+    /// The received bytes of the status.
     status: Vec<u8>,
     looker: Looker,
     ledger: Option<Ledger>,
@@ -116,7 +116,7 @@ impl Running {
         let (control, guards) = UnixStream::pair()?;
         guard::install(&mut child, guards, StandardInput::Terminal);
         let guard = registry::spawn(|| child.spawn(), Child::id)?;
-        // Our copies of what the guard and the child have.
+        // Our copies of the guard's and the child's descriptors.
         drop(child);
         let looker = Looker::new(guard.pid(), ptsname(&master, Vec::new()).ok());
         let mut running = Self {
@@ -144,7 +144,7 @@ impl Running {
         Ok(u32::from_ne_bytes(number))
     }
 
-    /// Reads the guard's word.
+    /// Reads the guard's message.
     fn hear(&mut self) -> Heard {
         let Some(control) = &mut self.control else { return Heard::Nothing };
         let mut bytes = [0; 16];
@@ -170,16 +170,16 @@ impl Running {
         is_readable.then(|| self.master.as_fd())
     }
 
-    /// Takes the guard in, which ends as soon as nothing is left; whether that was seen.
+    /// Reaps the guard, which ends as soon as no process is left; returns whether that was observed.
     fn bury(&mut self) -> bool {
         self.control = None;
         let guard = self.guard.pid();
-        // One that was stopped doesn't even hear that.
+        // A stopped guard doesn't notice that its channel is closed.
         if !sweep::until_dead(guard, ANSWER_MAX) {
             registry::end_guard(guard);
         }
         self.is_buried = true;
-        // One that has something below it which the system won't let go is left to it.
+        // If the system doesn't release a process, its guard is left running.
         let status = self.guard.try_wait();
         let is_all_ended =
             matches!(status, Ok(Some(status)) if status.success()) || registry::end_adopted(guard);
@@ -193,7 +193,7 @@ impl Running {
     }
 }
 
-/// Has what is left killed, and takes the guard in. Only ever on the terminal's own thread: it waits.
+/// Kills the rest, and reaps the guard. Only on the terminal's own thread: it blocks.
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_buried {
@@ -225,7 +225,7 @@ impl Device for Running {
                 Ok(count) if count > 0 => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Somebody has hung it up; it may be opened again.
+                // A process has hung it up; it may be opened again.
                 Ok(_) | Err(_) => {
                     self.unreadable_until = Instant::now().checked_add(UNREADABLE_PAUSE);
                     break;
@@ -313,7 +313,7 @@ const fn number_of(signal: PtySignal) -> libc::c_int {
     }
 }
 
-/// The thread's life.
+/// The thread's main loop.
 fn look_after(mut terminal: Terminal<Running>, wake: UnixStream) {
     while !terminal.is_abandoned() {
         let ready = wait(&terminal, &wake);
@@ -321,7 +321,7 @@ fn look_after(mut terminal: Terminal<Running>, wake: UnixStream) {
             let mut told = [0; 64];
             while (&wake).read(&mut told).is_ok_and(|count| count == told.len()) {}
         }
-        // What is there is painted before anybody types: an answer is for what is shown.
+        // Available output is painted before any input is typed: an answer is for what is shown.
         if ready.output || ready.woken && terminal.reads() {
             terminal.read();
         }
@@ -341,7 +341,7 @@ fn hear(terminal: &mut Terminal<Running>) {
             terminal.exited(exit);
         }
         Heard::Gone => {
-            // It has closed its channel by ending, or was killed.
+            // The guard has closed its channel by ending, or was killed.
             let is_all_ended = terminal.device.bury();
             drain(terminal);
             terminal.gone(is_all_ended);
@@ -349,7 +349,7 @@ fn hear(terminal: &mut Terminal<Running>) {
     }
 }
 
-/// Reads what was written before the program's end, however full the queues are.
+/// Reads the output from before the program's end, however full the queues are.
 fn drain(terminal: &mut Terminal<Running>) {
     let began = Instant::now();
     let mut drained = 0;
@@ -373,7 +373,7 @@ fn wait(terminal: &Terminal<Running>, wake: &UnixStream) -> Ready {
     let mut wish = PollFlags::empty();
     wish.set(PollFlags::IN, terminal.reads());
     wish.set(PollFlags::OUT, terminal.wants_to_write());
-    // Without a wish a terminal that was hung up would still be told of, all the time.
+    // Without a requested event, poll would still report a terminal that was hung up, all the time.
     let master = device.readable_master().filter(|_| !wish.is_empty());
     let mut fds = Vec::with_capacity(3);
     fds.push(PollFd::new(wake, PollFlags::IN));
@@ -387,7 +387,7 @@ fn wait(terminal: &Terminal<Running>, wake: &UnixStream) -> Ready {
     let patience = [terminal.patience(), retry].into_iter().flatten().min();
     let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
     if poll(&mut fds, timeout.as_ref()).is_err() {
-        // Interrupted: nothing is known, the next round tells.
+        // Interrupted: nothing is known until the next round.
         return Ready::default();
     }
     let mut told = fds.iter().map(PollFd::revents);

@@ -1,4 +1,4 @@
-//! What a terminal shows at one moment, for those who ask.
+//! A snapshot of what a terminal shows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::shared::{Ask, Shared};
 
-/// A terminal at one moment.
+/// A snapshot of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalView {
     /// The rows' texts from the top, without trailing blanks.
@@ -20,15 +20,16 @@ pub struct TerminalView {
     pub modes: Modes,
     /// The window's title; empty if the program has given none.
     pub title: String,
-    /// What the program does.
+    /// The program's state.
     pub state: TerminalState,
-    /// What it asks consent for, while it does.
+    /// The question for consent, if one is open.
     pub ask: Option<TerminalAsk>,
     /// The window's size.
     pub size: WindowSize,
-    /// Names what can be read, with the cursor: [`Screen::fingerprint`](provost_terminal::Screen::fingerprint).
+    /// Identifies the readable content and the cursor:
+    /// [`Screen::fingerprint`](provost_terminal::Screen::fingerprint).
     pub fingerprint: u64,
-    /// When the program wrote last, since its start.
+    /// When the program last wrote, since its start.
     pub at: Duration,
 }
 
@@ -49,19 +50,19 @@ impl TerminalView {
     }
 }
 
-/// Follows the settled changes of a terminal, from [`PtySupervisor::changes`](crate::PtySupervisor::changes).
+/// The settled changes of a terminal, from [`PtySupervisor::changes`](crate::PtySupervisor::changes).
 pub struct Changes {
     pub(super) shared: Arc<Shared>,
     pub(super) revision: watch::Receiver<u64>,
 }
 
 impl Changes {
-    /// Waits until the program has written something and paused for 30 ms, or has written for 250 ms without a pause,
-    /// and returns what is shown then. Changes that came since the last call count, as one. `None` when nothing will
-    /// change any more.
+    /// Waits until the program has written and paused for 30 ms, or has written for 250 ms without a pause, and
+    /// returns the screen at that time. Changes since the last call count as one. `None` when no more changes will
+    /// come.
     ///
     /// # Cancellation
-    /// Nothing is lost but what was about to be returned.
+    /// No change is lost, except the one about to be returned.
     pub async fn next(&mut self) -> Option<TerminalView> {
         let mut status = self.shared.status.subscribe();
         tokio::select! {

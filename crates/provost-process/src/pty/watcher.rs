@@ -1,4 +1,4 @@
-//! Those who look on: a snapshot of the screen, then what is written to it.
+//! Watchers of a terminal: a snapshot of the screen, then the output after it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,32 +9,32 @@ use tokio::sync::Notify;
 use super::locked;
 use super::shared::{Ask, Shared};
 
-/// Bytes that may wait for one watcher; with more it gets a new snapshot instead.
+/// Maximum bytes queued for one watcher; beyond that it gets a new snapshot instead.
 pub const WATCHER_BYTES_MAX: usize = 256 * 1024;
 
-/// What a watcher is to paint.
+/// What a watcher has to paint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Painted {
-    /// The whole screen with its modes, for a fresh terminal of this size: whatever was painted before is stale.
+    /// The whole screen with its modes, for a reset terminal of this size: earlier output is stale.
     Snapshot {
         /// The window's size.
         size: WindowSize,
-        /// What to write to the terminal.
+        /// The bytes to write to the terminal.
         bytes: Vec<u8>,
     },
-    /// What the program wrote since, without its queries: they are answered already.
+    /// Output since then, without its queries: they are answered already.
     Output(Vec<u8>),
 }
 
-/// Looks on at a terminal, from [`PtySupervisor::watch`](crate::PtySupervisor::watch). First comes a snapshot. It never
-/// slows the program: one that is slow is given a new snapshot instead of what it has missed.
+/// Watches a terminal, from [`PtySupervisor::watch`](crate::PtySupervisor::watch). The first item is a snapshot. A
+/// watcher never slows the program: a slow one gets a new snapshot instead of what it has missed.
 pub struct Watcher {
     pub(super) queue: Arc<WatcherQueue>,
     pub(super) shared: Arc<Shared>,
 }
 
 impl Watcher {
-    /// Returns what to paint next; waits for it. `None` when nothing will come any more.
+    /// Waits for the next item to paint. `None` when no more will come.
     ///
     /// # Cancellation
     /// Nothing is lost.
@@ -60,7 +60,7 @@ impl Drop for Watcher {
     }
 }
 
-/// What waits for one watcher.
+/// The queue of one watcher.
 #[derive(Default)]
 pub(super) struct WatcherQueue {
     held: Mutex<Held>,
@@ -83,7 +83,7 @@ enum Taken {
 }
 
 impl WatcherQueue {
-    /// Begins anew with this, whatever waits.
+    /// Replaces the queue with this snapshot.
     pub(super) fn repaint(&self, size: WindowSize, bytes: Vec<u8>) {
         let mut held = locked(&self.held);
         held.painted.clear();
@@ -111,7 +111,7 @@ impl WatcherQueue {
         self.changed.notify_one();
     }
 
-    /// What waits is of no use any more; a new snapshot is made when it is asked for.
+    /// Drops the queue; a new snapshot is made on the next request.
     pub(super) fn spoil(&self) {
         locked(&self.held).become_stale();
         self.changed.notify_one();

@@ -1,8 +1,8 @@
-//! Terminals of Windows: pseudo-consoles. They block, so that a thread each reads, writes and waits.
+//! Windows terminals: pseudo-consoles. They block, so one thread each reads, writes and waits.
 //!
-//! Fewer promises than on unix: nothing is known of the processes and of the echo, so secrets are refused; the only
-//! signals are the interrupt key and the end by force; closing the console ends those that are at it, but a process
-//! that has left it is out of reach.
+//! Fewer guarantees than on Unix: neither processes nor the echo can be inspected, so secrets are refused; the
+//! only signals are the interrupt key and the kill; closing the console ends the processes attached to it, but a
+//! process that has detached is out of reach.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -23,10 +23,11 @@ use super::{PtySupervisor, Start};
 
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Pieces of output that were read and not taken in.
+/// Pieces of output that are read and not handled yet.
 const PIECES_MAX: usize = 4;
 
-/// A console has no end: after the program's, output has ended when none came for so long, or at last after all this.
+/// A console has no end: after the program's end, output has ended when there was none for this long, at the
+/// latest after the maximum.
 const QUIET: Duration = Duration::from_millis(50);
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 
@@ -34,7 +35,7 @@ const INTERRUPT: u8 = 3;
 
 type Wake = SyncSender<()>;
 
-/// Opens the console, starts the program, and looks after both until the supervisor is dropped.
+/// Opens the console, starts the program, and supervises both until the handle is dropped.
 pub(super) fn supervise(start: Start) {
     let Start { command, options, answer } = start;
     let (wake, wakes) = sync_channel(1);
@@ -48,14 +49,14 @@ pub(super) fn supervise(start: Start) {
     look_after(terminal, &wakes);
 }
 
-/// A wake that waits already does for this one too.
+/// A pending wake-up is enough.
 fn poke(wake: &Wake) {
     let _ = wake.try_send(());
 }
 
-/// A program at its console, as the thread has it.
+/// A program at its console, as its thread owns it.
 struct Running {
-    /// Dropped, the console is closed, and what is at it is asked to end.
+    /// Dropping it closes the console, and asks its processes to end.
     master: Option<Box<dyn MasterPty + Send>>,
     killer: Box<dyn ChildKiller + Send + Sync>,
     output: Receiver<Vec<u8>>,
@@ -196,7 +197,7 @@ impl Drop for Running {
     }
 }
 
-/// The thread's life.
+/// The thread's main loop.
 fn look_after(mut terminal: Terminal<Running>, wakes: &Receiver<()>) {
     let mut has_more = false;
     while !terminal.is_abandoned() {
@@ -216,7 +217,7 @@ fn look_after(mut terminal: Terminal<Running>, wakes: &Receiver<()>) {
     }
 }
 
-/// Takes in what was written before the program's end, however full the queues are.
+/// Handles the output from before the program's end, however full the queues are.
 fn drain(terminal: &mut Terminal<Running>) {
     let (began, mut last) = (Instant::now(), Instant::now());
     while last.elapsed() < QUIET && began.elapsed() < DRAIN_MAX {

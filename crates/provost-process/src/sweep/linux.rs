@@ -1,4 +1,4 @@
-//! What [`sweep`](super) does on Linux.
+//! The Linux implementation of [`sweep`](super).
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,16 +13,16 @@ use rustix::process::{
 
 use crate::leftover::{all, kill, process, signal};
 
-/// How long what is killed may take to vanish: only what the system won't let go takes that long.
+/// How long killed processes may take to end: only those that the system doesn't release take that long.
 const SWEEP_MAX: Duration = Duration::from_secs(5);
-/// How long a guard that goes on again, with nothing left below it, may take to see that and end.
+/// How long a guard that was continued, with no process left below it, may take to notice that and end.
 const GUARD_ENDS_MAX: Duration = Duration::from_millis(500);
-/// Between two looks at what was killed and isn't gone.
+/// The interval of checks for killed processes.
 const ROUND: Duration = Duration::from_millis(1);
 
-/// Ends all that is below a guard that doesn't answer: kills it, has the guard go on, and kills the guard when that still does
-/// nothing. Says nothing of whether all has ended: the guard's status does, or [`end_adopted`](crate::registry::end_adopted).
-/// Blocks for up to [`SWEEP_MAX`].
+/// Ends all processes below a guard that doesn't answer: kills them, continues the guard, and kills the guard if
+/// it still doesn't answer. Doesn't report whether all have ended: the guard's status does, or
+/// [`end_adopted`](crate::registry::end_adopted). Blocks for up to [`SWEEP_MAX`].
 pub(crate) fn end_guard(pid: u32) {
     let Some(guard) = process(pid) else { return };
     let until = Instant::now() + SWEEP_MAX;
@@ -32,7 +32,7 @@ pub(crate) fn end_guard(pid: u32) {
             Some(children) => children.into_iter().any(lives),
             None => look(pid, |_| false, until).is_none_or(|found| found.is_any_alive),
         };
-        // One that was stopped goes on, and sees for itself that nothing is left.
+        // A stopped guard continues, and notices that no process is left.
         signal(guard, Signal::CONT);
         if is_any_alive {
             alone_since = None;
@@ -44,13 +44,13 @@ pub(crate) fn end_guard(pid: u32) {
     }
 }
 
-/// Ends the children of this process that aren't its `own`, with all below them; whether nothing is left. Nobody else may wait for
-/// these children meanwhile. Blocks for up to [`SWEEP_MAX`].
+/// Ends the children of this process that aren't its `own`, with all their descendants; returns whether none is
+/// left. No other code may wait for these children meanwhile. Blocks for up to [`SWEEP_MAX`].
 ///
-/// That nothing is left is certain: if something lives that is to be ended, then the topmost above it is a child of this process,
-/// which adopts orphans, and stays one until this function waits for it. So there is nothing when the system says that this process
-/// has no child at all, or when a look at all processes, in which those are seen that are there from its beginning to its end,
-/// finds no such child, alive or ended.
+/// `true` is certain: if a process to end is alive, then its topmost ancestor below this process is a child of
+/// this process, which adopts orphans, and stays one until this function waits for it. So none is left when the
+/// system reports that this process has no child at all, or when a scan of all processes, which sees those that
+/// exist from its beginning to its end, finds no such child, alive or ended.
 pub(crate) fn sweep(is_own: impl Fn(u32) -> bool) -> bool {
     let top = std::process::id();
     let until = Instant::now() + SWEEP_MAX;
@@ -76,7 +76,8 @@ pub(crate) fn sweep(is_own: impl Fn(u32) -> bool) -> bool {
     }
 }
 
-/// Waits until a child of this process has ended, reaped or not; whether it has. Blocks for up to `patience`.
+/// Waits until a child of this process has ended, reaped or not; returns whether it has. Blocks for up to
+/// `patience`.
 pub(crate) fn until_dead(pid: u32, patience: Duration) -> bool {
     let Some(pid) = pid_of(pid) else { return true };
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
@@ -92,13 +93,13 @@ pub(crate) fn until_dead(pid: u32, patience: Duration) -> bool {
     }
 }
 
-/// Kills the children of `top` that aren't its `own`, each at the moment at which it is seen, and then what is below them; returns
-/// these children, ended ones too as long as nobody has waited for them. `None` where the system doesn't list children. What comes
-/// while it is listed may be missed, as in every list of processes.
+/// Kills the children of `top` that aren't its `own`, each as soon as it is seen, and then their descendants;
+/// returns these children, including zombies. `None` if the system doesn't list children. Processes forked during
+/// the listing may be missed, as in every list of processes.
 fn kill_below(top: u32, is_own: impl Fn(u32) -> bool, until: Instant) -> Option<Vec<u32>> {
     let mut children = children_of(top)?;
     children.retain(|pid| !is_own(*pid));
-    // Nobody but `top` waits for them: their numbers stay theirs, unless it goes on and does.
+    // Only `top` waits for them: their ids aren't reused, unless it continues and waits.
     let is_this = top == std::process::id();
     for pid in &children {
         if is_this { kill_child(*pid) } else { kill_one(*pid, top) }
@@ -124,7 +125,7 @@ fn kill_child(pid: u32) {
     }
 }
 
-/// Kills the process if its parent still is this one, or this program, which adopts it.
+/// Kills the process if its parent is still this one, or this program, which adopts it.
 fn kill_one(pid: u32, parent: u32) {
     let found = crate::pty::kernel::stat(&format!("/proc/{pid}/stat"));
     if let Some(found) = found.filter(|found| [parent, std::process::id()].contains(&found.parent)) {
@@ -136,7 +137,7 @@ fn lives(pid: u32) -> bool {
     crate::pty::kernel::stat(&format!("/proc/{pid}/stat")).is_some_and(|stat| stat.lives())
 }
 
-/// The children of all threads of a process; `None` where the system doesn't list them.
+/// The children of all threads of a process; `None` if the system doesn't list them.
 fn children_of(pid: u32) -> Option<Vec<u32>> {
     let mut children = Vec::new();
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -144,7 +145,7 @@ fn children_of(pid: u32) -> Option<Vec<u32>> {
             Ok(list) => {
                 children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()))
             }
-            // A thread that has ended has left its children to another.
+            // A thread that has ended has left its children to another thread.
             Err(_) if task.path().exists() => return None,
             Err(_) => {}
         }
@@ -152,16 +153,16 @@ fn children_of(pid: u32) -> Option<Vec<u32>> {
     Some(children)
 }
 
-/// What one look has found.
+/// The result of one scan.
 struct Look {
-    /// The children of the process at the top that are to be ended, ended ones too as long as nobody has waited for them.
+    /// The children of the top process that are to be ended, including zombies.
     children: Vec<u32>,
-    /// Whether one of them, or of those below, hasn't ended.
+    /// Whether one of them, or of their descendants, is alive.
     is_any_alive: bool,
 }
 
-/// Looks once at all processes, and kills what descends from `top` at the moment it is seen; `None` when the time is over before
-/// all were seen.
+/// Scans all processes once, and kills descendants of `top` as soon as they are seen; `None` if the time is over
+/// before all were seen.
 fn look(top: u32, is_own: impl Fn(u32) -> bool, until: Instant) -> Option<Look> {
     let mut found = Look { children: Vec::new(), is_any_alive: false };
     let mut pids = HashSet::new();
@@ -173,7 +174,7 @@ fn look(top: u32, is_own: impl Fn(u32) -> bool, until: Instant) -> Option<Look> 
         if is_child && is_own(stat.process.pid) || !is_child && !pids.contains(&stat.parent) {
             continue;
         }
-        // Also one that seems to have ended: its first thread may have, and others not.
+        // Also a process that seems to have ended: perhaps only its first thread has.
         kill(stat.process);
         found.is_any_alive |= stat.lives();
         pids.insert(stat.process.pid);
@@ -190,7 +191,7 @@ fn has_no_child() -> bool {
     matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
-/// Waits for a child that has ended; whether it had.
+/// Waits for a child that has ended; returns whether it had.
 fn is_reaped(pid: u32) -> bool {
     pid_of(pid).is_some_and(|pid| !matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)))
 }

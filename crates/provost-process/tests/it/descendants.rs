@@ -1,4 +1,4 @@
-//! What a child leaves behind. `Shell::run` checks that nothing is left at the moment of the return.
+//! Leftovers of a child. `Shell::run` checks that no process is left at the moment of the return.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::Shell;
 
-/// Limits are far away: a call that waits for any of them fails.
+/// Far below the limits: a call that waits for any of them fails.
 const PROMPTLY: Duration = Duration::from_secs(10);
 
 async fn check_left_behind(script: &str) {

@@ -1,4 +1,4 @@
-//! How a child ends, and how it is made to.
+//! How a child ends by itself, and how it is ended.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A process that stands for Provost: this test program again, with one script to run.
+//! A process that acts as Provost: this test program again, with one script to run.
 
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,7 @@ use crate::support::{MARKER_NAME, Shell, path, spec_in};
 
 const SCRIPT_NAME: &str = "PROVOST_PROCESS_SCRIPT";
 
-/// Starts it in the folder of `shell`, by a shell that first does what `before` says.
+/// Starts it in the folder of `shell`, by a shell that first runs `before`.
 pub(crate) fn start_helper(shell: &Shell, script: &str, before: &str) -> Child {
     let (name, value) = shell.marker.split_once('=').unwrap();
     Command::new("/bin/sh")
@@ -23,7 +23,7 @@ pub(crate) fn start_helper(shell: &Shell, script: &str, before: &str) -> Child {
         .unwrap()
 }
 
-/// Writes what the script wrote to the file `output`.
+/// Writes the script's output to the file `output`.
 #[tokio::test]
 #[ignore = "only a helper of other tests"]
 async fn helper() {

@@ -1,5 +1,5 @@
-//! Programs that mean harm to their guard. Each is started by a helper that stands for Provost, as root and as an ordinary user,
-//! with pipes and at a terminal; afterwards nothing is left of it, and what was said of its end is true.
+//! Programs that attack their guard. Each is started by a helper that acts as Provost, as root and as an ordinary
+//! user, with pipes and at a terminal; afterwards no process is left, and its reported end is true.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ use crate::support::{MARKER_NAME, Shell, path, spec_in, until};
 const SCRIPT_NAME: &str = "PROVOST_PROCESS_HOSTILE_SCRIPT";
 const WAY_NAME: &str = "PROVOST_PROCESS_HOSTILE_WAY";
 
-/// How long each has after it was asked to end: the least, as all but a few ignore that.
+/// The grace of each: the least, as all but a few ignore the request to end.
 const GRACE: Duration = Duration::from_millis(1);
 
 /// See the file's first lines.
@@ -50,7 +50,7 @@ impl Way {
     }
 }
 
-/// This test program again, standing for Provost.
+/// This test program again, acting as Provost.
 fn start_provost(shell: &Shell, script: &str, user: User, way: Way) -> Child {
     fs::set_permissions(shell.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let (name, value) = shell.marker.split_once('=').unwrap();
@@ -74,7 +74,7 @@ fn start_provost(shell: &Shell, script: &str, user: User, way: Way) -> Child {
         .unwrap()
 }
 
-/// Runs the script for a moment, has it ended, and says in the file `said` whether it was.
+/// Runs the script for a moment, ends it, and writes to the file `said` whether it ended.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "only a helper of other tests"]
 async fn provost() {
@@ -108,11 +108,12 @@ async fn provost() {
         terminal.is_all_ended()
     };
     fs::write("said", format!("{said}\n")).unwrap();
-    // Whoever looks from outside is to see what is left while this is still there.
+    // The test looks for leftovers while this process still exists.
     until("it was seen", || folder.join("seen").exists()).await;
 }
 
-/// What is there of it beside `provost`: with the marker, or in the folder, by which those are seen that gave the marker away.
+/// Its processes beside `provost`: with the marker, or in the folder, which finds processes that have removed the
+/// marker.
 fn left(shell: &Shell, provost: u32) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let is_of_it = |folder: &Path| {

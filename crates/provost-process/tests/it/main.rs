@@ -1,4 +1,4 @@
-//! Real processes, seen from outside: what `run` and terminals promise about endings, output, descendants and
+//! Real processes, from outside: the guarantees of `run` and of terminals about endings, output, descendants and
 //! sudden death.
 
 #![cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! What is fed to a child and kept of what it writes.
+//! The input of a child, and what is kept of its output.
 
 use std::fs::OpenOptions;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn a_pipe_held_open_by_a_stranger_does_not_hold_up_the_call() {
     let (running, _cancel) =
         shell.in_background(shell.spec("echo told; echo $$ > pid; until [ -e go ]; do :; done"));
     let pid = shell.number_here(&shell.line("pid").await);
-    // This process isn't descended from the child, so nobody ends it.
+    // This process isn't a descendant of the child, so it isn't ended.
     let held = OpenOptions::new().write(true).open(format!("/proc/{pid}/fd/1")).unwrap();
     std::fs::write(shell.path().join("go"), "").unwrap();
     let finished = running.await.unwrap();

@@ -1,4 +1,4 @@
-//! Children that are spoken to by lines.
+//! Children with a line protocol.
 
 use std::time::Duration;
 

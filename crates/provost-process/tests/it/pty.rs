@@ -14,7 +14,7 @@ use crate::support::{Shell, path};
 /// A wait for longer than this has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Limits are far away: an ending that waits for one of them fails.
+/// Far above real times: an ending that waits for one of these limits fails.
 pub(crate) const FAR_AWAY: Duration = Duration::from_secs(60);
 
 pub(crate) fn command_in(folder: &Path, marker: &str, script: &str) -> PtyCommand {

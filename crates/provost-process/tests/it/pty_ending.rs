@@ -1,4 +1,4 @@
-//! How a program at a terminal ends, and what is left of it: nothing.
+//! How a program at a terminal ends, without leftovers.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{Shell, until, zombies};
 
 const STUBBORN: &str = "trap '' TERM HUP INT; echo ready; while :; do sleep 1000; done";
 
-/// Much less than what the options have for a grace.
+/// Much less than the grace in the options.
 const PROMPTLY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn the_exit_is_told_at_once_though_somebody_keeps_the_terminal_open() {
     assert!(!terminal.is_running());
     assert!(!shell.processes().is_empty());
     assert_eq!(terminal.read_output().await.unwrap(), "bye\r\n");
-    // Asked already; the second time it is killed.
+    // It was asked already; the second call kills it.
     in_time("the end", terminal.end(quit(Duration::ZERO))).await;
     shell.until_nothing_left().await;
 }
@@ -189,7 +189,8 @@ async fn without_keys_of_its_own_the_end_of_input_comes_first() {
 #[tokio::test]
 async fn signals_reach_the_foreground_and_what_stops_goes_on() {
     let shell = Shell::new();
-    // It starts no programs: between a shell's vfork and the exec a stop leaves the shell waiting, and not stopped.
+    // It starts no programs: if it is stopped between a shell's vfork and the exec, the shell waits instead of
+    // stopping.
     let terminal =
         start(&shell, "trap 'echo interrupted' INT; echo ready; while :; do read line; done").await;
     read_until(&terminal, "ready").await;

@@ -1,4 +1,4 @@
-//! What is typed at a program: whole, in order, and nothing that shall not be shown.
+//! Typed input: whole, in order, and without showing secrets.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::pty::{in_time, options, quit, read_to_end, read_until, start, start_with};
 use crate::support::Shell;
 
-/// Reads a line, also one that comes in several reads, and tells its length and its sum.
+/// Reads a line, possibly in several reads, and prints its length and its checksum.
 const READER: &str = "import sys, os
 data = b''
 print('ready', flush=True)
@@ -84,7 +84,7 @@ async fn a_program_that_does_not_read_holds_up_nobody_but_who_types() {
     let flood = "x".repeat(1_000_000);
     let blocked = timeout(Duration::from_millis(300), terminal.send_input(&flood)).await;
     assert!(blocked.is_err(), "a terminal takes no megabyte");
-    // Withdrawn by the timeout. Who types next waits, the screen and the reader don't.
+    // Withdrawn by the timeout. The next input waits, the screen and the reader don't.
     assert_eq!(terminal.view().await.unwrap().rows[0], "ready");
     let typed = terminal.send_input("end");
     tokio::pin!(typed);
@@ -145,7 +145,7 @@ async fn an_answer_is_typed_only_if_the_screen_still_asks() {
     assert!(read_to_end(&terminal).await.contains("yes/end\r\n"));
 }
 
-/// Writes all down.
+/// Records all calls.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Sudden death of Provost while it looks after a terminal.
+//! Sudden death of Provost while it supervises a terminal.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ const TANGLE: &str = "trap '' TERM HUP INT
     until [ -e ready-1 ] && [ -e ready-2 ]; do sleep 0.01; done
     echo $$ > pid; echo $PPID > guard; touch ready; sleep 1000";
 
-/// This test program again, standing for a Provost that looks after a terminal.
+/// This test program again, acting as a Provost that supervises a terminal.
 fn start_helper(shell: &Shell, script: &str) -> Child {
     let (name, value) = shell.marker.split_once('=').unwrap();
     Command::new(std::env::current_exe().unwrap())
@@ -44,7 +44,7 @@ async fn helper() {
     let command = command_in(&folder, &format!("{MARKER_NAME}={marker}"), &script);
     let terminal = PtySupervisor::spawn(command, with_ledger(&folder)).await.unwrap();
     until("all is up", || folder.join("ready").exists()).await;
-    // What has left the session is written down when the kernel is looked at.
+    // Processes that have left the session are listed when the kernel is sampled.
     terminal.sample().await.unwrap();
     std::fs::write(folder.join("sampled"), "").unwrap();
     terminal.wait().await;
@@ -67,11 +67,11 @@ async fn what_is_left_when_provost_and_guard_are_killed_at_once_is_ended_later()
     let ledger = shell.path().join("ledger");
     let mut provost = start_helper(&shell, TANGLE);
     shell.until_file("sampled").await;
-    // It lives: nothing of it is a leftover.
+    // It is alive: none of its processes is a leftover.
     assert_eq!(end_leftovers(&ledger).unwrap(), 0);
     assert!(shell.processes().len() >= 7, "{:#?}", shell.processes());
     let guard = guard_of(shell.number_here(&shell.line("pid").await));
-    // Stopped first, so that it doesn't get to do its work in between.
+    // Stopped first, so that it can't do its work in between.
     Command::new("kill").args(["-STOP", &guard]).status().unwrap();
     provost.kill().unwrap();
     provost.wait().unwrap();
@@ -92,7 +92,7 @@ async fn what_is_left_when_provost_and_guard_are_killed_at_once_is_ended_later()
     assert_eq!(end_leftovers(&ledger).unwrap(), 0);
 }
 
-/// The process below the helper that the program descends from.
+/// The process below the helper that is the program's ancestor.
 fn guard_of(program: u32) -> String {
     let stat = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let parent =

@@ -1,4 +1,4 @@
-//! What a program writes, for a reader who is slow or cuts characters.
+//! A program's output, for a reader that is slow or cuts characters.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ async fn a_character_written_in_two_pieces_is_one_and_no_text_is_replaced() {
     assert_eq!(text, "aäb\u{fffd}c");
 }
 
-/// The memory of this process that is there, in bytes.
+/// The resident memory of this process, in bytes.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
 }
 
-/// Whether this process sits in a write, and what it has written by now.
+/// Whether this process is blocked in a write, and how much it has written by then.
 fn blocked_in_write(pid: u32) -> Option<String> {
     let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
     let io = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
@@ -34,7 +34,7 @@ async fn until_blocked(terminal: &PtySupervisor) {
         let now = blocked_in_write(terminal.pid());
         times = if now.is_some() && last == now { times + 1 } else { 0 };
         last = now;
-        // `until` pauses between two looks.
+        // `until` pauses between two checks.
         times == 20 || !terminal.is_running()
     })
     .await;

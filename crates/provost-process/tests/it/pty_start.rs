@@ -1,4 +1,4 @@
-//! What a program finds at its terminal.
+//! The environment of a program at its terminal.
 
 use provost_event::{Exit, WindowSize};
 use provost_process::{PtySupervisor, SpawnError};

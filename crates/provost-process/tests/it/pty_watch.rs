@@ -1,4 +1,4 @@
-//! Those who look on.
+//! Watchers of a terminal.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use provost_terminal::Screen;
 use crate::pty::{in_time, options, quit, read_until, start, start_with};
 use crate::support::Shell;
 
-/// What a terminal that looks on shows.
+/// The screen of a watching terminal.
 struct Looker {
     watcher: Watcher,
     screen: Screen,

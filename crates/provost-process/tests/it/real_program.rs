@@ -1,4 +1,4 @@
-//! A real program at a supervised terminal, as a test talks to it.
+//! A real program at a supervised terminal, with helpers for tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::support::path;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Ends the test if the program isn't there; a failure on CI, where all of them have to be.
+/// Ends the test if the program isn't installed; fails on CI, where all programs have to be.
 macro_rules! installed {
     ($program:literal) => {
         if !crate::real_program::is_installed($program) {
@@ -57,7 +57,7 @@ impl Program {
         Self { terminal, folder }
     }
 
-    /// Runs a program that asks nothing, and returns what it wrote.
+    /// Runs a program without questions, and returns its output.
     pub(crate) fn run_in(folder: &Path, program: &str, args: &[&str]) -> String {
         let run = Command::new(program)
             .args(args)
@@ -82,7 +82,7 @@ impl Program {
         self.terminal.send_secret(secret.into()).await.unwrap();
     }
 
-    /// Waits until consent is asked for in these words.
+    /// Waits for a question for consent with these words.
     pub(crate) async fn asks(&self, words: &str) -> TerminalAsk {
         self.notices(words, |event| match event {
             TerminalEvent::ApprovalRequest(ask) if ask.question.contains(words) => Some(ask),
@@ -91,7 +91,7 @@ impl Program {
         .await
     }
 
-    /// Waits until something else is to be typed at a line with these words.
+    /// Waits for a prompt with these words that reads other input.
     pub(crate) async fn waits(&self, words: &str) {
         self.notices(words, |event| match event {
             TerminalEvent::WaitingForInput { prompt } => prompt.contains(words).then_some(()),
@@ -100,7 +100,7 @@ impl Program {
         .await;
     }
 
-    /// Waits until a secret is to be typed at a line with these words.
+    /// Waits for a prompt with these words that reads a secret.
     pub(crate) async fn wants_secret(&self, words: &str) {
         self.notices(words, |event| match event {
             TerminalEvent::PasswordPrompt { prompt } => prompt.contains(words).then_some(()),
@@ -109,7 +109,7 @@ impl Program {
         .await;
     }
 
-    /// Answers as the first option with this meaning says.
+    /// Answers with the first option that has this meaning.
     pub(crate) async fn answers(&self, ask: &TerminalAsk, meaning: OptionMeaning) {
         let option = ask.option(meaning).unwrap_or_else(|| panic!("no {meaning:?} in {ask:?}"));
         self.types(&option.keys).await;
@@ -157,13 +157,13 @@ impl Program {
     }
 }
 
-/// What is known of programs at large. Read once: that takes a while in a build that isn't optimized.
+/// The generic profile. Read once: that takes a while in an unoptimized build.
 fn generic() -> Arc<Profile> {
     static GENERIC: LazyLock<Arc<Profile>> = LazyLock::new(|| Arc::new(Profile::named("generic").unwrap()));
     Arc::clone(&GENERIC)
 }
 
-/// A person's plain English terminal, with nothing of the surroundings' settings.
+/// The environment of a plain English terminal, without inherited settings.
 fn env(home: &Path) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let mut env = vec![("PATH".into(), path()), ("HOME".into(), home.into())];
     let plain = [

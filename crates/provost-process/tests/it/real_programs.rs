@@ -1,5 +1,5 @@
-//! Real interactive programs at a supervised terminal: each prompt is recognised, answered as its options say, and the
-//! program comes to its end. Where a program isn't installed its test says so; with `CI=true` it fails.
+//! Real interactive programs at a supervised terminal: each prompt is recognised, answered as its options say, and
+//! the program ends. If a program isn't installed its test says so; with `CI=true` it fails.
 
 use std::fs;
 use std::path::Path;
@@ -113,7 +113,7 @@ async fn git_add_p_asks_for_each_hunk() {
 async fn apt_get_asks_before_it_removes() {
     installed!("apt-get");
     let folder = tempfile::tempdir().unwrap();
-    // One package of its own, which exists nowhere; refused, it changes nothing.
+    // A package of its own, which exists nowhere else; refused, it changes nothing.
     fs::write(folder.path().join("status"), PACKAGE).unwrap();
     for made in ["lists/partial", "archives/partial"] {
         fs::create_dir_all(folder.path().join(made)).unwrap();

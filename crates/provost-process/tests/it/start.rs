@@ -1,4 +1,4 @@
-//! What a child starts with, and what is told when it doesn't.
+//! The initial state of a child, and the error when it can't be started.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -99,7 +99,7 @@ async fn the_child_inherits_no_descriptors_and_no_ignored_signals() {
     assert_eq!(signals.lines().count(), 2);
     for line in signals.lines() {
         let set = u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
-        // Signals 32 and 33 belong to the C library, which doesn't let anybody touch them.
+        // Signals 32 and 33 belong to the C library, which doesn't let programs change them.
         assert_eq!(set & !(0b11 << 31), 0, "{line}");
     }
 }

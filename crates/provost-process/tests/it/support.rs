@@ -1,4 +1,4 @@
-//! A shell in a folder of its own, and a look at the processes it started.
+//! A shell in a folder of its own, and a view of the processes it started.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const MARKER_NAME: &str = "PROVOST_PROCESS_MARKER";
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A temporary folder to run scripts in; everything started carries a marker in its environment.
+/// A temporary folder to run scripts in; every started process has a marker in its environment.
 pub(crate) struct Shell {
     folder: TempDir,
     pub(crate) marker: String,
@@ -36,7 +36,7 @@ impl Shell {
         spec_in(self.path(), script, vec![("PATH".into(), path()), (name.into(), value.into())])
     }
 
-    /// Runs to the end, and checks that nothing is left at that very moment.
+    /// Runs to the end, and checks that no process is left at that moment.
     pub(crate) async fn run(&self, spec: ChildSpec, cancel: &CancellationToken) -> Finished {
         let finished = run(spec, cancel).await.unwrap();
         self.assert_nothing_left();
@@ -82,7 +82,8 @@ impl Shell {
         found
     }
 
-    /// The number that a process of ours has here which is `inner` to itself: it may be in a namespace of its own.
+    /// The process id outside of the process that has the id `inner` to itself: it may be in a namespace of its
+    /// own.
     pub(crate) fn number_here(&self, inner: &str) -> u32 {
         let here = self.numbers().into_iter().find(|pid| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -110,7 +111,7 @@ pub(crate) fn path() -> std::ffi::OsString {
     std::env::var_os("PATH").unwrap()
 }
 
-/// Limits far away, so that no test ends by them unless it sets them.
+/// A spec with large limits, so that no test ends by them unless it sets them.
 pub(crate) fn spec_in(
     folder: &Path,
     script: &str,
@@ -138,7 +139,7 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Children of this process that ended and weren't reaped.
+/// Zombie children of this process.
 pub(crate) fn zombies() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

@@ -1,4 +1,4 @@
-//! What the owner of a terminal is asked for, and how it makes the program end.
+//! The requests to the owner of a terminal, and the ending of its program.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{SIGKILL, Terminal};
 
 impl<D: Device> Terminal<D> {
     pub(super) fn answer(&mut self, ask: Ask) {
-        // Whoever has asked may be gone.
+        // The caller may be gone.
         match ask {
             Ask::Resize(size, answer) => drop(answer.send(self.resize(size))),
             Ask::Signal(signal, answer) => drop(answer.send(self.signal(signal))),
@@ -40,7 +40,7 @@ impl<D: Device> Terminal<D> {
         }
         let size = WindowSize::new(size.rows, size.cols);
         let now = self.began.elapsed();
-        // First the screen: what the program paints for its new window comes after.
+        // The screen first: the program paints for its new window afterwards.
         self.detector.resize(now, size);
         self.size = size;
         self.device
@@ -63,7 +63,7 @@ impl<D: Device> Terminal<D> {
         sent.map_err(|source| PtyError::Refused { attempt: "pass on a signal", source })
     }
 
-    /// The snapshot and the place in the output after it are taken at once: nothing is lost or doubled in between.
+    /// The snapshot and its position in the output are taken at once: no output is lost or doubled in between.
     fn begin_watch(&mut self, answer: oneshot::Sender<Arc<WatcherQueue>>) {
         let queue = Arc::<WatcherQueue>::default();
         queue.repaint(self.size, self.detector.screen().snapshot());
@@ -77,7 +77,7 @@ impl<D: Device> Terminal<D> {
 
     pub(super) fn carry_out(&mut self, next: Next) {
         match next {
-            // Keys that quit would answer a question that stands: with a return, often by consent.
+            // Quit keys would answer an open question: with a return, often by consent.
             Next::Type(_) | Next::EndInput if self.detector.ask().is_some() => self.ask_to_end_now(),
             Next::Type(keys) => self.type_own(keys.into_bytes()),
             Next::EndInput => {
@@ -100,7 +100,7 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    /// A program that doesn't read by the line takes the end of input for a key: there is nothing to wait for.
+    /// A program that doesn't read line by line takes the end of input for a key: there is nothing to wait for.
     fn ask_to_end_now(&mut self) {
         let now = self.began.elapsed();
         if let Some(next) = self.ending.ask(now, QuitPlan::default()) {
