@@ -1,4 +1,4 @@
-//! The port's implementation: counts who wants the machine awake.
+//! The port's implementation: counts the guards that keep the machine awake.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -9,22 +9,23 @@ use provost_harness::{Power, PowerGuard};
 use crate::keeper::keep;
 use crate::shared::Shared;
 
-/// How long the machine is kept awake after the last guard is gone: an agent's next step follows within that, and the
-/// system isn't asked anew for each.
+/// How long the machine is kept awake after the last guard is dropped: an agent's next step follows within that
+/// time, and the system doesn't get a request per step.
 pub const LINGER: Duration = Duration::from_secs(2);
-/// How long the system may take to answer before it is said that the machine may sleep. An answer that comes later
-/// still counts.
+/// How long the system may take to answer before a log line says that the machine may sleep. A later answer still
+/// counts.
 pub const ANSWER_MAX: Duration = Duration::from_secs(3);
 
-/// What a [`KeepAwake`] asks of the system, and how patient it is.
+/// The options of a [`KeepAwake`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepAwakeOptions {
-    /// How long the machine is kept awake after the last guard is gone; with zero the system is asked at each step.
+    /// How long the machine is kept awake after the last guard is dropped; with zero there is one request per
+    /// step.
     pub linger: Duration,
-    /// How long the system may take to answer before a line says that it didn't.
+    /// How long the system may take to answer before a log line says that it didn't.
     pub answer_max: Duration,
-    /// Whether sleep that somebody asks for is held off too (a closed lid, `systemctl suspend`), and not only sleep
-    /// because nobody is there. Linux only.
+    /// Whether to inhibit requested sleep too (a closed lid, `systemctl suspend`), and not only idle sleep. Linux
+    /// only.
     pub blocks_sleep: bool,
 }
 
@@ -36,10 +37,9 @@ impl Default for KeepAwakeOptions {
 
 /// Keeps the machine awake for as long as there are guards, and a little longer ([`KeepAwakeOptions::linger`]).
 ///
-/// All guards share what is asked of the system; people are shown the reason of the first. The system is asked on
-/// threads of its own, begun with the first guard: neither taking nor dropping a guard waits for it. Dropping the
-/// `KeepAwake` lets the machine sleep at once, whatever guards are left; so does the end of the process, however it
-/// ends.
+/// All guards share the locks; the system shows users the reason of the first guard. Requests run on threads of
+/// their own, started with the first guard: neither taking nor dropping a guard waits for them. Dropping the
+/// `KeepAwake` lets the machine sleep at once, even if guards are left; so does any end of the process.
 ///
 /// ```
 /// use provost_harness::Power as _;
@@ -57,7 +57,7 @@ pub struct KeepAwake {
 }
 
 impl KeepAwake {
-    /// Asks nothing of the system yet.
+    /// Makes no request to the system yet.
     #[must_use]
     pub fn new(options: KeepAwakeOptions) -> Self {
         Self { shared: Arc::default(), options, begun: OnceLock::new() }
@@ -66,7 +66,7 @@ impl KeepAwake {
     fn begin(&self) {
         let (shared, options) = (Arc::clone(&self.shared), self.options);
         let thread = thread::Builder::new().name("keep-awake".to_owned());
-        // Not waited for: dropping must not block. It ends with `Shared::end`.
+        // Not joined: dropping must not block. The thread ends with `Shared::end`.
         if let Err(error) = thread.spawn(move || keep(&shared, options)) {
             tracing::debug!(%error, "the machine may fall asleep while agents work");
         }

@@ -1,4 +1,4 @@
-//! The thread that has locks taken while the machine is wanted awake, and says what came of it.
+//! The thread that takes locks while the machine has to stay awake, and logs the result.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::KeepAwakeOptions;
 use crate::lock::Lock;
 use crate::shared::{Shared, Standing};
 
-/// A lock that was asked for. Dropping this releases it, or has it released as soon as the system gives it.
+/// A requested lock. Dropping this releases it, or makes the thread release it as soon as the system grants it.
 struct Asked {
     _release: Sender<Infallible>,
 }
 
-/// Works until [`Shared::end`]. What it says are lines at level debug.
+/// Runs until [`Shared::end`]. It logs at level debug.
 pub(crate) fn keep(shared: &Arc<Shared>, options: KeepAwakeOptions) {
     let (locks, answer_max) = (Lock::wanted(options.blocks_sleep), options.answer_max);
     let mut told = None;
@@ -23,7 +23,7 @@ pub(crate) fn keep(shared: &Arc<Shared>, options: KeepAwakeOptions) {
         let asked = locks.iter().filter_map(|lock| ask(shared, *lock, &reason)).collect::<Vec<_>>();
         let due = Instant::now().checked_add(answer_max);
         let missing = missing(&shared.wait_for_answers(due), answer_max);
-        // Each time anew it would be the same again in most cases.
+        // Without this check the line would mostly be repeated.
         if let Some(missing) = missing.filter(|missing| told.as_ref() != Some(missing)) {
             tell(&missing, locks.len());
             told = Some(missing);
@@ -33,8 +33,8 @@ pub(crate) fn keep(shared: &Arc<Shared>, options: KeepAwakeOptions) {
     }
 }
 
-/// Asks for `lock` on a thread of its own: a call to the system can't be ended from outside. At most one such thread a
-/// lock waits for an answer.
+/// Requests `lock` on a thread of its own: a call to the system can't be ended from outside. At most one such
+/// thread per lock waits for an answer.
 fn ask(shared: &Arc<Shared>, lock: Lock, reason: &str) -> Option<Asked> {
     if !shared.ask(lock) {
         return None;
@@ -52,7 +52,7 @@ fn hold(lock: Lock, reason: &str, answers: &Shared, released: &Receiver<Infallib
     match lock.take(reason) {
         Ok(taken) => {
             answers.answer(lock, Standing::Given);
-            // Nothing is ever sent: it returns when the other side is dropped.
+            // No message is ever sent: it returns when the other side is dropped.
             let _ = released.recv();
             drop(taken);
         }
@@ -60,7 +60,7 @@ fn hold(lock: Lock, reason: &str, answers: &Shared, released: &Receiver<Infallib
     }
 }
 
-/// The locks that aren't held, each with the reason; `None` if it is too early to tell.
+/// The locks that aren't held, each with the reason; `None` if an answer may still come in time.
 fn missing(locks: &[(Lock, Standing)], answer_max: Duration) -> Option<Vec<String>> {
     let mut missing = Vec::new();
     for (lock, standing) in locks {
@@ -73,7 +73,7 @@ fn missing(locks: &[(Lock, Standing)], answer_max: Duration) -> Option<Vec<Strin
             Standing::Asked(_) => return None,
         }
     }
-    // In the same order each time, whichever was answered first.
+    // A fixed order, independent of the order of the answers.
     missing.sort();
     Some(missing)
 }

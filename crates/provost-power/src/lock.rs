@@ -1,21 +1,20 @@
-//! What is asked of the system, one lock each: where one is refused, the other is still held.
+//! The requests to the system, one lock each: if one is refused, the other is still held.
 
 use std::fmt;
 
-/// What of the system's falling asleep is held off.
+/// The kind of sleep that a lock inhibits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lock {
-    /// Falling asleep because nobody is there.
+    /// Idle sleep.
     Idle,
-    /// Being sent to sleep, by somebody or by a desktop that finds nobody there whatever logind says of being idle.
+    /// Requested sleep: by a user, or by a desktop that uses its own idle detection instead of logind's.
     #[cfg(target_os = "linux")]
     Sleep,
 }
 
 impl Lock {
-    /// Those that are asked for, each for itself: one that is refused takes no other with it. Elsewhere than on Linux,
-    /// holding off a sleep that somebody asks for is of another kind (macOS, when on mains) or meant for players of
-    /// media only (Windows).
+    /// The locks to request, each separately: a refusal of one doesn't affect the others. Off Linux, inhibiting
+    /// requested sleep works differently (macOS, when on mains) or is meant for media players only (Windows).
     pub(crate) const fn wanted(blocks_sleep: bool) -> &'static [Self] {
         #[cfg(target_os = "linux")]
         if blocks_sleep {
@@ -25,8 +24,8 @@ impl Lock {
         &[Self::Idle]
     }
 
-    /// Takes it; what is returned holds it until it is dropped, on the same thread. Blocks for as long as the system
-    /// likes, which may be for ever.
+    /// Takes the lock; the result holds it until it is dropped, on the same thread. Blocks without a limit until
+    /// the system answers.
     #[cfg(any(target_os = "linux", target_os = "macos", windows))]
     pub(crate) fn take(self, reason: &str) -> Result<impl Sized, String> {
         let mut ask = keepawake::Builder::default();
@@ -39,7 +38,7 @@ impl Lock {
         ask.create().map_err(|error| error.to_string())
     }
 
-    /// There is nothing to take.
+    /// This platform has no locks.
     #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
     pub(crate) fn take(self, _reason: &str) -> Result<impl Sized, String> {
         Err::<(), _>("there is no way to do that on this system".to_owned())

@@ -1,4 +1,4 @@
-//! What guards, the keeper and the locks' threads know together.
+//! The state that guards, the keeper and the locks' threads share.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,31 +14,31 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct State {
     guards: usize,
-    /// Until when the machine is kept awake without a guard.
+    /// How long to keep the machine awake without a guard.
     until: Option<Instant>,
     reason: String,
-    /// Nobody can want anything any more.
+    /// The machine never has to stay awake again.
     over: bool,
-    /// Whether the keeper waits for the last guard to go. Else it looks again by itself when `until` has come, and
+    /// Whether the keeper waits for the last guard to be dropped. Otherwise it checks again at `until`, and
     /// needn't be woken at each of an agent's steps.
     awaits_release: bool,
-    /// What became of each lock when it was last asked for.
+    /// The result of the last request of each lock.
     locks: Vec<(Lock, Standing)>,
 }
 
-/// What became of asking for a lock.
+/// The state of a lock's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The system hasn't answered since then.
+    /// Not answered since this time.
     Asked(Instant),
-    /// It was given.
+    /// Granted.
     Given,
-    /// It wasn't, for this reason.
+    /// Refused, for this reason.
     Refused(String),
 }
 
 impl State {
-    /// How long the machine is wanted awake from now on, as far as is known; `None`: not at all.
+    /// How long the machine has to stay awake from now on, as far as is known; `None`: it doesn't.
     fn wanted(&self) -> Option<Wanted> {
         if self.over {
             return None;
@@ -63,14 +63,14 @@ enum Wanted {
 }
 
 impl Shared {
-    /// Short and without I/O, so that async code may wait for it.
+    /// Short and without I/O, so async code may wait for it.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn hold(&self, reason: &str) {
         let mut state = self.state();
-        // While the last guard's time isn't over, the keeper looks again by itself.
+        // Until the last guard's linger time is over, the keeper checks again by itself.
         let is_first = state.wanted().is_none();
         state.guards = state.guards.saturating_add(1);
         if is_first {
@@ -94,7 +94,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until the machine is wanted awake, and tells why; `None` once that can't be any more.
+    /// Waits until the machine has to stay awake, and returns the reason; `None` once that is no longer possible.
     pub(crate) fn wait_until_wanted(&self) -> Option<String> {
         let mut state = self.state();
         while !state.over {
@@ -106,13 +106,13 @@ impl Shared {
         None
     }
 
-    /// Waits until the machine isn't wanted awake any more.
+    /// Waits until the machine may sleep.
     pub(crate) fn wait_until_unwanted(&self) {
         drop(self.wait_while_wanted(None, |_| false));
     }
 
-    /// Waits until the system has answered about all locks, `due` has come, or the machine isn't wanted awake any
-    /// more; returns how they stand then.
+    /// Waits until the system has answered about all locks, `due` has come, or the machine may sleep; returns the
+    /// locks' states then.
     pub(crate) fn wait_for_answers(&self, due: Option<Instant>) -> Vec<(Lock, Standing)> {
         let is_answered =
             |state: &State| !state.locks.iter().any(|(_, standing)| matches!(standing, Standing::Asked(_)));
@@ -144,7 +144,7 @@ impl Shared {
         state
     }
 
-    /// Notes that the system is asked for `lock`; false if it still hasn't answered the last time.
+    /// Records a request for `lock`; false if the last one isn't answered yet.
     pub(crate) fn ask(&self, lock: Lock) -> bool {
         let mut state = self.state();
         let is_open =

@@ -1,5 +1,5 @@
-//! A process that keeps the machine awake as it is told. Where its bus is stands in its environment, which a test
-//! can't change for itself.
+//! A process that keeps the machine awake on orders of the test. The bus address is in its environment, which a
+//! test can't change for itself.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +14,10 @@ use provost_power::{KeepAwake, KeepAwakeOptions};
 const REASON: &str = "Provost agent loop";
 const OPTIONS: &str = "KEEP_AWAKE_TEST_OPTIONS";
 const ANSWER: &str = "took_us=";
-/// How long a line may take before a test gives up on it.
+/// How long a line may take before a test fails.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Not a test: what the process does. Without orders it does nothing.
+/// Not a test: the process's main function. Without orders it does nothing.
 #[test]
 fn does_as_told() {
     let Ok(options) = std::env::var(OPTIONS) else { return };
@@ -61,7 +61,7 @@ fn obey(order: &str, power: &mut Option<KeepAwake>, guards: &mut Vec<Box<dyn Pow
     }
 }
 
-/// Such a process, as a test sees it.
+/// Such a process, as a test uses it.
 pub(crate) struct Holder {
     child: Child,
     orders: Option<ChildStdin>,
@@ -70,7 +70,7 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// One whose system bus is at `address`.
+    /// A process whose system bus is at `address`.
     pub(crate) fn new(address: &str, options: KeepAwakeOptions) -> Self {
         let KeepAwakeOptions { linger, answer_max, blocks_sleep } = options;
         let options = format!("{} {} {}", linger.as_millis(), answer_max.as_millis(), u8::from(blocks_sleep));
@@ -91,7 +91,7 @@ impl Holder {
         Self { child, orders, answers, said }
     }
 
-    /// Has it obey, and returns how long that took it.
+    /// Sends an order, and returns how long the process took for it.
     #[track_caller]
     pub(crate) fn order(&mut self, order: &str) -> Duration {
         writeln!(self.orders.as_mut().unwrap(), "{order}").unwrap();
@@ -99,14 +99,14 @@ impl Holder {
             let mut line = String::new();
             let length = self.answers.read_line(&mut line).unwrap();
             assert!(length > 0, "it ended at `{order}`");
-            // What stands before it is the test runner's.
+            // The text before it is the test runner's.
             if let Some((_, time)) = line.split_once(ANSWER) {
                 return Duration::from_micros(time.trim().parse().unwrap());
             }
         }
     }
 
-    /// Waits until it has said a line, and returns that.
+    /// Waits for a line that the process logs, and returns it.
     #[track_caller]
     pub(crate) fn line(&self) -> String {
         self.said.recv_timeout(DEADLINE).expect("a line")
@@ -117,7 +117,7 @@ impl Holder {
         self.child.wait().unwrap();
     }
 
-    /// Has it end by itself, and returns what it said that nobody has read.
+    /// Makes it end by itself, and returns the lines that weren't read yet.
     pub(crate) fn end(mut self) -> Vec<String> {
         drop(self.orders.take());
         let said = self.said.iter().collect::<Vec<_>>();

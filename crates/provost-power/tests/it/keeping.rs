@@ -1,4 +1,4 @@
-//! When locks are taken and let go, and what is said where there are none.
+//! When locks are taken and released, and the log lines without them.
 
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use crate::logind::{Logind, Manner};
 const IDLE: &str = "Provost, Provost agent loop: idle, block";
 const SLEEP: &str = "Provost, Provost agent loop: sleep, block";
 
-/// Lets go at once.
+/// Releases at once.
 const PROMPT: KeepAwakeOptions = options(0, 3_000);
-/// Never lets go by itself within a test.
+/// Never releases by itself within a test.
 const LINGERING: KeepAwakeOptions = options(600_000, 3_000);
 /// Gives the system little time.
 const HURRIED: KeepAwakeOptions = options(0, 50);
@@ -104,7 +104,7 @@ fn a_wait_between_attempts_holds_on_without_a_guard() {
     holder.order("hold");
     logind.wait_until_held(2);
     holder.order("release later");
-    // Had that let go, these would have asked anew.
+    // If it had been released, these would have requested it again.
     holder.order("hold");
     holder.order("release");
     assert_eq!(logind.held(), [IDLE, SLEEP]);
@@ -177,7 +177,7 @@ fn a_logind_that_never_answers_delays_nothing_and_is_told_of() {
         let took = holder.order("hold");
         assert!(took < Duration::from_millis(500), "{took:?}");
     }
-    // While it owes an answer it isn't asked again, and nothing more is said.
+    // Until it has answered there is no further request, and no further log line.
     assert_eq!(holder.end(), [""; 0]);
     assert_eq!(logind.asked().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! A logind on a bus of the test's own: it remembers what was asked of it, and sees when a lock is let go.
+//! A logind on a bus of the test's own: it records requests, and sees when a lock is released.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use zbus::blocking::Connection;
 use zbus::zvariant::OwnedFd;
 
-/// How long anything may take before a test gives up on it.
+/// How long an operation may take before a test fails.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// How it answers.
@@ -22,7 +22,7 @@ pub(crate) enum Manner {
     NeverAnswers,
 }
 
-/// A lock that was asked for.
+/// A requested lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     /// Who, what for, what and how.
@@ -56,12 +56,12 @@ impl Logind {
         Self { address, book, _connection: connection, _bus: bus }
     }
 
-    /// Where its bus is.
+    /// The address of its bus.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// All that it was asked for so far, sorted.
+    /// All requests so far, sorted.
     pub(crate) fn asked(&self) -> Vec<String> {
         let mut asked =
             self.book.asked.lock().unwrap().iter().map(|asked| asked.words.clone()).collect::<Vec<_>>();
@@ -69,18 +69,18 @@ impl Logind {
         asked
     }
 
-    /// What is held now.
+    /// The locks that are held now.
     pub(crate) fn held(&self) -> Vec<String> {
         held(&self.book.asked.lock().unwrap())
     }
 
-    /// Waits until exactly so many locks are held.
+    /// Waits until exactly this many locks are held.
     #[track_caller]
     pub(crate) fn wait_until_held(&self, count: usize) {
         self.wait_until(&format!("{count} locks are held"), |asked| held(asked).len() == count);
     }
 
-    /// Waits until it was asked for so many locks.
+    /// Waits until this many locks were requested.
     #[track_caller]
     pub(crate) fn wait_until_asked(&self, count: usize) {
         self.wait_until(&format!("{count} locks were asked for"), |asked| asked.len() == count);
@@ -109,7 +109,7 @@ struct Manager {
 
 #[zbus::interface(name = "org.freedesktop.login1.Manager")]
 impl Manager {
-    /// The method that takes a lock. Whoever asked holds it for as long as the end of a pipe that it gets is open.
+    /// The method that takes a lock. The caller holds it for as long as its end of the returned pipe is open.
     async fn inhibit(&self, what: &str, who: &str, why: &str, mode: &str) -> zbus::fdo::Result<OwnedFd> {
         let is_granted =
             self.manner == Manner::Grants || (self.manner == Manner::RefusesSleep && what == "idle");
@@ -137,7 +137,7 @@ impl Manager {
     }
 }
 
-/// A message bus that lets everybody do everything.
+/// A message bus that allows every client everything.
 struct Bus {
     daemon: Child,
     _folder: TempDir,

@@ -1,4 +1,4 @@
-//! What the system is asked for, seen from a logind that stands in for the machine's.
+//! The requests to the system, as seen by a logind that replaces the machine's.
 
 #![cfg(target_os = "linux")]
 
