@@ -1,4 +1,4 @@
-//! States of actors in memory: folds of logs, kept while they are worked on.
+//! In-memory actor states: folds of logs, kept while their runs are served.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use provost_harness::HomeError;
 
 use crate::SessionStore;
 
-/// States kept; when there are more, those used least recently go, but for those that are worked on.
+/// Maximum cached states; above that, the least recently used ones of unserved runs are evicted.
 const STATES_MAX: usize = 4096;
-/// States that stay when some go.
+/// States that remain after an eviction.
 const STATES_KEPT: usize = 3072;
 /// Records read at a time while folding.
 const FOLD_AT_ONCE: usize = 1024;
@@ -19,10 +19,10 @@ const FOLD_AT_ONCE: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Cache {
     states: HashMap<ActorKey, Cached>,
-    /// Counts the moments at which somebody else may have written.
+    /// Incremented whenever another process may have written.
     generation: u64,
     used: u64,
-    /// How many states there may be before some go.
+    /// States at which the next eviction runs.
     max: Max,
 }
 
@@ -42,15 +42,15 @@ struct Cached {
 }
 
 impl Cache {
-    /// From here on every state is compared with its log before it is used again.
+    /// From here on every state is compared with its log before its next use.
     pub(crate) const fn distrust(&mut self) {
         self.generation += 1;
     }
 
-    /// The state of `key` as its log has it.
+    /// The state of `key` by its log.
     ///
     /// # Errors
-    /// When the log can't be read, or doesn't make sense; nothing is kept then.
+    /// When the log can't be read or is inconsistent; nothing is cached then.
     pub(crate) fn get(
         &mut self,
         key: ActorKey,
@@ -66,13 +66,13 @@ impl Cache {
         Ok(&mut self.states.entry(key).insert_entry(current).into_mut().actor)
     }
 
-    /// Drops the state of `key`, which its log doesn't bear out.
+    /// Drops the state of `key`, which differs from its log.
     pub(crate) fn forget(&mut self, key: ActorKey) {
         self.states.remove(&key);
     }
 
-    /// Drops the state of `key` if nothing can happen to it any more, and others if there are too many. A state
-    /// that is worked on stays: it may hold results that its log doesn't have yet.
+    /// Drops the state of `key` if it is final, and others if there are too many. A state of a served run stays:
+    /// it may hold results that its log doesn't have yet.
     pub(crate) fn tidy(&mut self, key: ActorKey, is_worked_on: impl Fn(RunId) -> bool) {
         if self.states.get(&key).is_some_and(|cached| cached.actor.has_ended()) {
             self.states.remove(&key);
@@ -82,24 +82,24 @@ impl Cache {
             used.sort_unstable();
             let oldest = used.get(used.len() - STATES_KEPT).copied().unwrap_or_default();
             self.states.retain(|key, cached| cached.used >= oldest || is_worked_on(key.run()));
-            // Where most are worked on, the next sweep waits until it is worth its time.
+            // If most runs are served, the next eviction waits until it pays off.
             self.max.0 = STATES_MAX.max(self.states.len() + STATES_MAX - STATES_KEPT);
         }
     }
 }
 
-/// The state of `key` by its log: by the newest snapshot in it and what follows, or else by all of it.
+/// The state of `key` from its log: the newest snapshot and the entries after it, or else all entries.
 fn read_back(key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, HomeError> {
     let restored = restore(key, store)?;
     catch_up(restored.unwrap_or_else(|| Actor::new(key)), key, store)
 }
 
-/// The state as the newest snapshot has it, if there is one that can be used.
+/// The state from the newest snapshot, if there is a usable one.
 fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>, HomeError> {
     let Some(snapshot) = store.newest_snapshot(key)? else { return Ok(None) };
     let first = store.read(key, Seq::START, 1)?;
     let restored = first.first().and_then(|first| Actor::restore(first, &snapshot));
-    // Nothing follows an end, so none was taken of one.
+    // Nothing follows an end, so no snapshot was taken there.
     let restored = restored.filter(|actor| !actor.has_ended());
     if restored.is_none() {
         tracing::debug!(actor = %key, seq = %snapshot.seq, "a snapshot can't be used: it is passed over");
@@ -107,7 +107,7 @@ fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>,
     Ok(restored)
 }
 
-/// Folds in what `actor` hasn't seen of its log.
+/// Folds in the entries that `actor` hasn't seen.
 fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, HomeError> {
     let head = store.head(key)?;
     while actor.head() < head {

@@ -1,4 +1,4 @@
-//! Who works on which run: claims that end with their process.
+//! Leases: which process holds which run. They end with their process.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,48 +12,48 @@ use provost_harness::HomeError;
 
 use crate::folder;
 
-/// Attempts at a lock that somebody may only be looking at, and the wait between them.
+/// Attempts at a lock that another process may only be checking, and the wait between them.
 const LOOKED_AT_TRIES: u32 = 5;
 const LOOKED_AT_WAIT: Duration = Duration::from_millis(10);
 
-/// A claim on a run; dropping it gives the run free.
+/// A lease on a run; dropping it releases the run.
 pub struct Claim {
     _held: Box<dyn Send + Sync>,
 }
 
 impl Claim {
-    /// A claim that lasts as long as `held` isn't dropped.
+    /// A lease that lasts until `held` is dropped.
     pub fn new(held: impl Send + Sync + 'static) -> Self {
         Self { _held: Box::new(held) }
     }
 }
 
-/// Hands out at most one claim on a run at a time, among all who share a store.
+/// Grants at most one lease on a run at a time among all users of a store.
 ///
-/// A claim is what keeps two from working on one run; it isn't what keeps the log whole, which is the fence of
-/// [`append`](crate::SessionStore::append) and of the owner's epoch.
+/// A lease keeps two processes from serving one run; the log itself is protected by the fence of
+/// [`append`](crate::SessionStore::append) and the owner's epoch.
 pub trait Claims: Send + Sync {
-    /// Claims `run`. May block for some tens of milliseconds.
+    /// Acquires the lease on `run`. May block for some tens of milliseconds.
     ///
     /// # Errors
-    /// [`HomeError::Held`] while another claim lasts.
+    /// [`HomeError::Held`] while another lease is held.
     fn claim(&self, run: RunId) -> Result<Claim, HomeError>;
 
-    /// Whether somebody has claimed `run`.
+    /// Whether a process holds the lease on `run`.
     ///
     /// # Errors
-    /// When that can't be found out.
+    /// When that can't be determined.
     fn is_claimed(&self, run: RunId) -> Result<bool, HomeError>;
 }
 
-/// Claims within one process.
+/// Leases within one process.
 #[derive(Debug, Clone, Default)]
 pub struct LocalClaims {
     held: Arc<Mutex<HashMap<RunId, String>>>,
 }
 
 impl LocalClaims {
-    /// Claims that share nothing with others, but with their clones.
+    /// Leases shared only with clones of this value.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -86,14 +86,14 @@ impl Claims for LocalClaims {
     }
 }
 
-/// Claims as locks on files, one a run, which the system releases when their process is gone, however it went.
+/// Leases as file locks, one per run; the system releases them when their process is gone, for whatever cause.
 #[derive(Debug, Clone)]
 pub struct FileClaims {
     folder: PathBuf,
 }
 
 impl FileClaims {
-    /// Claims in `folder`, which is made when first needed.
+    /// Leases in `folder`, which is created on first use.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -102,7 +102,7 @@ impl FileClaims {
         self.folder.join(format!("{run}.lock"))
     }
 
-    /// Tries once. `Ok(None)` when the file was taken away by its last owner in between.
+    /// Tries once. `Ok(None)` if the last owner removed the file in between.
     fn try_claim(&self, run: RunId) -> Result<Option<FileClaim>, Denied> {
         let path = self.path(run);
         let mut options = OpenOptions::new();
@@ -122,7 +122,7 @@ fn lock(mut file: File, path: PathBuf) -> Result<Option<FileClaim>, Denied> {
     if !is_still_at(&file, &path) {
         return Ok(None);
     }
-    // What the file says is only for people; the lock is the claim.
+    // The file's text is for people; the lock is the lease.
     let _ = file.set_len(0).and_then(|()| file.write_all(me().as_bytes()));
     Ok(Some(FileClaim { path, _file: file }))
 }
@@ -139,7 +139,8 @@ struct FileClaim {
 
 impl Drop for FileClaim {
     fn drop(&mut self) {
-        // Before the lock goes: whoever opened the file by then sees that it is no longer at its place.
+        // Before the lock is released: a process that opened the file by then sees that it is no longer at its
+        // path.
         if cfg!(unix) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -170,7 +171,7 @@ impl Claims for FileClaims {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(failed(&error)),
         };
-        // A shared lock, held for a moment: two who look don't see each other, and a claim tries again.
+        // A shared lock, held briefly: two checks don't see each other, and an acquisition retries.
         match file.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),

@@ -1,4 +1,4 @@
-//! Tells whether a [`SessionStore`] is one. For tests: each function panics at the first thing that is wrong.
+//! Checks whether a [`SessionStore`] is correct. For tests: each function panics at the first violation.
 //!
 //! ```
 //! provost_store::conformance::check_store(provost_store::MemoryStore::new);
@@ -16,10 +16,10 @@ use provost_harness::HomeError;
 use crate::home::blob_id;
 use crate::{NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
-/// Checks what one store does. `make` makes an empty one, each time another.
+/// Checks one store at a time. `make` creates an empty store at each call.
 ///
 /// # Panics
-/// When the store isn't right.
+/// When the store violates a check.
 pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     an_empty_store_has_nothing(make());
     a_log_is_read_as_it_was_appended(make());
@@ -35,13 +35,13 @@ pub fn check_store<S: SessionStore>(make: impl Fn() -> S) {
     owners_are_counted(make());
 }
 
-/// Checks [`check_store`]'s points, and those of several stores over one place, at once and one after another.
-/// `place` makes an empty place, `open` opens a store over it, as another process would.
+/// Runs [`check_store`]'s checks, and those of several stores at one place, concurrently and one after another.
+/// `place` creates an empty place, `open` opens a store there, as another process would.
 ///
 /// # Panics
-/// When the store isn't right.
+/// When the store violates a check.
 pub fn check_shared_store<P, S: SessionStore>(place: impl Fn() -> P, open: impl Fn(&P) -> S) {
-    // A place may be gone with its value: they live as long as the checks.
+    // A place may be removed when its value is dropped: they live as long as the checks.
     let places = std::cell::RefCell::new(Vec::new());
     check_store(|| {
         let place = place();
@@ -200,7 +200,7 @@ fn readers_see_commits_only(mut store: impl SessionStore) {
     ok(store.append(actor, Seq(2), &entries(actor, 3..=3)));
     let (sender, seen) = std::sync::mpsc::channel();
     let reading = std::thread::spawn(move || sender.send(ok(reader.head(actor))));
-    // A reader may wait for the end of the transaction, but not see into it.
+    // A reader may wait for the end of the transaction, but not see its writes before.
     let early = seen.recv_timeout(std::time::Duration::from_millis(50));
     assert_ne!(early, Ok(Seq(3)), "a reader saw what wasn't committed");
     ok(store.commit());
@@ -413,7 +413,7 @@ fn entries(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>) -> Vec<NewEntry
     records(actor, seqs).into_iter().map(|record| ok(NewEntry::new(record))).collect()
 }
 
-/// As `entries`, but for those that are snapshots.
+/// Like `entries`, with snapshots at these positions.
 fn entries_with(actor: ActorKey, seqs: std::ops::RangeInclusive<u64>, snapshots: &[u64]) -> Vec<NewEntry> {
     let snapshot = |mut record: Record| {
         if snapshots.contains(&record.seq.0) {

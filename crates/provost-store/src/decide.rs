@@ -1,4 +1,4 @@
-//! One post and the messages it leads to, decided in memory before anything is written.
+//! The decisions on one post and on the messages it causes, in memory, before anything is written.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use provost_harness::HomeError;
 use crate::cache::Cache;
 use crate::{NewEntry, SessionStore};
 
-/// Messages that one post may lead to; more can only be actors that never stop talking to each other. All of a run's
-/// agents may be spoken to at once.
+/// Maximum messages caused by one post; more than that is a loop between actors. All of a run's agents may get a
+/// message at once.
 const MESSAGES_MAX: usize = 1_000_000;
 
-/// What became of one actor in one step.
+/// The change of one actor in one step.
 pub(crate) struct Change {
     pub(crate) actor: ActorKey,
     pub(crate) before: Seq,
@@ -23,20 +23,20 @@ pub(crate) struct Change {
     pub(crate) aborts: Vec<Seq>,
 }
 
-/// What a post comes to.
+/// The result of a post.
 pub(crate) struct Decided {
     pub(crate) changes: Vec<Change>,
     pub(crate) head: Seq,
     pub(crate) changed: bool,
-    /// The run's elapsed time, as far as these actors know it.
+    /// The run's elapsed time, as far as these actors know.
     pub(crate) elapsed: Elapsed,
 }
 
-/// Has `key` decide on `event`, and whomever that speaks to on what it says. Each step is a change of its own,
-/// so that a home which can't keep them together may keep them one by one.
+/// Has `key` decide on `event`, and the actors that get messages on those. Each step is a change of its own, so
+/// that a backend without transactions may store them one by one.
 ///
 /// # Errors
-/// When a log can't be read; the states are then as the logs have them.
+/// When a log can't be read; the states are unchanged then.
 pub(crate) fn decide(
     cache: &mut Cache,
     store: &mut dyn SessionStore,
@@ -56,9 +56,9 @@ pub(crate) fn decide(
     }
 }
 
-/// What a chain of steps comes to, besides their changes.
+/// The result of a chain of steps, besides their changes.
 struct Chained {
-    /// Whether the first actor took the post in.
+    /// Whether the first actor accepted the post.
     changed: bool,
     elapsed: Elapsed,
 }
@@ -79,10 +79,10 @@ fn chain(
             return Err(endless(actor));
         }
         let state = cache.get(actor, store)?;
-        // Where no clock of this process has measured it, it is no less than any of these actors knows.
+        // If no clock of this process has measured it, it is at least what these actors know.
         now.elapsed = now.elapsed.max(state.elapsed());
         let step = state.decide(event, now);
-        // A fork's first entry doesn't follow what was there before: its log begins behind what it refers to.
+        // A fork's log begins after the entries it refers to, not at the previous head.
         let before = Seq(state.head().0.saturating_sub(step.entries.len() as u64));
         let changed = !step.is_empty();
         first_changed.get_or_insert(changed);

@@ -11,25 +11,25 @@ use crate::transfer::{BlobLine, EndLine, LineProblem, Lost, TransferError, chain
 /// Records read at a time.
 const AT_ONCE: usize = 256;
 
-/// What an export came to.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// Lines written.
     pub lines: usize,
-    /// What couldn't be read, and so isn't in it. [`import_run`](crate::import_run) refuses such a file, and
-    /// [`import_incomplete`](crate::import_incomplete) takes what is there.
+    /// Damaged parts, which the export lacks. [`import_run`](crate::import_run) refuses such a file;
+    /// [`import_incomplete`](crate::import_incomplete) accepts it.
     pub lost: Vec<Lost>,
 }
 
-/// Writes `run` to `out`, a line for each record (the run's own log first, then its sessions'); then likewise the runs that
-/// its conversation comes from, where it is a fork; then a line for each output and picture that is kept beside them; and a
-/// last one with the number and the hash of those before, without which the file isn't whole. What is damaged or missing is
-/// left out, of a log everything from there on, and said in the last line too.
+/// Writes `run` to `out`, a line for each record (the run's own log first, then its sessions'); then likewise the
+/// runs that it is a fork of; then a line for each output and picture stored beside them; and a last line with the
+/// number and the hash of all lines, without which the file is incomplete. Damaged or missing parts are left out
+/// (of a log, everything from there on), and the last line lists them.
 ///
-/// What is still being written to may come out a little newer at its end than at its beginning.
+/// For a run that is still being written, the end of the export may be newer than its beginning.
 ///
 /// # Errors
-/// [`HomeError::Unknown`] for a run that isn't there; else when nothing of it can be read, or `out` not written.
+/// [`HomeError::Unknown`] for an unknown run; otherwise when nothing of it can be read, or `out` can't be written.
 pub async fn export_run(
     home: &dyn Home,
     run: RunId,
@@ -70,13 +70,13 @@ struct Exporting<'a> {
     blobs: BTreeSet<BlobId>,
     /// The runs that are written already.
     runs: BTreeSet<RunId>,
-    /// What forks refer to, and the first of it that wasn't looked at.
+    /// The references of forks, and the index of the first unprocessed one.
     bases: Vec<ForkBase>,
     next: usize,
 }
 
 impl Exporting<'_> {
-    /// A log, up to where it can't be read.
+    /// A log, up to its first unreadable entry.
     async fn log(&mut self, actor: ActorKey) -> Result<(), TransferError> {
         let (mut after, mut chain) = (Seq::START, None::<EntryChain>);
         loop {
@@ -101,7 +101,7 @@ impl Exporting<'_> {
         }
     }
 
-    /// Notes what can't be read of a log.
+    /// Records the unreadable part of a log.
     fn lose(&mut self, actor: ActorKey, next: Seq, error: HomeError) -> Result<(), TransferError> {
         let (from, why) = match error {
             HomeError::Unreadable { actor: of, seq, message } if of == actor => (seq, message),
@@ -118,7 +118,7 @@ impl Exporting<'_> {
         base
     }
 
-    /// The run that a fork refers to, unless it is written already. What it refers to must be as it was.
+    /// The run that a fork refers to, unless it is written already. The referenced entries must be unchanged.
     async fn base(&mut self, base: ForkBase) -> Result<(), TransferError> {
         let ForkBase { session, through, hash } = base;
         match chain_through(self.home, session, through).await {
@@ -127,7 +127,7 @@ impl Exporting<'_> {
                 return Err(TransferError::OtherHistory { session, at: through });
             }
             Ok(Some(_)) => {}
-            // What there is of it is written, and the rest said.
+            // The readable part is written, and the rest recorded.
             Err(TransferError::Home(HomeError::Unreadable { .. })) => {}
             Err(error) => return Err(error),
         }
@@ -174,7 +174,7 @@ impl Exporting<'_> {
     }
 }
 
-/// The chain of a log's entries up to `through`; `None` where the log isn't that long.
+/// The chain of a log's entries up to `through`; `None` if the log is shorter.
 async fn chain_through(
     home: &dyn Home,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! What was committed last, for those who follow: the live end of the logs that somebody works on or watches.
+//! The latest commits, for subscribers: the live end of the logs that are served or watched.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,19 +11,19 @@ use tokio::sync::watch;
 
 use crate::NewEntry;
 
-/// The most that is kept of one log; who is further behind reads from the store.
+/// Maximum records kept of one log; a subscriber further behind reads from the store.
 const TAIL_RECORDS_MAX: usize = 64;
 const TAIL_BYTES_MAX: usize = 64 << 10;
-/// What is kept of all logs together, about: where there are many, each gets less.
+/// Approximate maximum of records kept of all logs together; with many logs, each gets less.
 const ALL_RECORDS_MAX: usize = 32_768;
-/// What is kept of a log however many there are: what an agent needs from one model call to the next.
+/// Records kept of a log in any case: what an agent needs from one model call to the next.
 const TAIL_RECORDS_MIN: usize = 12;
 
 /// The live ends, by log.
 #[derive(Default)]
 pub(crate) struct Feed {
     live: Mutex<Live>,
-    /// Subscriptions and served runs: whether anybody cares for what other processes write.
+    /// Subscriptions and served runs: whether writes of other processes matter.
     interested: AtomicUsize,
 }
 
@@ -33,7 +33,7 @@ struct Live {
     ends: HashMap<ActorKey, End>,
 }
 
-/// A log's end. The tail is a gapless piece of the log, or empty; it may be ahead of what the head tells.
+/// A log's end. The tail is a gapless piece of the log, or empty; it may be ahead of the announced head.
 #[derive(Default)]
 struct End {
     head: watch::Sender<Seq>,
@@ -64,7 +64,7 @@ impl End {
         self.tail_bytes = 0;
     }
 
-    /// What the tail has after `after`; empty if a record between them is missing, or none is there.
+    /// The records of the tail after `after`; empty if the tail has a gap before them, or has none.
     fn after(&self, after: Seq, max: usize) -> Vec<Arc<Record>> {
         let Some((first, _)) = self.tail.front() else { return Vec::new() };
         let Some(skip) = after.next().0.checked_sub(first.seq.0) else { return Vec::new() };
@@ -78,7 +78,7 @@ impl Feed {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether anybody follows anything.
+    /// Whether there are subscribers.
     pub(crate) fn is_followed(&self) -> bool {
         self.interested.load(Ordering::Relaxed) > 0
     }
@@ -90,7 +90,7 @@ impl Feed {
         }
     }
 
-    /// The ends of `run` go, but those that somebody watches.
+    /// Drops the ends of `run` that have no watcher.
     pub(crate) fn give_up(&self, run: RunId) {
         let mut live = self.lock();
         if live.served.remove(&run) {
@@ -99,12 +99,12 @@ impl Feed {
         live.ends.retain(|key, end| key.run() != run || end.head.receiver_count() > 0);
     }
 
-    /// Whether this process works on `run`.
+    /// Whether this process serves `run`.
     pub(crate) fn is_served(&self, run: RunId) -> bool {
         self.lock().served.contains(&run)
     }
 
-    /// Takes in what was just committed; nobody is told yet.
+    /// Stores what was just committed, without announcing it.
     pub(crate) fn keep(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
         let mut live = self.lock();
         let logs = live.ends.len().max(1);
@@ -119,7 +119,7 @@ impl Feed {
         }
     }
 
-    /// Tells those who follow of what was just committed.
+    /// Announces to subscribers what was just committed.
     pub(crate) fn announce(&self, written: &[(ActorKey, Vec<NewEntry>)]) {
         let live = self.lock();
         for (actor, entries) in written {
@@ -134,7 +134,7 @@ impl Feed {
         self.lock().ends.keys().copied().collect()
     }
 
-    /// Takes in that the last record of `actor` is `head`, whoever wrote it.
+    /// Sets the last record of `actor` to `head`, written by any process.
     pub(crate) fn advance(&self, actor: ActorKey, head: Seq) {
         if let Some(end) = self.lock().ends.get_mut(&actor)
             && *end.head.borrow() < head
@@ -144,12 +144,12 @@ impl Feed {
         }
     }
 
-    /// What is kept of `actor` after `after`; may be less than what is in the store.
+    /// The kept records of `actor` after `after`; may be fewer than in the store.
     pub(crate) fn after(&self, actor: ActorKey, after: Seq, max: usize) -> Vec<Arc<Record>> {
         self.lock().ends.get(&actor).map(|end| end.after(after, max)).unwrap_or_default()
     }
 
-    /// Tells the head of `actor` as it advances, beginning with what is known of it.
+    /// A receiver for the head of `actor` as it advances, starting with the known head.
     pub(crate) fn watch(&self, actor: ActorKey) -> watch::Receiver<Seq> {
         self.interested.fetch_add(1, Ordering::Relaxed);
         self.lock().ends.entry(actor).or_default().head.subscribe()

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
-/// Makes `folder` and what is missing above it, readable by nobody else; leaves one that is there as it is.
+/// Creates `folder` and its missing parents, accessible only to the owner; leaves an existing folder unchanged.
 pub(crate) fn create(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -13,7 +13,7 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// A file made with these options is readable by nobody else.
+/// Makes files created with these options accessible only to the owner.
 #[cfg_attr(not(unix), expect(clippy::needless_pass_by_ref_mut, reason = "nothing to set there"))]
 pub(crate) fn only_for_the_owner(options: &mut OpenOptions) {
     #[cfg(unix)]

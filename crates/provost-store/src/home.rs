@@ -1,4 +1,4 @@
-//! The embedded home: actors in this process, over a store.
+//! The embedded backend: actors in this process, on top of a store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,22 +21,22 @@ use crate::transfer::Imported;
 use crate::writer::Writer;
 use crate::{Claims, SessionStore, StoredRun, serve, subscribe};
 
-/// The home of one machine: decides in this process and keeps what comes of it in a [`SessionStore`].
+/// The backend of one machine: decides in this process and stores the results in a [`SessionStore`].
 ///
 /// One thread writes, another reads; both end when the last clone, subscription and served run are gone. Several
-/// homes, in one process or many, may share one store: each sees within a quarter of a second what another wrote
-/// to the logs that it serves or has subscribed to, and at once in all others.
+/// backends, in one process or many, may share one store: each sees within a quarter of a second what another
+/// wrote to the logs that it serves or has subscribed to, and at once in all others.
 #[derive(Clone)]
 pub struct LocalHome {
     inner: Arc<Inner>,
-    /// What was found damaged, where that ends a log instead of the reading.
+    /// Damage found while reading, if damage ends a log instead of failing the read.
     noted: Option<Arc<Mutex<BTreeMap<ActorKey, Damage>>>>,
 }
 
-/// What is wrong with a log.
+/// Damage of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Whose log.
+    /// The actor of the log.
     pub actor: ActorKey,
     /// The first entry that can't be read.
     pub seq: Seq,
@@ -53,7 +53,7 @@ struct Inner {
 }
 
 impl LocalHome {
-    /// A home over `store`, with the time by `clock`.
+    /// A backend on top of `store`, with the time by `clock`.
     ///
     /// # Errors
     /// [`HomeError::Storage`] when the store gives no reader or the system no thread.
@@ -67,14 +67,14 @@ impl LocalHome {
         Ok(Self { inner: Arc::new(inner), noted: None })
     }
 
-    /// The same for those who only look: a log that is damaged ends before the first entry that is, and
-    /// [`noted_damage`](Self::noted_damage) says so.
+    /// The same backend for inspection only: a damaged log ends before its first damaged entry, and
+    /// [`noted_damage`](Self::noted_damage) reports it.
     #[must_use]
     pub fn noting_damage(self) -> Self {
         Self { noted: Some(Arc::default()), ..self }
     }
 
-    /// What was found damaged of what was read.
+    /// The damage found in what was read.
     #[must_use]
     pub fn noted_damage(&self) -> Vec<Damage> {
         let noted = self.noted.iter().flat_map(|noted| {
@@ -83,8 +83,8 @@ impl LocalHome {
         noted.collect()
     }
 
-    /// Leaves the store so that its files can be copied by themselves: called before a process ends. Others may go on
-    /// working with it; then nothing is done.
+    /// Leaves the store so that its files can be copied by themselves: called before a process ends. If other
+    /// processes use the store, nothing is done.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -102,24 +102,24 @@ impl LocalHome {
         true
     }
 
-    /// Has the writer do what `job` makes of the place for its answer.
+    /// Sends the writer the job that `job` makes of the reply channel.
     pub(crate) async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, HomeError> {
         let (reply, answer) = oneshot::channel();
         self.inner.jobs.send(job(reply)).await?;
         answer.await.map_err(|_| HomeError::Closed)?
     }
 
-    /// Has the writer look for what others wrote.
+    /// Has the writer check for commits of other processes.
     pub(crate) fn nudge(&self) {
         self.inner.jobs.send_at_once(Job::Look);
     }
 
-    /// Takes in runs from elsewhere.
+    /// Imports runs.
     pub(crate) async fn import(&self, import: Import) -> Result<Result<Vec<Imported>, Unfit>, HomeError> {
         self.ask(|reply| Job::Import { import: Box::new(import), reply }).await
     }
 
-    /// The names of all bodies.
+    /// The ids of all bodies.
     pub(crate) async fn blobs(&self) -> Result<Vec<BlobId>, HomeError> {
         self.inner.reader.ask(|store| store.blobs()).await
     }
@@ -137,7 +137,7 @@ impl LocalHome {
     }
 }
 
-/// The name of a body.
+/// The id of a body.
 pub(crate) fn blob_id(body: &[u8]) -> BlobId {
     BlobId(blake3::hash(body).to_hex().as_str().into())
 }

@@ -18,16 +18,17 @@ use crate::transfer::{
 };
 use crate::{LocalHome, NewEntry, StoredRun};
 
-/// Takes in what [`export_run`](crate::export_run) wrote: all of it, or nothing. A run that was not at rest counts
-/// as interrupted and is recovered when it is next served. Of a run that is there already, what the file has more of is
-/// added; where it has the same or less, nothing changes. Snapshots are compared with their logs: one that isn't what
-/// its log comes to is emptied, and so passed over later. Holds everything in memory. Returns what came of each run, the
+/// Imports what [`export_run`](crate::export_run) wrote: all of it, or nothing. A run that was not suspended or
+/// ended counts as interrupted and is recovered when it is next served. If a run exists already, entries that only
+/// the file has are added; if there are none, nothing changes. Snapshots are compared with their logs: a snapshot
+/// that differs is emptied, and so ignored later. Holds everything in memory. Returns the result for each run, the
 /// exported one first, then those that it is a fork of.
 ///
 /// # Errors
-/// With the line's number for one that is damaged, cut off, out of order or of a newer format;
-/// [`TransferError::Diverges`] for a run that is there already with another history; [`HomeError::Held`](provost_harness::HomeError::Held) for one that
-/// would get more entries while somebody works on it.
+/// With the line's number for a line that is damaged, cut off, out of order or of a newer format;
+/// [`TransferError::Diverges`] for an existing run with another history;
+/// [`HomeError::Held`](provost_harness::HomeError::Held) for a run that would get more entries while a process
+/// serves it.
 pub async fn import_run(
     home: &LocalHome,
     input: &mut (dyn BufRead + Send),
@@ -47,20 +48,20 @@ pub async fn import_run(
     take_in(home, reading.into_import()?).await
 }
 
-/// What was taken in of a file that isn't whole.
+/// The result of importing an incomplete file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
-    /// What came of each run.
+    /// The result for each run.
     pub runs: Vec<Imported>,
-    /// What is missing of them, in words; empty where the file was whole.
+    /// The missing parts, in words; empty if the file was complete.
     pub lost: Vec<String>,
 }
 
-/// Takes in what there is in a file that is cut or damaged, or that was written of a damaged store: of each log the entries
-/// up to the first that isn't there. Such runs can be shown and forked; what their logs don't say is gone.
+/// Imports what is left of a cut or damaged file, or of an export of a damaged store: of each log the entries up
+/// to the first missing one. Such runs can be shown and forked; the rest of their logs is lost.
 ///
 /// # Errors
-/// As [`import_run`], but for what is wrong with the file: only where there is no run in it at all.
+/// As [`import_run`], except for problems of the file: these are errors only if it contains no run at all.
 pub async fn import_incomplete(
     home: &LocalHome,
     input: &mut (dyn BufRead + Send),
@@ -102,7 +103,7 @@ async fn take_in(home: &LocalHome, import: Import) -> Result<Vec<Imported>, Tran
     }
 }
 
-/// What is done about a line that isn't right.
+/// The reaction to an invalid line.
 type OnProblem<'a> = dyn FnMut(usize, LineProblem) -> Result<(), TransferError> + Send + 'a;
 
 #[derive(Default)]
@@ -110,7 +111,7 @@ struct Reading {
     /// The runs in the order of the file; the first is the exported one.
     runs: Vec<RunId>,
     logs: BTreeMap<ActorKey, Log>,
-    /// What forks go on from.
+    /// The references of forks.
     bases: Vec<ForkBase>,
     blobs: Vec<(BlobId, Vec<u8>)>,
     /// The last record.
@@ -118,13 +119,13 @@ struct Reading {
 }
 
 struct Log {
-    /// Replays every record, so that what is kept is known to make sense.
+    /// Replays every record, so that inconsistent logs are rejected.
     actor: Actor,
     chain: EntryChain,
     entries: Vec<NewEntry>,
 }
 
-/// The last line, if it goes with those before it.
+/// The last line, if it matches those before it.
 fn compared(end: EndLine, line: usize, hasher: &blake3::Hasher) -> Result<EndLine, TransferError> {
     let before = line.saturating_sub(1);
     if end.lines != before {
@@ -137,7 +138,7 @@ fn compared(end: EndLine, line: usize, hasher: &blake3::Hasher) -> Result<EndLin
     Ok(end)
 }
 
-/// What tells a record from an output.
+/// The fields that distinguish a record from an output.
 #[derive(Deserialize)]
 struct Head {
     v: u32,
@@ -147,8 +148,8 @@ struct Head {
 }
 
 impl Log {
-    /// `record`, the last one replayed. A snapshot that isn't what the log comes to keeps its place but not its state:
-    /// whoever goes on with the run would take its word for what happened.
+    /// `record`, the last one replayed. A snapshot that differs from the log's state keeps its position but not
+    /// its state: a process that continues the run would trust it.
     fn without_a_false_snapshot(&self, record: Record) -> Record {
         let Entry::Snapshot(_) = &record.entry else { return record };
         let first = self.entries.first().map(|first| &*first.record);
@@ -163,7 +164,7 @@ impl Log {
 }
 
 impl Reading {
-    /// Reads all lines; `None` where the last one is missing.
+    /// Reads all lines; `None` if the last one is missing.
     fn lines(
         &mut self,
         input: &mut (dyn BufRead + Send),
@@ -184,7 +185,7 @@ impl Reading {
             match found {
                 Ok(Some(found)) => end = Some(compared(found, line, &hasher)?),
                 Ok(None) => {}
-                // What a cut file looks like.
+                // The form of a cut file.
                 Err(_) if is_cut => return Ok(None),
                 Err(problem) => on_problem(line, problem)?,
             }
@@ -254,12 +255,12 @@ impl Reading {
 
     fn into_import(self) -> Result<Import, TransferError> {
         let Self { runs, mut logs, bases, blobs, last: _ } = self;
-        // Of a damaged first entry only the name is there.
+        // Of a damaged first entry only the actor is known.
         logs.retain(|_, log| !log.entries.is_empty());
         let mut imports = Vec::with_capacity(runs.len());
         for run in runs {
             let status = logs.get(&ActorKey::Run(run)).and_then(|log| log.actor.status());
-            // Of a damaged file only the name may be there.
+            // Of a damaged file only the id may be known.
             let Some(status) = status else { continue };
             let of_run = logs.extract_if(.., |key, _| key.run() == run);
             let logs = of_run.map(|(key, log)| (key, log.entries)).collect();
@@ -271,15 +272,15 @@ impl Reading {
         Ok(Import { runs: imports, bases, blobs })
     }
 
-    /// Looks whether the logs of the agents reach as far as the run's own log tells of them: in a file that was cut at the
-    /// end of a line they don't.
+    /// Checks whether the agents' logs reach as far as the run's own log says: in a file that was cut at the end
+    /// of a line they don't.
     fn as_far_as_charged(&self, run: RunId) -> Result<(), TransferError> {
         let Some(Log { actor: Actor::Run(state), entries, .. }) = self.logs.get(&ActorKey::Run(run)) else {
             return Ok(());
         };
         let cut = |session| Err(TransferError::Cut { session });
         let root = SessionId::root(run);
-        // What begins a run begins its first agent too, in one step.
+        // One step starts both a run and its first agent.
         if self.runs.first() == Some(&run) && state.flow().is_none() && !self.logs.contains_key(&root.into())
         {
             return cut(root);
@@ -323,7 +324,7 @@ impl Reading {
         last.unwrap_or_default()
     }
 
-    /// Looks whether what a fork goes on from is what was forked, if it is in the file.
+    /// Checks whether the referenced entries are those that were forked, if they are in the file.
     fn as_forked(&self, base: &ForkBase) -> Result<(), TransferError> {
         let session = base.session;
         let at = base.through;

@@ -1,4 +1,4 @@
-//! What the writer is asked for, and how it answers.
+//! The writer's jobs and replies.
 
 use provost_engine::{Effect, Event};
 use provost_event::{ActorKey, BlobId, EffectId, Elapsed, ForkBase, RunId, Seq, SessionId};
@@ -8,10 +8,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::transfer::Imported;
 use crate::{NewEntry, OpenEffect, StoredRun};
 
-/// Where an answer goes.
+/// The channel of a reply.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, HomeError>>;
 
-/// One thing to be done by the writer.
+/// A job of the writer.
 pub(crate) enum Job {
     Post {
         key: ActorKey,
@@ -38,7 +38,7 @@ pub(crate) enum Job {
         import: Box<Import>,
         reply: Reply<Result<Vec<Imported>, Unfit>>,
     },
-    /// Remove all of a run that nobody works on.
+    /// Remove all of a run that no process serves.
     Remove {
         run: RunId,
         reply: Reply<()>,
@@ -55,14 +55,14 @@ pub(crate) enum Job {
     Settle {
         reply: Reply<()>,
     },
-    /// Look for what other processes wrote.
+    /// Check for commits of other processes.
     Look,
 }
 
-/// Runs from elsewhere, checked.
+/// Runs to import, checked.
 pub(crate) struct Import {
     pub(crate) runs: Vec<ImportRun>,
-    /// What forks among them go on from.
+    /// The references of forks among them.
     pub(crate) bases: Vec<ForkBase>,
     pub(crate) blobs: Vec<(BlobId, Vec<u8>)>,
 }
@@ -73,53 +73,53 @@ pub(crate) struct ImportRun {
     pub(crate) logs: Vec<(ActorKey, Vec<NewEntry>)>,
 }
 
-/// Why an import doesn't go with what is there.
+/// Why an import conflicts with the store.
 pub(crate) enum Unfit {
     Diverges { actor: ActorKey, seq: Seq },
     Missing { session: SessionId, at: Seq },
 }
 
-/// The writer's line to the task that serves a run.
+/// The writer's channel to the task that serves a run.
 pub(crate) struct Server {
     pub(crate) orders: mpsc::Sender<Orders>,
     pub(crate) failure: watch::Sender<Option<HomeError>>,
 }
 
-/// What a server is told after a commit.
+/// A message to a server after a commit.
 pub(crate) enum Orders {
     /// What the commit changed, in order.
     Changed(Vec<Order>),
-    /// All that is open now, by whichever process it was opened, and what the process's clock reads now.
+    /// All open effects, opened by any process, and the current reading of the process's clock.
     Open(Vec<OpenEffect>, Elapsed),
 }
 
-/// One change to what is to be done.
+/// One change of the open effects.
 pub(crate) enum Order {
-    /// To be begun, timers from this reading of the process's clock on.
+    /// To start, timers from this reading of the process's clock on.
     Start(EffectId, Box<Effect>, Elapsed),
     Abort(EffectId),
     Close(EffectId),
 }
 
-/// An answer that waits for the commit; told its error if it failed.
+/// A reply that waits for the commit; it gets the commit's error if that failed.
 pub(crate) type Answer = Box<dyn FnOnce(Result<(), HomeError>) + Send>;
 
 pub(crate) fn answer<T: Send + 'static>(reply: Reply<T>, value: T) -> Answer {
     Box::new(move |committed| send(reply, committed.map(|()| value)))
 }
 
-/// Answers, if somebody still waits for it.
+/// Sends a reply, unless its receiver is gone.
 pub(crate) fn send<T>(reply: Reply<T>, result: Result<T, HomeError>) {
     let _ = reply.send(result);
 }
 
 impl Job {
-    /// Whether it is no part of a transaction.
+    /// Whether it runs outside of transactions.
     pub(crate) const fn is_outside_of_transactions(&self) -> bool {
         matches!(self, Self::Settle { .. } | Self::Shrink { .. })
     }
 
-    /// Answers that it can't be done.
+    /// Replies with an error.
     pub(crate) fn refuse(self, error: HomeError) {
         match self {
             Self::Post { reply, .. } => send(reply, Err(error)),

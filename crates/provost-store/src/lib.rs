@@ -1,7 +1,7 @@
-//! The embedded home of Provost: no service, one process or several on one machine.
+//! The embedded backend of Provost: no service, one process or several on one machine.
 //!
-//! [`LocalHome`] is the home; what it keeps goes to a [`SessionStore`]: [`SqliteStore`], or [`MemoryStore`] for
-//! tests, or one of your own, for which [`conformance`] tells whether it is right.
+//! [`LocalHome`] is the backend; it stores its data in a [`SessionStore`]: [`SqliteStore`], or [`MemoryStore`] for
+//! tests, or your own implementation, which [`conformance`] checks.
 
 mod cache;
 mod claim;
@@ -36,7 +36,7 @@ pub use transfer::{ImportChange, Imported, LineProblem, Lost, TransferError};
 
 use provost_harness::HomeError;
 
-/// Starts a thread that nobody waits for: it ends when the queue it works on is closed.
+/// Starts a thread that is not joined: it ends when its queue is closed.
 fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), HomeError> {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.map(drop).map_err(|error| HomeError::Storage {

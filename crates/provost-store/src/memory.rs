@@ -9,7 +9,7 @@ use provost_harness::HomeError;
 use crate::store::log_begins;
 use crate::{Claims, LocalClaims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
-/// Keeps everything in memory. A clone is to the original what another process is to a database.
+/// Keeps everything in memory. A clone acts like another process with the same database.
 pub struct MemoryStore {
     place: Arc<Place>,
     undo: Vec<Undo>,
@@ -17,7 +17,7 @@ pub struct MemoryStore {
     commits: u64,
 }
 
-/// Takes one write back.
+/// Undoes one write.
 type Undo = Box<dyn FnOnce(&mut Data) + Send>;
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Place {
 
 #[derive(Default)]
 struct Data {
-    /// Whether a transaction is open; readers wait it out.
+    /// Whether a transaction is open; readers wait for its end.
     writing: bool,
     commits: u64,
     logs: HashMap<ActorKey, Vec<Arc<Record>>>,

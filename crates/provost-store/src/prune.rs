@@ -1,4 +1,4 @@
-//! Removing runs that are over, with what is kept for them alone.
+//! Removing ended runs, with the data stored for them alone.
 
 use std::collections::BTreeSet;
 
@@ -11,53 +11,53 @@ use crate::job::Job;
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
 
-/// Which runs are to go. All conditions that are given must hold.
+/// Which runs to remove. All given conditions must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PruneRequest {
-    /// Only runs in which nothing has happened since then.
+    /// Only runs without changes since then.
     pub idle_since: Option<Timestamp>,
-    /// All but so many of the newest.
+    /// All but this many of the newest runs.
     pub keep: Option<usize>,
-    /// Also those that wait for something (suspended, interrupted, a budget that is used up), which could go on.
+    /// Also runs that could be resumed (suspended, interrupted, a used-up budget).
     pub suspended: bool,
 }
 
-/// Why a run stays that would else go.
+/// Why a matching run is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptBecause {
-    /// A process works on it.
+    /// A process serves it.
     WorkedOn,
     /// It is suspended or interrupted.
     MayGoOn,
     /// This run's conversation begins with its entries.
     Forked(RunId),
-    /// Its log is damaged: what is left of it may be wanted.
+    /// Its log is damaged: the rest of it may be needed.
     Damaged,
 }
 
-/// What is to go, and what stays nevertheless.
+/// The runs to remove, and the matching runs that are kept.
 #[derive(Debug, Clone, Default)]
 pub struct PrunePlan {
     /// The runs to remove, the newest first.
     pub remove: Vec<RunSummary>,
-    /// Those that fit the request and stay.
+    /// The runs that match the request and are kept.
     pub kept: Vec<(RunSummary, KeptBecause)>,
 }
 
-/// What was removed.
+/// The result of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
     /// The runs.
     pub runs: Vec<RunId>,
-    /// How many outputs and pictures beside the logs, which no other run speaks of.
+    /// The number of removed outputs and pictures beside the logs, which no other run refers to.
     pub outputs: usize,
-    /// Why outputs that may not be needed stay, where they do.
+    /// Why possibly unused outputs are kept, if so.
     pub outputs_stay: Option<String>,
-    /// Why the space isn't given back to the system yet; it is used for what is written next.
+    /// Why the space isn't returned to the system yet, if so; later writes use it.
     pub space_stays: Option<String>,
 }
 
-/// Says what would go. Changes nothing.
+/// Plans a removal. Changes nothing.
 ///
 /// # Errors
 /// When the runs can't be listed.
@@ -77,7 +77,7 @@ pub async fn plan_prune(home: &LocalHome, request: PruneRequest) -> Result<Prune
             None => plan.remove.push(run),
         }
     }
-    // What a run that stays is a fork of stays too, and what that is a fork of.
+    // The runs that a kept run is a fork of are kept too, and so on.
     while let Some(fork) = stay.pop() {
         for base in bases(home, fork).await? {
             if let Some(place) = plan.remove.iter().position(|run| run.run == base) {
@@ -112,11 +112,11 @@ async fn bases(home: &LocalHome, fork: RunId) -> Result<BTreeSet<RunId>, HomeErr
     Ok(fork.bases.iter().map(|base| base.session.run).collect())
 }
 
-/// Removes what was planned: all of a run or nothing of it. Runs that are worked on by now stay. Then the outputs that no run
-/// speaks of any more, and gives the space back, where nobody works on any run.
+/// Removes what was planned: each run completely or not at all. Runs that are served by now are kept. Then removes
+/// the outputs that no run refers to any more and returns the space, if no run is served.
 ///
 /// # Errors
-/// When the store can't be read or written; the runs that were removed before stay removed.
+/// When the store can't be read or written; the runs removed before stay removed.
 pub async fn prune(home: &LocalHome, plan: PrunePlan) -> Result<Pruned, HomeError> {
     let mut pruned = Pruned { runs: Vec::new(), outputs: 0, outputs_stay: None, space_stays: None };
     for run in plan.remove {
@@ -156,7 +156,7 @@ async fn worked_on(home: &LocalHome) -> Result<Option<RunId>, HomeError> {
     let listed = home.list(RunQuery { max: usize::MAX }).await?;
     let claims = home.claims();
     for run in listed {
-        // Also those that rest: whoever has just claimed one is about to go on with it.
+        // Suspended runs too: a process that has just acquired the lease is about to continue the run.
         if run.status == RunStatus::Running || claims.is_claimed(run.run)? {
             return Ok(Some(run.run));
         }
@@ -164,7 +164,7 @@ async fn worked_on(home: &LocalHome) -> Result<Option<RunId>, HomeError> {
     Ok(None)
 }
 
-/// The outputs that no log speaks of. Those that came while this looked count as spoken of.
+/// The outputs that no log refers to. Outputs added during this search count as referenced.
 async fn unused_outputs(home: &LocalHome) -> Result<Vec<BlobId>, HomeError> {
     let mut names = home.blobs().await?.into_iter().collect::<BTreeSet<_>>();
     for run in home.list(RunQuery { max: usize::MAX }).await? {
@@ -191,7 +191,7 @@ async fn forget_used(
     }
 }
 
-/// The outputs and pictures that an entry speaks of.
+/// The outputs and pictures that an entry refers to.
 pub(crate) fn outputs_of(entry: &Entry) -> Vec<BlobId> {
     let whole = match entry {
         Entry::ToolFinished(finished) => finished.whole.clone(),

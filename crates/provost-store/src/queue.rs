@@ -7,7 +7,7 @@ use std::time::Duration;
 use provost_harness::HomeError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Jobs that may wait for a thread; who has one more waits for room.
+/// Maximum queued jobs for a thread; further senders wait for room.
 const WAITING_MAX: usize = 1024;
 
 /// The end that tasks hold.
@@ -28,7 +28,7 @@ pub(crate) fn queue<T>() -> (Queue<T>, Waiting<T>) {
 }
 
 impl<T> Queue<T> {
-    /// Hands `job` over, once there is room.
+    /// Sends `job`, once there is room.
     ///
     /// # Errors
     /// [`HomeError::Closed`] when the thread is gone.
@@ -37,15 +37,15 @@ impl<T> Queue<T> {
         self.sender.send((job, Some(permit))).map_err(|_| HomeError::Closed)
     }
 
-    /// Hands over a job that mustn't wait, of a kind that there are few of.
+    /// Sends a job that mustn't wait, of a kind that is rare.
     pub(crate) fn send_at_once(&self, job: T) {
-        // A thread that is gone has nothing to do any more.
+        // A thread that is gone needs no job.
         let _ = self.sender.send((job, None));
     }
 }
 
 impl<T> Waiting<T> {
-    /// Waits for a job. `Ok(None)` after `timeout`; an error when nobody can send any more.
+    /// Waits for a job. `Ok(None)` after `timeout`; an error when all senders are gone.
     pub(crate) fn next(&self, timeout: Option<Duration>) -> Result<Option<T>, HomeError> {
         let received = match timeout {
             Some(timeout) => self.receiver.recv_timeout(timeout),
@@ -58,7 +58,7 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// A job that waits already.
+    /// A job that is queued already.
     pub(crate) fn next_waiting(&self) -> Option<T> {
         self.receiver.try_recv().ok().map(|(job, _room)| job)
     }

@@ -8,20 +8,20 @@ use crate::queue::{Queue, Waiting, queue};
 
 type Job = Box<dyn FnOnce(&mut dyn StoreReader) + Send>;
 
-/// Hands reads to their thread.
+/// Sends reads to their thread.
 pub(crate) struct Reader {
     jobs: Queue<Job>,
 }
 
 impl Reader {
-    /// Starts the thread; it ends when this is dropped and what was asked is answered.
+    /// Starts the thread; it ends when this is dropped and all requests are answered.
     pub(crate) fn start(store: Box<dyn StoreReader>) -> Result<Self, HomeError> {
         let (jobs, waiting) = queue::<Job>();
         crate::start_thread("provost-reader", move || work(store, &waiting))?;
         Ok(Self { jobs })
     }
 
-    /// Has `read` done.
+    /// Runs `read` on the thread.
     pub(crate) async fn ask<T, R>(&self, read: R) -> Result<T, HomeError>
     where
         T: Send + 'static,
@@ -29,7 +29,7 @@ impl Reader {
     {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |store| {
-            // Whoever asked may have gone away.
+            // The requester may be gone.
             let _ = reply.send(read(store));
         });
         self.jobs.send(job).await?;

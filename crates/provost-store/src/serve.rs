@@ -1,4 +1,4 @@
-//! Working on a run: its claim, and the task that has its effects performed.
+//! Serving a run: its lease, and the task that has its effects performed.
 
 mod task;
 
@@ -15,10 +15,10 @@ use crate::job::{Job, Server};
 use crate::{Claim, LocalHome};
 use task::Task;
 
-/// Orders that may wait for a server; one that is further behind is told all that is open instead.
+/// Maximum queued orders for a server; a server further behind gets all open effects instead.
 const ORDERS_MAX: usize = 64;
 
-/// Claims `run` and has its effects performed until the guard is dropped or `stop` fires.
+/// Acquires the lease on `run` and has its effects performed until the guard is dropped or `stop` fires.
 pub(crate) async fn serve(
     home: LocalHome,
     run: RunId,
@@ -32,7 +32,7 @@ pub(crate) async fn serve(
     let stop = stop.child_token();
     let (reply, taken_over) = oneshot::channel();
     let work = work(home, Work { run, executor, failure: failure.clone(), stop: stop.clone(), claim }, reply);
-    // A task of its own from before the run is taken over: however this future ends, it gives the run up again.
+    // A separate task from before the take-over: however this future ends, the task gives up the run.
     let guard = Guard { run, failure, stop: Some(stop.drop_guard()), task: Some(tokio::spawn(work)) };
     taken_over.await.map_err(|_| HomeError::Closed)??;
     Ok(Box::new(guard))
@@ -62,7 +62,7 @@ async fn work(home: LocalHome, work: Work, taken_over: oneshot::Sender<Result<()
     let mut task = Task::new(home.clone(), executor, orders, failure.subscribe());
     let failed = task.work(&stop).await;
     task.end().await;
-    // Only now: until here posts of ours were under way.
+    // Only now: until here posts of this process were under way.
     let _ = home.ask(|reply| Job::GiveUp { run, epoch, reply }).await;
     drop(claim);
     if let Some(error) = failed {
@@ -71,7 +71,7 @@ async fn work(home: LocalHome, work: Work, taken_over: oneshot::Sender<Result<()
     }
 }
 
-/// What the owner of a served run holds.
+/// The guard of a served run.
 struct Guard {
     run: RunId,
     failure: watch::Sender<Option<HomeError>>,
@@ -92,7 +92,7 @@ impl Serving for Guard {
     async fn release(mut self: Box<Self>) {
         self.stop = None;
         if let Some(task) = self.task.take() {
-            // It can only have panicked; then nothing of it runs any more either.
+            // It can only have panicked; then none of it runs any more either.
             let _ = task.await;
         }
     }

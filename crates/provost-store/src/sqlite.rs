@@ -1,7 +1,7 @@
 //! A store in one SQLite database.
 //!
-//! Write-ahead log, and every commit is synced to disk before it counts. Several processes may open one
-//! database; SQLite's write lock puts their transactions in a row.
+//! Write-ahead log, and every commit is synced to disk before it counts. Several processes may open one database;
+//! SQLite's write lock serializes their transactions.
 
 mod backup;
 mod count;
@@ -30,15 +30,15 @@ pub use backup::back_up;
 pub use count::Loss;
 pub use inspect::{Inspection, StoreProblem, inspect};
 
-/// Actors whose numbers a connection remembers; beyond that it forgets them all and looks them up again. More than the
-/// agents of the largest runs: else each of them is looked up again with nearly every entry.
+/// Maximum actors whose numbers a connection caches; above that it drops all of them. More than the agents of the
+/// largest runs: otherwise nearly every entry would need a lookup.
 const KNOWN_ACTORS_MAX: usize = 65_536;
 
-/// Keeps everything in one SQLite database, and claims as lock files in the folder `locks` beside it.
+/// Stores everything in one SQLite database, and leases as lock files in the folder `locks` beside it.
 pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
-    /// What stood there when it was opened.
+    /// The file's identity when it was opened.
     file: presence::Presence,
     /// How its readers open it.
     for_reading: fn(&Path) -> Result<Connection, HomeError>,
@@ -46,7 +46,7 @@ pub struct SqliteStore {
     marker: u64,
     /// How many entries have been committed, in a file beside the database.
     count: count::EntryCount,
-    /// The number of the next entry; `None` where others may have written.
+    /// The number of the next entry; `None` if other processes may have written.
     next_entry: Option<i64>,
     /// The last entry of this transaction.
     appended: Option<(ActorKey, Seq)>,
@@ -57,7 +57,7 @@ pub(crate) struct SqliteReader {
     connection: Connection,
 }
 
-/// What need not be looked up again while nobody else writes.
+/// Data that stays valid while no other process writes.
 #[derive(Clone, Copy)]
 struct Known {
     id: i64,
@@ -66,24 +66,24 @@ struct Known {
 }
 
 impl SqliteStore {
-    /// Opens the database at `path`. What is missing is made: folders for their owner only (0700), the file
-    /// too (0600).
+    /// Opens the database at `path`. Creates what is missing: folders for their owner only (0700), the file too
+    /// (0600).
     ///
     /// # Errors
-    /// [`HomeError::Storage`], with a hint: when the place can't be written, isn't a database of Provost's, or
-    /// is of another version.
+    /// [`HomeError::Storage`], with a hint: when the place can't be written, isn't a database of Provost's, or is
+    /// of another version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HomeError> {
         let path = path.as_ref().to_owned();
         let connection = open::for_writing(&path)?;
         Ok(Self::over(connection, path, open::for_reading))
     }
 
-    /// Opens the database at `path` as it is, also where nothing can be written, such as on a read-only file system:
-    /// whoever wants to write to it gets [`HomeError::Storage`].
+    /// Opens the database at `path` unchanged, also if nothing can be written, such as on a read-only file system:
+    /// writes then fail with [`HomeError::Storage`].
     ///
     /// # Errors
-    /// [`HomeError::Storage`], with a hint: when there is no database of Provost's, it is of another version, or it
-    /// can't be read as it was left.
+    /// [`HomeError::Storage`], with a hint: when there is no database of Provost's, it is of another version, or
+    /// it can't be read in its current state.
     pub fn open_to_read(path: impl AsRef<Path>) -> Result<Self, HomeError> {
         let path = path.as_ref().to_owned();
         let connection = open::as_it_is(&path)?;
@@ -108,7 +108,7 @@ impl SqliteStore {
         }
     }
 
-    /// Entries that were acknowledged and are gone, which nobody has taken note of yet; the newest loss.
+    /// The newest unacknowledged loss: entries that were committed and are gone.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -116,8 +116,8 @@ impl SqliteStore {
         count::loss(&self.connection, &self.path)
     }
 
-    /// Has this connection refuse to let the database grow beyond `pages` pages of 4 KiB, as a full disk would;
-    /// with less than there already is, beyond that.
+    /// Limits the database to `pages` pages of 4 KiB on this connection, as a full disk would; if it is larger
+    /// already, to its current size.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -127,7 +127,7 @@ impl SqliteStore {
             .map_err(|error| error::storage("limit the store's size", &error))
     }
 
-    /// Takes note of all losses, so that [`loss`](Self::loss) speaks of none of them any more. Returns how many there were.
+    /// Acknowledges all losses, so that [`loss`](Self::loss) no longer returns them. Returns their number.
     ///
     /// # Errors
     /// When it can't be written.
@@ -143,7 +143,7 @@ impl SqliteStore {
     }
 }
 
-/// Numbers beyond what SQLite holds (2^63) don't occur; they would become the greatest it does hold.
+/// Numbers above SQLite's maximum (2^63) don't occur; they would become that maximum.
 fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The seam to a database: what [`LocalHome`](crate::LocalHome) needs of one, and nothing more.
+//! The interface to a database: only what [`LocalHome`](crate::LocalHome) needs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use provost_harness::HomeError;
 
 use crate::Claims;
 
-/// The layout of a snapshot that nobody can use.
+/// The layout of an unusable snapshot.
 pub(crate) const NO_LAYOUT: u32 = 0;
 
-/// A record on its way into a store, serialized once.
+/// A record to be written to a store, serialized once.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
     /// The record.
@@ -23,7 +23,7 @@ pub struct NewEntry {
     pub body: String,
 }
 
-/// Where a log's first record stands: behind this entry.
+/// The entry after which a log's first record is.
 pub(crate) fn log_begins(entries: &[NewEntry]) -> Seq {
     entries.first().map_or(Seq::START, |first| first.record.entry.follows())
 }
@@ -43,47 +43,48 @@ impl NewEntry {
     }
 }
 
-/// An effect that isn't over.
+/// An open effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenEffect {
-    /// Its name.
+    /// Its id.
     pub id: EffectId,
-    /// What to do.
+    /// The effect.
     pub effect: Effect,
-    /// The owner's epoch in which it was handed out; `None` if it was decided where nobody serves its run.
+    /// The owner's epoch in which it was started; `None` if it was decided while no process served its run.
     pub epoch: Option<u64>,
-    /// Whether somebody who doesn't serve its run wants it stopped.
+    /// Whether a process that doesn't serve its run requested its abort.
     pub abort: bool,
 }
 
-/// What a list shows of a run, as the store keeps it.
+/// A run's row for lists, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRun {
-    /// Its name.
+    /// Its id.
     pub run: RunId,
-    /// What it is to reach.
+    /// Its goal.
     pub goal: String,
     /// The root agent's workspace.
     pub workspace: PathBuf,
     /// The root agent's model.
     pub model: String,
-    /// How it rests or ended.
+    /// The outcome of its last segment.
     pub outcome: Option<Outcome>,
     /// When it was started; never changes.
     pub started_at: Timestamp,
-    /// When something last happened to it.
+    /// When it last changed.
     pub updated_at: Timestamp,
     /// Turns of all agents.
     pub turns: u32,
     /// Tokens of all kinds.
     pub tokens: u64,
-    /// Money.
+    /// Cost.
     pub cost: MicroDollars,
-    /// What of both no provider has reported: estimated, or lost to a crash.
+    /// The share of both that no provider has reported: estimated, or lost to a crash.
     pub uncertain: Uncertain,
     /// How long processes have held the run.
     pub elapsed: Elapsed,
-    /// What is wrong with its log, where the row had to be made of that: then it says what came before. Never stored.
+    /// The damage of its log, if the row had to be rebuilt: then it shows the state before the damage. Never
+    /// stored.
     pub damage: Option<String>,
 }
 
@@ -109,13 +110,13 @@ impl StoredRun {
     }
 }
 
-/// Reads what is committed. Every method fails with [`HomeError::Storage`] when the store does.
+/// Reads committed data. Every method fails with [`HomeError::Storage`] when the store does.
 pub trait StoreReader: Send + 'static {
     /// Records of `actor` after `after`, at most `max`, in order; empty at the end and for an unknown actor.
     ///
     /// # Errors
-    /// [`HomeError::Unreadable`] at the first one that this version can't read, unless others precede it:
-    /// then those may come first.
+    /// [`HomeError::Unreadable`] at the first one that this version can't read, unless others precede it: then
+    /// those may come first.
     fn read(&mut self, actor: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, HomeError>;
 
     /// The last record of `actor`; [`Seq::START`] for an unknown one.
@@ -124,7 +125,7 @@ pub trait StoreReader: Send + 'static {
     /// When it can't be read.
     fn head(&mut self, actor: ActorKey) -> Result<Seq, HomeError>;
 
-    /// The newest [`Entry::Snapshot`](provost_event::Entry::Snapshot) in the log of `actor`; `None` where there is
+    /// The newest [`Entry::Snapshot`](provost_event::Entry::Snapshot) in the log of `actor`; `None` if there is
     /// none, and for an unknown actor. Must be cheap, however long the log is.
     ///
     /// # Errors
@@ -137,47 +138,47 @@ pub trait StoreReader: Send + 'static {
     /// When they can't be read.
     fn actors(&mut self, run: RunId) -> Result<Vec<ActorKey>, HomeError>;
 
-    /// At most `max` runs: the one started last comes first; of two started at once, that with the greater id.
+    /// At most `max` runs, the latest start first; of two with the same start, the greater id first.
     ///
     /// # Errors
     /// When they can't be read.
     fn runs(&mut self, max: usize) -> Result<Vec<StoredRun>, HomeError>;
 
-    /// The names of all bodies.
+    /// The ids of all bodies.
     ///
     /// # Errors
     /// When they can't be read.
     fn blobs(&mut self) -> Result<Vec<BlobId>, HomeError>;
 
-    /// The body named `id`.
+    /// The body with this `id`.
     ///
     /// # Errors
-    /// When it can't be read, or isn't what its name says.
+    /// When it can't be read, or doesn't match its id.
     fn get_blob(&mut self, id: &BlobId) -> Result<Option<Vec<u8>>, HomeError>;
 }
 
-/// A place for logs, owned by one thread that writes.
+/// A place for logs, owned by one writer thread.
 ///
 /// Writing methods are called between [`begin`](Self::begin) and [`commit`](Self::commit) only. Between them the
-/// reading methods see what was written since; nobody else does before the commit, and nobody ever does after a
+/// reading methods of this value see its writes; other readers see them only after the commit, and never after a
 /// [`rollback`](Self::rollback). Several processes, or several values in one, may write to one place in turn.
 ///
-/// Everything fails with [`HomeError::Storage`] when the store does; its hint says what would help.
-/// [`conformance`](crate::conformance) tells whether an implementation is right.
+/// Everything fails with [`HomeError::Storage`] when the store does; its hint has the remedy.
+/// [`conformance`](crate::conformance) checks an implementation.
 pub trait SessionStore: StoreReader {
-    /// A reader for another thread, which doesn't wait for transactions of this value to end (or not for long).
+    /// A reader for another thread, which doesn't wait (or not long) for transactions of this value to end.
     ///
     /// # Errors
-    /// When there can't be one.
+    /// When none can be created.
     fn reader(&mut self) -> Result<Box<dyn StoreReader>, HomeError>;
 
-    /// Who works on which run, for all that share this place.
+    /// The leases on runs, for all users of this place.
     fn claims(&self) -> Arc<dyn Claims>;
 
-    /// Begins a transaction: from here to its end nobody else writes.
+    /// Begins a transaction: no other process writes until it ends.
     ///
     /// # Errors
-    /// When somebody else has been writing for too long.
+    /// When another process has been writing for too long.
     fn begin(&mut self) -> Result<(), HomeError>;
 
     /// Makes all of the transaction durable.
@@ -189,8 +190,8 @@ pub trait SessionStore: StoreReader {
     /// Undoes all of the transaction; does nothing when there is none.
     fn rollback(&mut self);
 
-    /// Puts everything in order for a while without writes: what is copied then, is whole. Cheap where there is nothing to do.
-    /// Never waits for others.
+    /// Prepares for a while without writes: a copy of the files is then complete. Cheap if there is nothing to do.
+    /// Never waits for other processes.
     ///
     /// # Errors
     /// When it can't.
@@ -198,34 +199,34 @@ pub trait SessionStore: StoreReader {
         Ok(())
     }
 
-    /// A number that changes when somebody else has committed since the last call, and else doesn't. Within a
+    /// A number that changes exactly when another process or value has committed since the last call. Within a
     /// transaction it covers everything before it. Must be cheap.
     ///
     /// # Errors
     /// When it can't be read.
     fn change_marker(&mut self) -> Result<u64, HomeError>;
 
-    /// Appends to the log of `actor`, whose last record is `expected`. The records are numbered on from there. A log
-    /// without records ends at [`Entry::follows`](provost_event::Entry::follows) of its first one: that of a fork goes
-    /// on with another's numbers.
+    /// Appends to the log of `actor`, whose last record is `expected`. The records are numbered from there. A log
+    /// without records ends at [`Entry::follows`](provost_event::Entry::follows) of its first one: a fork's log
+    /// continues another log's numbers.
     ///
     /// # Errors
     /// [`HomeError::Conflict`] when `expected` isn't its last record; nothing is appended then.
     fn append(&mut self, actor: ActorKey, expected: Seq, entries: &[NewEntry]) -> Result<(), HomeError>;
 
-    /// Keeps an open effect, in place of one of the same name.
+    /// Stores an open effect, replacing one with the same id.
     ///
     /// # Errors
     /// When it can't.
     fn put_effect(&mut self, effect: &OpenEffect) -> Result<(), HomeError>;
 
-    /// Takes an effect away; nothing happens if there is none.
+    /// Removes an effect; does nothing if there is none.
     ///
     /// # Errors
     /// When it can't.
     fn close_effect(&mut self, id: EffectId) -> Result<(), HomeError>;
 
-    /// Marks an effect as to be stopped; nothing happens if there is none.
+    /// Requests the abort of an effect; does nothing if there is none.
     ///
     /// # Errors
     /// When it can't.
@@ -249,32 +250,32 @@ pub trait SessionStore: StoreReader {
     /// When it can't.
     fn mark_post(&mut self, actor: ActorKey, dedup: &str) -> Result<(), HomeError>;
 
-    /// Keeps a run's row, in place of the one it had.
+    /// Stores a run's row, replacing the previous one.
     ///
     /// # Errors
     /// When it can't.
     fn put_run(&mut self, run: &StoredRun) -> Result<(), HomeError>;
 
-    /// Keeps a body under its name; does nothing when it is there.
+    /// Stores a body under its id; does nothing if it exists.
     ///
     /// # Errors
     /// When it can't.
     fn put_blob(&mut self, id: &BlobId, body: &[u8]) -> Result<(), HomeError>;
 
-    /// Takes away all that belongs to `run` alone: its logs, what is to be done, marks, its row. Its outputs stay. What is appended
-    /// to its logs afterwards begins them anew.
+    /// Removes all data that belongs to `run` alone: its logs, effects, marks, row. Its outputs stay. Appending to
+    /// its logs afterwards starts them anew.
     ///
     /// # Errors
     /// When it can't.
     fn remove_run(&mut self, run: RunId) -> Result<(), HomeError>;
 
-    /// Takes away the bodies of these names; nothing happens where there is none.
+    /// Removes the bodies with these ids; ignores missing ones.
     ///
     /// # Errors
     /// When it can't.
     fn remove_blobs(&mut self, names: &[BlobId]) -> Result<(), HomeError>;
 
-    /// Gives the space of what was taken away back to the system, where that is of use. Called outside of transactions.
+    /// Returns the space of removed data to the system, if that is useful. Called outside of transactions.
     ///
     /// # Errors
     /// When it can't; nothing is lost then.
@@ -282,13 +283,13 @@ pub trait SessionStore: StoreReader {
         Ok(())
     }
 
-    /// How often `run` has been taken over; 0 if never.
+    /// How many times `run` has been taken over; 0 if never.
     ///
     /// # Errors
     /// When it can't be read.
     fn owner_epoch(&mut self, run: RunId) -> Result<u64, HomeError>;
 
-    /// Counts one more take-over of `run` and returns the new count.
+    /// Increments the take-over count of `run` and returns it.
     ///
     /// # Errors
     /// When it can't.

@@ -16,10 +16,10 @@ const AT_ONCE: usize = 256;
 
 type Item = Result<Arc<Record>, HomeError>;
 
-/// The records of `actor` after `after`, for ever. After an error there are no more.
+/// The records of `actor` after `after`, without end. After an error there are no more.
 pub(crate) fn subscribe(home: LocalHome, actor: ActorKey, after: Seq) -> BoxStream<'static, Item> {
     let head = home.feed().watch(actor);
-    // From here on somebody cares for what other processes write.
+    // From here on this process checks for commits of other processes.
     home.nudge();
     let ready = VecDeque::new();
     let subscription =
@@ -37,7 +37,7 @@ struct Subscription {
     after: Seq,
     head: Option<watch::Receiver<Seq>>,
     ready: VecDeque<Arc<Record>>,
-    /// Whether everything that was there at the beginning has been read.
+    /// Whether all records that existed at the beginning have been read.
     reached_end: bool,
     failed: bool,
 }
@@ -52,14 +52,14 @@ impl Subscription {
                 self.after = record.seq;
                 return Some(Ok(record));
             }
-            // Looked at before reading: what comes while we read wakes us.
+            // Read before the records: a commit in between wakes us.
             let head = *self.head.as_mut()?.borrow_and_update();
             if !self.reached_end || head > self.after {
                 match self.home.read(self.actor, self.after, AT_ONCE).await {
                     Ok(records) if records.is_empty() => self.reached_end = true,
                     Ok(mut records) => {
                         if self.reached_end {
-                            // More may have been committed that isn't told yet.
+                            // Some of them may be committed and not announced yet.
                             records.retain(|record| record.seq <= head);
                         }
                         self.ready.extend(records);

@@ -1,4 +1,4 @@
-//! A run as one file: a line for each record, and one for each output kept beside the log.
+//! A run as one file: a line for each record, and one for each output stored beside the log.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::home::blob_id;
 
-/// Why a run couldn't be exported or imported. After a failed import nothing of it is kept.
+/// Why a run couldn't be exported or imported. After a failed import nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// A line isn't what it should be.
+    /// A line is invalid.
     #[error("line {line}")]
     Line {
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem.
         #[source]
         problem: LineProblem,
     },
-    /// There is no run in it.
+    /// The file contains no run.
     #[error("there is no run in it")]
     Empty,
-    /// The run is there already, with another history.
+    /// The run exists already, with another history.
     #[error("run {} is there already, and differs from entry {seq} of {actor} on", actor.run())]
     Diverges {
         /// The log.
         actor: ActorKey,
-        /// The first entry that isn't the same, or that only one of them has while the other has more elsewhere.
+        /// The first entry that differs, or that only one of them has while the other has more elsewhere.
         seq: Seq,
     },
-    /// The file ends before all of an agent's log has come.
+    /// The file ends before all of an agent's log.
     #[error(
         "the log of agent {session} isn't in it, or not all of it: the file is cut; export the run once more"
     )]
@@ -44,35 +44,35 @@ pub enum TransferError {
     /// The file ends before its last line.
     #[error("the file is cut: it ends after entry {seq} of {actor}; export the run once more")]
     Incomplete {
-        /// The log of the last entry in it.
+        /// The log of its last entry.
         actor: ActorKey,
         /// That entry.
         seq: Seq,
     },
-    /// The file isn't what was written.
+    /// The file was changed after the export.
     #[error("the file isn't what was exported: {what}; export the run once more")]
     Changed {
-        /// What is different.
+        /// The difference.
         what: String,
     },
-    /// What was exported was damaged already.
+    /// The exported data was damaged already.
     #[error("the export is incomplete: {lost}")]
     Damaged {
-        /// What is missing; the first of it.
+        /// The first missing part.
         lost: Lost,
     },
-    /// A fork refers to what isn't in the file, and isn't there either.
+    /// A fork refers to entries that are neither in the file nor in the store.
     #[error("entry {at} of {session}, which a fork goes on from, isn't in it")]
     Missing {
-        /// The agent whose conversation it is.
+        /// The agent whose conversation was forked.
         session: SessionId,
         /// The entry.
         at: Seq,
     },
-    /// What a fork refers to isn't what it was forked from.
+    /// The entries that a fork refers to differ from those that were forked.
     #[error("the log of {session} up to entry {at} isn't what was forked: its hash is another")]
     OtherHistory {
-        /// The agent whose conversation it is.
+        /// The agent whose conversation was forked.
         session: SessionId,
         /// The entry.
         at: Seq,
@@ -82,45 +82,45 @@ pub enum TransferError {
     File {
         /// What was attempted.
         attempt: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The store couldn't.
+    /// The store failed.
     #[error(transparent)]
     Home(#[from] HomeError),
 }
 
-/// What can be wrong with one line.
+/// The problem of a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineProblem {
-    /// It can't be read; a last line that can't is what a cut file looks like.
+    /// It can't be parsed; if it is the last line, the file looks cut.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// It doesn't follow what stands before it.
+    /// It doesn't follow the previous lines.
     #[error(transparent)]
     Order(#[from] provost_engine::ReplayError),
-    /// It belongs to another run than the lines before.
+    /// It belongs to another run than the previous lines.
     #[error("belongs to run {found}, which run {run} doesn't refer to")]
     OtherRun {
-        /// The run of the lines before.
+        /// The run of the previous lines.
         run: RunId,
         /// The run of this line.
         found: RunId,
     },
-    /// A log that belongs to no run stands in it.
+    /// The run's own log isn't the first one.
     #[error("the run's own log doesn't come first: {found}")]
     NotTheRun {
-        /// The log that comes first.
+        /// The first log.
         found: ActorKey,
     },
-    /// It isn't text.
+    /// It isn't UTF-8.
     #[error("isn't text")]
     Text(#[source] std::str::Utf8Error),
-    /// It isn't what was written.
+    /// It was changed after the export.
     #[error("entry {seq} of {actor} isn't what was exported")]
     OtherEntry {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
         /// The entry.
         seq: Seq,
@@ -128,52 +128,52 @@ pub enum LineProblem {
     /// Something follows the last line.
     #[error("follows what was the last line of an export")]
     BehindTheEnd,
-    /// A kept output isn't what its name says.
+    /// A stored output doesn't match its id.
     #[error("output {id} is damaged")]
     Damaged {
-        /// Its name.
+        /// Its id.
         id: BlobId,
     },
 }
 
-/// What an import did to a run.
+/// The result of an import for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {
     /// The run.
     pub run: RunId,
-    /// What came of it.
+    /// The change.
     pub change: ImportChange,
 }
 
-/// What came of the import of a run.
+/// The change that an import made to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportChange {
-    /// It wasn't there.
+    /// It was new.
     New,
-    /// So many entries followed those that were there.
+    /// This many entries were added to existing ones.
     Extended(usize),
-    /// All of it was there: nothing has changed.
+    /// All of it existed: nothing has changed.
     Known,
 }
 
-/// What an export has to do without.
+/// Data missing from an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Lost {
-    /// An entry that can't be read, and all of its log behind it.
+    /// An unreadable entry, and all of its log after it.
     Entries {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
         /// The entry.
         from: Seq,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
-    /// An output or picture that is kept beside the log.
+    /// An output or picture stored beside the log.
     Output {
-        /// Its name.
+        /// Its id.
         output: BlobId,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
@@ -187,10 +187,10 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Digits of the chain's hash that an exported entry has with it.
+/// Digits of the chain's hash in an exported entry.
 const CHAIN_DIGITS: usize = 16;
 
-/// A record as a line of an export, with the beginning of its log's hash up to it.
+/// A record as a line of an export, with the first digits of its log's hash up to it.
 pub(crate) fn chained_line(record: &Record, chain: &EntryChain) -> Result<String, serde_json::Error> {
     let mut line = record.to_line()?;
     // An object: it ends with a brace.
@@ -208,13 +208,13 @@ pub(crate) fn chain_digits(chain: &EntryChain) -> String {
 /// The `type` of the last line.
 pub(crate) const END: &str = "end";
 
-/// The last line: what the lines before it are.
+/// The last line: number and hash of the previous lines.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EndLine {
     v: u32,
     r#type: String,
     pub(crate) lines: usize,
-    /// Of all bytes before this line.
+    /// Hash of all bytes before this line.
     pub(crate) hash: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) lost: Vec<Lost>,
@@ -226,10 +226,10 @@ impl EndLine {
     }
 }
 
-/// The `type` of a line that is an output and no record.
+/// The `type` of an output's line.
 pub(crate) const BLOB: &str = "blob";
 
-/// An output kept beside the log, as a line.
+/// An output stored beside the log, as a line.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct BlobLine {
     v: u32,
@@ -250,7 +250,7 @@ impl BlobLine {
         Self { v: FORMAT_VERSION, r#type: BLOB.to_owned(), id, text, base64 }
     }
 
-    /// The output, if it is what its name says.
+    /// The output, if it matches its id.
     pub(crate) fn into_body(self) -> Result<(BlobId, Vec<u8>), LineProblem> {
         let Self { id, text, base64, .. } = self;
         let body = match (text, base64) {

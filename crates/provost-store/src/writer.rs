@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes the posts that wait at that moment into one transaction, so that many
-//! share one sync to disk, and tells nobody of anything before that is done.
+//! The single writer thread. It takes all queued posts into one transaction, so that many share one sync to disk,
+//! and announces nothing before that is done.
 
 mod held;
 mod import;
@@ -21,9 +21,9 @@ use crate::job::{Answer, Job, Order, Orders, Reply, Server, answer, send};
 use crate::queue::Waiting;
 use crate::{NewEntry, OpenEffect, SessionStore, StoredRun};
 
-/// Jobs that share one transaction at most.
+/// Maximum jobs in one transaction.
 const BATCH_MAX: usize = 256;
-/// How often somebody who follows something has us look for what other processes wrote.
+/// How often the writer checks for commits of other processes while there are subscribers.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub(crate) struct Writer {
@@ -33,19 +33,19 @@ pub(crate) struct Writer {
     cache: Cache,
     random: fastrand::Rng,
     owned: HashMap<RunId, Owned>,
-    /// Runs whose server must be told all that is open.
+    /// Runs whose server must get all open effects.
     behind: HashSet<RunId>,
     marker: Option<u64>,
-    /// Whether others have written since followers were last told.
+    /// Whether other processes have written since subscribers were last notified.
     outdated: bool,
 }
 
-/// A run that this process works on.
+/// A run that this process serves.
 struct Owned {
     epoch: u64,
-    /// The run's elapsed time, which goes on while it is ours.
+    /// The run's elapsed time, which advances while this process holds the run.
     held: HeldTime,
-    /// Whether nobody has written since the store's epoch was compared with ours.
+    /// Whether no other process has written since the store's epoch was compared with ours.
     verified: bool,
     server: Server,
 }
@@ -77,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// Works until nobody can ask for anything any more.
+    /// Works until all senders are gone.
     pub(crate) fn work(mut self, waiting: &Waiting<Job>) {
         while let Ok(job) = waiting.next(self.feed.is_followed().then_some(LOOK_EVERY)) {
             match job {
@@ -96,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// What can't be part of a transaction.
+    /// Jobs that can't be part of a transaction.
     fn maintain(&mut self, job: Job) {
         match job {
             Job::Settle { reply } => send(reply, self.store.settle()),
@@ -110,7 +110,7 @@ impl Writer {
         let mut failure = self.begin().err();
         for job in jobs {
             match (job, &failure) {
-                // Needs no store, and must not depend on one that fails.
+                // Needs no store, and must not depend on a failing one.
                 (Job::GiveUp { run, epoch, reply }, _) => self.give_up(run, epoch, reply),
                 (job, None) => failure = self.take(job, &mut batch).err(),
                 (job, Some(error)) => job.refuse(error.clone()),
@@ -133,7 +133,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Does one job but for the commit. What only concerns the job goes to whoever wants it done.
+    /// Does one job except for the commit. Errors of a single job go to its caller.
     ///
     /// # Errors
     /// When nothing more can be written in this transaction.
@@ -155,7 +155,7 @@ impl Writer {
         }
     }
 
-    /// Takes a run away, unless somebody works on it.
+    /// Removes a run, unless a process serves it.
     fn remove(&mut self, run: RunId, reply: Reply<()>, batch: &mut Batch) -> Result<(), HomeError> {
         let claim = match self.store.claims().claim(run) {
             Ok(claim) => claim,
@@ -217,7 +217,7 @@ impl Writer {
     }
 
     fn keep(&mut self, changes: Vec<Change>, batch: &mut Batch) -> Result<(), HomeError> {
-        // All of them first: whatever comes of one, the states of all are undone with it.
+        // All of them first: whatever happens to one, the states of all are undone with it.
         batch.touched.extend(changes.iter().map(|change| change.actor));
         changes.into_iter().try_for_each(|change| self.keep_one(change, batch))
     }
@@ -255,7 +255,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts the rows of the runs that changed as their actors now describe them.
+    /// Stores the rows of the changed runs.
     fn list_runs(&mut self, batch: &Batch) -> Result<(), HomeError> {
         for run in &batch.runs {
             let state = self.cache.get(ActorKey::Run(*run), &mut *self.store)?;
@@ -272,7 +272,8 @@ impl Writer {
         }
         // Effects begin with reading what led to them.
         self.feed.keep(&batch.written);
-        // Then servers: whoever follows a log may rely on the effects of what it sees being under way, timers set.
+        // Then servers: a subscriber may rely on the effects of the entries it sees being under way, with timers
+        // set.
         for (run, orders) in batch.orders {
             self.order(run, Orders::Changed(orders));
         }
@@ -294,7 +295,7 @@ impl Writer {
     }
 }
 
-/// A reservation changes nothing that a list shows but the time of the last change, and comes with every turn.
+/// A reservation changes only the time of the last change in a list, and comes with every turn.
 fn shows_in_a_list(entry: &NewEntry) -> bool {
     !matches!(entry.record.entry, Entry::BudgetReserved(_))
 }

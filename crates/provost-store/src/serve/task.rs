@@ -1,4 +1,4 @@
-//! The task that has the effects of one run performed: begins them, stops them, fires timers, posts results.
+//! The task that has the effects of one run performed: starts them, stops them, fires timers, posts results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub(super) struct Task {
     orders: mpsc::Receiver<Orders>,
     failure: watch::Receiver<Option<HomeError>>,
     tasks: JoinSet<Result<Done, HomeError>>,
-    /// Every effect that was begun, until the log has closed it: none is begun twice.
+    /// Every started effect, until the log has closed it: none is started twice.
     begun: HashMap<EffectId, Begun>,
     /// Timers with their ends by the process's monotonic clock.
     timers: BTreeSet<(Elapsed, EffectId)>,
     alarm: Option<(Elapsed, BoxFuture<'static, ()>)>,
-    /// Whether timers are being posted; the next wait for them, so that they come in order.
+    /// Whether timers are being posted; the next ones wait for them, so that they are posted in order.
     firing: bool,
 }
 
@@ -60,7 +60,7 @@ impl Task {
         }
     }
 
-    /// Works until `stop` fires, or until it can't; then it says why.
+    /// Works until `stop` fires, or until a failure, which it returns.
     pub(super) async fn work(&mut self, stop: &CancellationToken) -> Option<HomeError> {
         loop {
             self.set_alarm();
@@ -77,7 +77,7 @@ impl Task {
         }
     }
 
-    /// Drops what is under way, and returns when it is gone.
+    /// Drops all running effects, and returns when they are gone.
     pub(super) async fn end(&mut self) {
         self.orders.close();
         self.tasks.shutdown().await;
@@ -94,7 +94,7 @@ impl Task {
         }
     }
 
-    /// Makes what is under way here what is open in the store.
+    /// Adjusts the running effects to those open in the store.
     fn compare(&mut self, open: Vec<OpenEffect>, now: Elapsed) {
         let named = open.iter().map(|open| open.id).collect::<BTreeSet<_>>();
         let over = self.begun.keys().filter(|id| !named.contains(id)).copied().collect::<Vec<_>>();
@@ -107,7 +107,7 @@ impl Task {
         }
     }
 
-    /// Begins an effect; a timer as of `now`.
+    /// Starts an effect; a timer as of `now`.
     fn begin(&mut self, id: EffectId, effect: Effect, now: Elapsed) {
         if self.begun.contains_key(&id) {
             return;
@@ -139,7 +139,7 @@ impl Task {
         match self.begun.remove(&id) {
             Some(Begun::Running { cancel, task }) => {
                 cancel.cancel();
-                // Its result counts no more. Where it was that result which closed it, there is nothing to abort.
+                // Its result is ignored from here on. If that result closed the effect, there is nothing to abort.
                 task.abort();
             }
             Some(Begun::Timer { due }) => {
@@ -205,7 +205,7 @@ fn timer_fired(EffectId { actor, seq }: EffectId) -> Event {
     fired(seq)
 }
 
-/// Waits for the alarm; for ever without one.
+/// Waits for the alarm; forever without one.
 async fn ring(alarm: &mut Option<(Elapsed, BoxFuture<'static, ()>)>) {
     match alarm {
         Some((_, wait)) => wait.await,

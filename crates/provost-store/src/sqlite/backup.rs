@@ -1,4 +1,4 @@
-//! A copy of a database, as it is at one moment.
+//! A consistent copy of a database.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -12,12 +12,13 @@ use crate::folder;
 
 const ATTEMPT: &str = "make the backup";
 
-/// Copies the database at `path` to `file`, which must not be there: as it is at one moment, also while others work with it. The
-/// copy is for its owner only (0600), on disk when this returns, and checked like [`inspect`] does. Returns what is in it.
+/// Copies the database at `path` to `file`, which must not exist: a consistent state, even while other processes
+/// write. The copy is for its owner only (0600), synced to disk when this returns, and checked like [`inspect`]
+/// does. Returns its content.
 ///
 /// # Errors
-/// [`HomeError::Storage`], with a hint: when there is such a file, there is no store, the file can't be written, or
-/// what the copy holds is damaged. Then no file is left.
+/// [`HomeError::Storage`], with a hint: when the file exists, there is no store, the file can't be written, or the
+/// copy is damaged. Then no file is left.
 pub fn back_up(path: &Path, file: &Path) -> Result<Inspection, HomeError> {
     let connection = open::as_it_is(path)?;
     let mut options = OpenOptions::new();
@@ -26,7 +27,7 @@ pub fn back_up(path: &Path, file: &Path) -> Result<Inspection, HomeError> {
     options.open(file).map_err(|error| cant_make(file, &error))?;
     let copied = copy(&connection, file).and_then(|()| checked(file));
     if copied.is_err() {
-        // What is left of it is no backup.
+        // An incomplete copy is no backup.
         let _ = std::fs::remove_file(file);
     }
     copied
@@ -49,7 +50,7 @@ fn copy(connection: &rusqlite::Connection, file: &Path) -> Result<(), HomeError>
         .map_err(|error| super::error::storage(ATTEMPT, &error))?;
     File::open(file).and_then(|copy| copy.sync_all()).map_err(io)?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Where folders can't be synced, the file's name may be lost with the power, and the backup with it.
+    // If folders can't be synced, a power failure may lose the file's name, and the backup with it.
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }

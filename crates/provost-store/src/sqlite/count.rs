@@ -1,7 +1,7 @@
 //! How many entries have been committed, in a small file beside the database.
 //!
-//! It is written after each commit and never synced. What the write-ahead log loses (SQLite drops what follows a damaged
-//! place of it without a word) is missed by it: the database then has fewer entries than were acknowledged.
+//! It is written after each commit and never synced. It reveals what the write-ahead log loses (SQLite silently
+//! drops everything after a damaged place): the database then has fewer entries than were acknowledged.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -17,7 +17,7 @@ use super::error::Attempt;
 use super::{int, unsigned};
 use crate::folder;
 
-/// All that the file holds: a number, a log's name and an entry's number, and a hash of those.
+/// The size of the file: a number, a log's name and an entry's number, and a hash of those.
 const LINE_BYTES: usize = 128;
 const HASH_DIGITS: usize = 16;
 const ATTEMPT: &str = "count the store's entries";
@@ -25,9 +25,9 @@ const ATTEMPT: &str = "count the store's entries";
 /// Entries that were acknowledged and are not in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// How many entries there were.
+    /// How many entries were committed.
     pub expected: u64,
-    /// How many of them are there.
+    /// How many of them are present.
     pub found: u64,
     /// The entry that was acknowledged last, as `RUN.0/12`.
     pub last: String,
@@ -56,7 +56,7 @@ impl EntryCount {
         Self { path: path(database), file: None }
     }
 
-    /// Says that there are so many entries. Where that can't be written, a loss goes unnoticed, and nothing else.
+    /// Writes the number of entries. If that fails, the only effect is that a loss may go unnoticed.
     pub(super) fn write(&mut self, entries: i64, last: (ActorKey, Seq)) {
         let counted = Counted { entries: unsigned(entries), last: format!("{}/{}", last.0, last.1) };
         if let Err(error) = self.try_write(&counted) {
@@ -100,7 +100,7 @@ impl Counted {
         format!("{line:<width$}\n", width = LINE_BYTES - 1)
     }
 
-    /// `None` for what isn't such a line.
+    /// `None` for an invalid line.
     fn from_line(line: &str) -> Option<Self> {
         let (what, hash) = line.trim_end().rsplit_once(' ')?;
         let (entries, last) = what.split_once(' ')?;
@@ -120,14 +120,14 @@ fn digits_of(what: &str) -> String {
     blake3::hash(what.as_bytes()).to_hex().chars().take(HASH_DIGITS).collect()
 }
 
-/// The greatest number that an entry ever had.
+/// The greatest number ever given to an entry.
 pub(super) fn given(connection: &Connection) -> rusqlite::Result<i64> {
     let sql =
         "SELECT max(coalesce((SELECT max(id) FROM entries), 0), coalesce((SELECT entries FROM given), 0))";
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
-/// A loss that nobody has taken note of yet: one that was found earlier, or that shows now.
+/// An unacknowledged loss: one found earlier, or a new one.
 pub(super) fn loss(connection: &Connection, database: &Path) -> Result<Option<Loss>, HomeError> {
     if let Some(loss) = missing(connection, database)? {
         return Ok(Some(loss));
@@ -139,16 +139,16 @@ pub(super) fn loss(connection: &Connection, database: &Path) -> Result<Option<Lo
     connection.query_row(sql, [], read).optional().attempt(ATTEMPT)
 }
 
-/// What the database has less than was counted.
+/// The entries that were counted and are missing from the database.
 fn missing(connection: &Connection, database: &Path) -> Result<Option<Loss>, HomeError> {
-    // First what was counted: what is committed meanwhile makes the database have more than that, and never less.
+    // The counter first: a commit in between gives the database more entries than that, and never fewer.
     let Some(counted) = Counted::read(database) else { return Ok(None) };
     let found = unsigned(given(connection).attempt(ATTEMPT)?);
     let is_loss = found < counted.entries;
     Ok(is_loss.then_some(Loss { expected: counted.entries, found, last: counted.last }))
 }
 
-/// Writes down what is missing, so that it stays known when others are written in its place.
+/// Records the loss, so that it stays known when other entries are written in its place.
 pub(super) fn note_loss(connection: &mut Connection, database: &Path) -> Result<(), HomeError> {
     if missing(connection, database)?.is_none() {
         return Ok(());

@@ -1,9 +1,9 @@
-//! SQLite's errors in words that say what to do.
+//! SQLite's errors, with remedies.
 
 use provost_harness::HomeError;
 use rusqlite::ErrorCode;
 
-/// What helps where the database is damaged.
+/// The remedy for a damaged database.
 pub(super) const DAMAGED: &str = "`provost doctor --store` says what is damaged, and saves the rest";
 
 /// The error of what was attempted.
@@ -11,7 +11,7 @@ pub(super) fn storage(attempt: &'static str, error: &rusqlite::Error) -> HomeErr
     HomeError::Storage { attempt, message: error.to_string(), hint: hint(error) }
 }
 
-/// Whether an error comes of what the database holds, and not of the system or of others that use it.
+/// Whether an error is caused by the database's content, and not by the system or by other processes.
 pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::SqliteFailure(failure, _) => {
@@ -28,7 +28,7 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// Turns an error of SQLite's into one of the home's.
+/// Converts an error of SQLite into one of the backend.
 pub(super) trait Attempt<T> {
     fn attempt(self, what: &'static str) -> Result<T, HomeError>;
 }

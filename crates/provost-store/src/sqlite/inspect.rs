@@ -1,4 +1,4 @@
-//! Checking all of a database: its structure, every log from its first entry on, and what is derived from logs.
+//! Checks all of a database: its structure, every log from its first entry on, and all data derived from logs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,41 +16,41 @@ use crate::prune::outputs_of;
 const ATTEMPT: &str = "check the store";
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
-/// Problems that SQLite itself is asked for at most.
+/// Maximum problems requested from SQLite's own check.
 const STRUCTURE_PROBLEMS_MAX: u32 = 100;
 
-/// What is wrong with a store.
+/// A problem of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreProblem {
     /// The database's own structure, in SQLite's words.
     Structure(String),
     /// A log can't be read from this entry on.
     Entries {
-        /// Whose log.
+        /// The actor of the log.
         actor: ActorKey,
         /// The first entry that can't be read.
         seq: Seq,
         /// Why.
         why: String,
     },
-    /// An output or picture is damaged, or missing though a log speaks of it.
+    /// An output or picture is damaged, or missing though a log refers to it.
     Output {
-        /// Its name.
+        /// Its id.
         output: BlobId,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// Something that only repeats what logs say. It is made anew from those, and nothing is lost.
+    /// Derived data. It is rebuilt from logs, and nothing is lost.
     Derived {
-        /// Whose.
+        /// The actor.
         actor: ActorKey,
-        /// What.
+        /// The kind of data.
         what: &'static str,
     },
 }
 
 impl StoreProblem {
-    /// Whether something is lost by it.
+    /// Whether data is lost.
     #[must_use]
     pub const fn is_loss(&self) -> bool {
         !matches!(self, Self::Derived { .. })
@@ -70,22 +70,23 @@ impl fmt::Display for StoreProblem {
     }
 }
 
-/// What a store holds, and what of it is damaged.
+/// The content of a store, and its damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// Bytes of the database and its log of writes.
+    /// Bytes of the database and its write-ahead log.
     pub bytes: u64,
-    /// Bytes of them that hold nothing, and are used for what is written next.
+    /// Free bytes among them, which later writes use.
     pub free_bytes: u64,
     /// The runs.
     pub runs: Vec<RunId>,
-    /// Entries that were read, of all logs.
+    /// Number of entries read, of all logs.
     pub entries: u64,
-    /// Outputs and pictures beside the logs.
+    /// Number of outputs and pictures beside the logs.
     pub outputs: u64,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<StoreProblem>,
-    /// Entries that were acknowledged and were not there at some opening, where nobody has taken note of it.
+    /// Entries that were acknowledged and were missing when the database was opened, if that hasn't been
+    /// acknowledged.
     pub loss: Option<Loss>,
 }
 
@@ -96,7 +97,7 @@ impl Inspection {
         self.loss.is_none() && !self.problems.iter().any(StoreProblem::is_loss)
     }
 
-    /// The runs whose logs or outputs are all there.
+    /// The runs with damaged logs.
     pub fn damaged_runs(&self) -> BTreeSet<RunId> {
         let of = |problem: &StoreProblem| match problem {
             StoreProblem::Entries { actor, .. } => Some(actor.run()),
@@ -106,14 +107,14 @@ impl Inspection {
     }
 }
 
-/// Checks all of the database at `path`, also while others work with it. Reads everything once or twice.
+/// Checks all of the database at `path`, even while other processes use it. Reads everything once or twice.
 ///
 /// # Errors
-/// [`HomeError::Storage`] where it can't be opened: then nothing of it can be read.
+/// [`HomeError::Storage`] if it can't be opened: then nothing of it can be read.
 pub fn inspect(path: &Path) -> Result<Inspection, HomeError> {
     let connection = open::as_it_is(path)?;
     let loss = count::loss(&connection, path)?;
-    // All that is read is of one moment.
+    // All reads see the same state.
     let connection = connection.unchecked_transaction().attempt(ATTEMPT)?;
     let mut inspecting =
         Inspecting { connection: &connection, problems: Vec::new(), entries: 0, outputs: BTreeSet::new() };
@@ -135,7 +136,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, HomeError> {
     })
 }
 
-/// Bytes of the database and what is beside it.
+/// Bytes of the database and the files beside it.
 pub(super) fn bytes(path: &Path) -> u64 {
     let mut log = std::ffi::OsString::from(path);
     log.push("-wal");
@@ -152,7 +153,7 @@ struct Inspecting<'a> {
     connection: &'a Connection,
     problems: Vec<StoreProblem>,
     entries: u64,
-    /// The outputs that logs speak of.
+    /// The outputs that logs refer to.
     outputs: BTreeSet<BlobId>,
 }
 
@@ -232,11 +233,11 @@ impl Inspecting<'_> {
         self.outputs.extend(outputs_of(&record.entry));
     }
 
-    /// Whether the row of a run says what its log does.
+    /// Whether the row of a run matches its log.
     fn row(&mut self, run: RunId) -> Result<(), HomeError> {
         let row = runs::one(self.connection, run)?;
         let made = runs::from_log(self.connection, run)?;
-        // Reservations change the time of the last entry, and are not worth a row.
+        // Reservations change the time of the last entry, and don't update the row.
         let made = crate::StoredRun { updated_at: row.updated_at, elapsed: row.elapsed, ..made };
         if made.damage.is_none() && (row != made || !runs::is_stored(self.connection, run)) {
             self.problems.push(StoreProblem::Derived { actor: run.into(), what: "the row in the list" });
@@ -247,7 +248,7 @@ impl Inspecting<'_> {
         Ok(())
     }
 
-    /// Whether what is to be done for a run is what was kept.
+    /// Whether the open effects of a run are as stored.
     fn effects(&self, run: RunId) -> Result<bool, HomeError> {
         let Some(found) = log::find(self.connection, run.into())? else { return Ok(true) };
         let sql = "SELECT actors.key, effects.seq, effects.kind, effects.sum \
@@ -264,7 +265,8 @@ impl Inspecting<'_> {
         Ok(rows.all(|row| row.unwrap_or(false)))
     }
 
-    /// The outputs beside the logs: those that are there, and those that are spoken of. Returns how many are there.
+    /// The outputs beside the logs: the existing ones, and the referenced ones. Returns the number of existing
+    /// ones.
     fn blobs(&mut self) -> Result<u64, HomeError> {
         let mut missing = std::mem::take(&mut self.outputs);
         let mut there = 0_u64;
@@ -284,7 +286,7 @@ impl Inspecting<'_> {
                     }
                 }
                 Ok(None) => break,
-                // SQLite's own check has said where.
+                // SQLite's own check has reported the place.
                 Err(error) if is_damage(&error) => break,
                 Err(error) => return Err(storage(ATTEMPT, &error)),
             }

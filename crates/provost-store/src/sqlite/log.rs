@@ -1,4 +1,4 @@
-//! Reading logs, each entry compared with the hash that was kept with it.
+//! Reading logs; each entry is compared with its stored hash.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{int, sums, unsigned};
 use crate::store::NO_LAYOUT;
 
 const ATTEMPT: &str = "read a log";
-/// Entries looked at in one go where the first damaged one is looked for.
+/// Entries read at a time in the search for the first damaged one.
 const LOOKED_AT_ONCE: usize = 1_000;
 
 /// A log's number, and where it ends.
@@ -23,11 +23,11 @@ pub(super) struct Log {
     pub(super) head: Seq,
     /// The hash of all of it.
     pub(super) chain: EntryChain,
-    /// Whether the row that says so is there and whole. Else it is taken from the entries that were found.
+    /// Whether the row with this data exists and is valid. Otherwise the data is from the entries found.
     pub(super) is_recorded: bool,
 }
 
-/// The log of `actor`; `None` where there is none. One that is known but has no entry ends at [`Seq::START`].
+/// The log of `actor`; `None` if there is none. A known log without entries ends at [`Seq::START`].
 pub(super) fn find(connection: &Connection, actor: ActorKey) -> Result<Option<Log>, HomeError> {
     let key = actor.to_string();
     if let Some(log) = recorded(connection, &key)? {
@@ -51,7 +51,7 @@ pub(super) fn find(connection: &Connection, actor: ActorKey) -> Result<Option<Lo
     Ok(Some(Log { head: Seq(head), chain: chain.unwrap_or_default(), is_recorded: false, ..none }))
 }
 
-/// The end of a log as it was recorded; `None` where that is missing or damaged.
+/// The recorded end of a log; `None` if that is missing or damaged.
 fn recorded(connection: &Connection, key: &str) -> Result<Option<Log>, HomeError> {
     let read = |row: &Row<'_>| {
         let (id, head) = (row.get::<_, i64>(0)?, Seq(unsigned(row.get(1)?)));
@@ -73,17 +73,18 @@ fn chain(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<EntryChain>> {
     Ok(row.get_ref(column)?.as_blob().ok().and_then(EntryChain::from_bytes))
 }
 
-/// Entries of `actor` after `after`, at most `max`, each compared with its hash; those before a damaged one come first.
+/// At most `max` entries of `actor` after `after`, each compared with its hash; entries before a damaged one come
+/// first.
 ///
 /// # Errors
-/// [`HomeError::Unreadable`] where the next one is damaged or missing.
+/// [`HomeError::Unreadable`] if the next entry is damaged or missing.
 pub(super) fn records(
     connection: &Connection,
     actor: ActorKey,
     after: Seq,
     max: usize,
 ) -> Result<Vec<Arc<Record>>, HomeError> {
-    // The end first: what is appended meanwhile makes the log longer than that, and never shorter.
+    // The end first: a concurrent append makes the log longer than that, and never shorter.
     let Some(log) = find(connection, actor)? else { return Ok(Vec::new()) };
     let page = page(connection, actor, log.id, (after, max))?;
     if !page.records.is_empty() {
@@ -92,7 +93,7 @@ pub(super) fn records(
     let problem = match page.problem {
         Some(problem) => problem,
         None if max > 0 && log.is_recorded && page.last < log.head => {
-            // Unless the whole log has been removed meanwhile.
+            // Unless the whole log has been removed in the meantime.
             if find(connection, actor)? != Some(log) {
                 return Ok(Vec::new());
             }
@@ -101,7 +102,7 @@ pub(super) fn records(
         }
         None => return Ok(Vec::new()),
     };
-    // The entry before it, whose hash was believed, may be the damaged one.
+    // The entry before it, whose hash was trusted, may be the damaged one.
     let first = if after.is_start() { None } else { first_problem(connection, actor, log.id)? };
     let Problem { seq, message } = first.unwrap_or(problem);
     Err(HomeError::Unreadable { actor, seq, message })
@@ -119,26 +120,26 @@ fn first_problem(connection: &Connection, actor: ActorKey, id: i64) -> Result<Op
     }
 }
 
-/// What is wrong with an entry.
+/// A problem of an entry.
 pub(super) struct Problem {
     pub(super) seq: Seq,
     pub(super) message: String,
 }
 
-/// Entries that follow each other.
+/// Consecutive entries.
 pub(super) struct Page {
     pub(super) records: Vec<Arc<Record>>,
-    /// The last of them; where there is none, the entry that they were to follow.
+    /// The last of them; if there is none, the entry that precedes the page.
     pub(super) last: Seq,
-    /// The hash up to there; `None` where there is no entry.
+    /// The hash up to there; `None` if there is no entry.
     pub(super) chain: Option<EntryChain>,
-    /// Why there aren't more.
+    /// Why the page ends early.
     pub(super) problem: Option<Problem>,
     /// The snapshots among them whose state is damaged.
     pub(super) passed_over: Vec<Seq>,
 }
 
-/// Entries of the log `id` behind an entry, at most so many, up to the first that is damaged.
+/// At most this many entries of the log `id` after an entry, up to the first damaged one.
 pub(super) fn page(
     connection: &Connection,
     actor: ActorKey,
@@ -188,7 +189,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Takes in a row; says what is wrong with it.
+    /// Adds a row; returns its problem, if any.
     fn row(&mut self, row: &Row<'_>) -> rusqlite::Result<Option<Problem>> {
         let seq = Seq(unsigned(row.get(0)?));
         let Some(stored) = chain(row, 6)? else {
@@ -196,7 +197,7 @@ impl Reading {
         };
         let page = &mut self.page;
         if page.chain.is_none() && seq == page.last && !seq.is_start() {
-            // The entry that the others follow: only its hash is asked for.
+            // The preceding entry: only its hash is used.
             page.chain = Some(stored);
             return Ok(None);
         }
@@ -247,27 +248,27 @@ fn missing(seq: Seq) -> Problem {
     Problem { seq, message: "it is missing".to_owned() }
 }
 
-/// A snapshot whose state is damaged, which is passed over: the entries say the same.
+/// A snapshot whose state is damaged; it is ignored, as the entries contain the same.
 fn emptied(record: Record) -> Record {
     tracing::warn!(actor = %record.actor, seq = %record.seq, "a snapshot is damaged: it is passed over");
     let entry = Entry::Snapshot(Snapshot { layout: NO_LAYOUT, state: Json::empty_object() });
     Record { entry, ..record }
 }
 
-/// Whether a snapshot's state is what was kept.
+/// Whether a snapshot's state is as stored.
 fn is_whole(row: &Row<'_>, chain: &EntryChain, link: &ChainLink<'_>) -> rusqlite::Result<bool> {
     let state = row.get_ref(7)?.as_blob().ok();
     Ok(state.is_some_and(|state| state == chain.hash_of_state(link)))
 }
 
-/// The newest snapshot of `actor` that is whole, if the newest is.
+/// The newest snapshot of `actor`, if it is valid.
 pub(super) fn newest_snapshot(
     connection: &Connection,
     actor: ActorKey,
 ) -> Result<Option<Arc<Record>>, HomeError> {
     const ATTEMPT: &str = "look for a snapshot";
     let Some(log) = find(connection, actor)? else { return Ok(None) };
-    // By its own index in any case: where there are no snapshots, the logs' would be searched to its beginning.
+    // Always by its own index: without snapshots, the logs' index would be searched to its beginning.
     let sql = "SELECT seq, v, at, elapsed, kind, body, chain, state FROM entries INDEXED BY snapshots \
                WHERE actor = ?1 AND kind = 'snapshot' ORDER BY seq DESC LIMIT 1";
     let found = connection
@@ -277,7 +278,7 @@ pub(super) fn newest_snapshot(
         Ok(Some(Ok(record))) => Ok(Some(Arc::new(record))),
         Ok(Some(Err((seq, message)))) => Err(HomeError::Unreadable { actor, seq, message }),
         Ok(None) => Ok(None),
-        // Whoever looks for it reads the whole log instead, and comes upon what is damaged of it.
+        // The caller reads the whole log instead, and finds the damage there.
         Err(error) if is_damage(&error) => Ok(None),
         Err(error) => Err(storage(ATTEMPT, &error)),
     }

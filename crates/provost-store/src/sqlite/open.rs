@@ -1,4 +1,4 @@
-//! Opening a database: its settings, its version, and who may read it.
+//! Opening a database: its settings, its version, and its file permissions.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -12,19 +12,19 @@ use super::error::{Attempt, storage};
 use crate::folder;
 
 const ATTEMPT: &str = "open the store";
-/// The version of the tables, kept in the database's `user_version`; 0 is a database without any.
+/// The version of the tables, stored in the database's `user_version`; 0 is a database without tables.
 const SCHEMA_VERSION: i64 = 6;
 const SCHEMA: &str = include_str!("schema.sql");
 /// How long a statement waits for another process's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// SQLite's number for "synced at every commit".
 const SYNCHRONOUS_FULL: i64 = 2;
-/// Pages of 4 KiB in the write-ahead log at which it is carried over to the database and written over from its
-/// start. Until it is that long each sync must also find room for it on the disk, which costs half as much again.
+/// Pages of 4 KiB in the write-ahead log at which it is copied to the database and reused from its start. Until it
+/// is that long each sync must also allocate disk space, which costs half as much again.
 const LOG_PAGES: i64 = 1000;
-/// Beyond this the write-ahead log is cut after that.
+/// Above this size the write-ahead log is truncated after that.
 const LOG_BYTES_KEPT: i64 = 32 << 20;
-/// Memory for pages, in KiB, taken as it is needed: the ends of some ten thousand logs.
+/// The page cache, in KiB, allocated on demand: the ends of some ten thousand logs.
 const CACHE_KIB: i64 = 48 << 10;
 const STATEMENTS_CACHED: usize = 48;
 
@@ -42,13 +42,13 @@ pub(super) fn for_reading(path: &Path) -> Result<Connection, HomeError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// As it is: nothing is made, switched or brought up to date.
+/// Unchanged: nothing is created, switched or migrated.
 pub(super) fn as_it_is(path: &Path) -> Result<Connection, HomeError> {
     let connection =
         match for_reading(path).and_then(|connection| known_version(&connection).map(|_| connection)) {
             Ok(connection) => connection,
-            // SQLite wants to write even to read, but for a file that nobody changes. One without a write-ahead log holds
-            // everything.
+            // SQLite needs write access even to read, except for a file declared immutable. A file without a
+            // write-ahead log contains everything.
             Err(_) if !has_log(path) => unchanging(path)?,
             Err(error) => return Err(error),
         };
@@ -87,7 +87,7 @@ fn make_file(path: &Path) -> std::io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         folder::create(folder)?;
     }
-    // Made here and not by SQLite, which knows nothing of our mode and gives its side files that of this one.
+    // Created here and not by SQLite, which ignores our mode and gives its side files the mode of this file.
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     folder::only_for_the_owner(&mut options);
@@ -116,7 +116,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)
 }
 
-/// Two processes that switch a new database at once don't wait for each other by themselves.
+/// Two processes that switch a new database at the same time don't wait for each other by themselves.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
@@ -148,7 +148,7 @@ fn make_tables(connection: &mut Connection) -> Result<(), HomeError> {
     transaction.commit().attempt(ATTEMPT)
 }
 
-/// Makes sure that the database says of its tables what this program makes: else it would be read by other rules.
+/// Checks that the database's table definitions match this program's: otherwise it would be read by other rules.
 fn compare_tables(connection: &Connection) -> Result<(), HomeError> {
     let expected = Connection::open_in_memory()
         .and_then(|fresh| {

@@ -1,7 +1,7 @@
 //! Whether the database is still where it was opened.
 //!
-//! A file that was deleted, or whose file system was taken away, takes everything that is written to it for as long as
-//! it is open, and all of it is gone afterwards.
+//! A file that was deleted, or whose file system was unmounted, accepts writes for as long as it is open, and all
+//! of them are lost afterwards.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ pub(super) struct Presence {
     identity: Option<Identity>,
 }
 
-/// What tells a file from others that had its name before or have it later.
+/// Distinguishes a file from earlier and later files of the same name.
 type Identity = (u64, u64);
 
 impl Presence {
-    /// What stands at `path` now.
+    /// The current files at `path`.
     pub(super) fn of(path: &Path) -> Self {
         let mut log = OsString::from(path);
         log.push("-wal");
         Self { path: path.to_owned(), log: log.into(), identity: identity(path) }
     }
 
-    /// Makes sure that what was just written is where somebody finds it.
+    /// Checks that the written data is still reachable by its path.
     ///
     /// # Errors
     /// [`HomeError::Storage`] when it isn't.

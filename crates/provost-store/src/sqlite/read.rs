@@ -77,10 +77,10 @@ impl StoreReader for SqliteStore {
     }
 }
 
-/// The logs of a run that have an entry, by both tables that know of them.
+/// The logs of a run that have an entry, from both tables with logs.
 pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey>, HomeError> {
     const ATTEMPT: &str = "read a run's logs";
-    // Sessions are named `RUN.NUMBER`; `/` is what follows `.` in the order of characters.
+    // Sessions are named `RUN.NUMBER`; `/` follows `.` in character order.
     let sql = "SELECT key FROM heads WHERE (key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/')) \
                UNION SELECT key FROM actors WHERE (key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/')) \
                AND EXISTS (SELECT 1 FROM entries WHERE entries.actor = actors.id)";

@@ -1,4 +1,4 @@
-//! Taking runs away.
+//! Removing runs.
 
 use provost_event::{BlobId, RunId};
 use provost_harness::HomeError;
@@ -14,7 +14,7 @@ const OF_RUN: &str = "(key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/'))";
 impl SqliteStore {
     pub(super) fn remove_all_of(&mut self, run: RunId) -> Result<(), HomeError> {
         let name = run.to_string();
-        // No number is given to an entry a second time: else a loss would not be missed.
+        // No entry number is reused: otherwise a loss would go unnoticed.
         self.connection
             .execute(
                 "UPDATE given SET entries = max(entries, (SELECT coalesce(max(id), 0) FROM entries))",

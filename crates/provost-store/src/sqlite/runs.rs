@@ -1,5 +1,4 @@
-//! The rows that lists of runs are made of. They say what the runs' logs come to, and are made of those where they are
-//! damaged.
+//! The rows of run lists. They are derived from the runs' logs, and rebuilt from them if they are damaged.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use super::{log, sums, unsigned};
 use crate::StoredRun;
 
 const ATTEMPT: &str = "list the runs";
-/// Entries read at a time where a row is made of its log.
+/// Entries read at a time when a row is rebuilt from its log.
 const READ_MAX: usize = 1_000;
 
 /// A run, and when it was started.
@@ -38,7 +37,7 @@ pub(super) fn newest(connection: &Connection, max: usize) -> Result<Vec<StoredRu
     }
 }
 
-/// All runs by one of the two ways that lead to them, the oldest first; `None` where that is damaged.
+/// All runs from one of the two indexes, the oldest first; `None` if that is damaged.
 fn starts(connection: &Connection, sql: &str) -> Result<Option<Vec<Start>>, HomeError> {
     let read = || {
         let mut statement = connection.prepare_cached(sql)?;
@@ -55,7 +54,7 @@ fn starts(connection: &Connection, sql: &str) -> Result<Option<Vec<Start>>, Home
     }
 }
 
-/// What anything says of runs: the names found in the list, and the logs.
+/// All runs found anywhere: the names in the list, and the logs.
 fn from_logs(
     connection: &Connection,
     names: impl Iterator<Item = String>,
@@ -70,7 +69,7 @@ fn from_logs(
     Ok(rows)
 }
 
-/// The runs that have a log, by both tables that know of logs.
+/// The runs that have a log, from both tables with logs.
 pub(super) fn with_logs(connection: &Connection) -> Result<BTreeSet<RunId>, HomeError> {
     let mut runs = BTreeSet::new();
     for sql in ["SELECT key FROM heads", "SELECT key FROM actors NOT INDEXED"] {
@@ -91,7 +90,7 @@ pub(super) fn with_logs(connection: &Connection) -> Result<BTreeSet<RunId>, Home
     Ok(runs)
 }
 
-/// Whether a run has a row that is whole.
+/// Whether a run has a valid row.
 pub(super) fn is_stored(connection: &Connection, run: RunId) -> bool {
     matches!(row(connection, run), Ok(Some(Some(_))))
 }
@@ -105,7 +104,7 @@ fn row(connection: &Connection, run: RunId) -> rusqlite::Result<Option<Option<St
         .and_then(|mut statement| statement.query_row([run.to_string()], stored).optional())
 }
 
-/// The row of a run, or what stands for it where it is damaged or missing.
+/// The row of a run, rebuilt if it is damaged or missing.
 pub(super) fn one(connection: &Connection, run: RunId) -> Result<StoredRun, HomeError> {
     match row(connection, run) {
         Ok(Some(Some(row))) => Ok(row),
@@ -115,7 +114,7 @@ pub(super) fn one(connection: &Connection, run: RunId) -> Result<StoredRun, Home
     }
 }
 
-/// What a run's log comes to, as far as it can be read.
+/// The row of a run from its log, as far as that can be read.
 pub(super) fn from_log(connection: &Connection, run: RunId) -> Result<StoredRun, HomeError> {
     let mut actor = Actor::new(run.into());
     let damage = loop {
@@ -150,7 +149,7 @@ pub(super) fn from_log(connection: &Connection, run: RunId) -> Result<StoredRun,
     }
 }
 
-/// A row; `None` where it isn't what its sum says.
+/// A row; `None` if its sum doesn't match.
 fn stored(row: &Row<'_>) -> rusqlite::Result<Option<StoredRun>> {
     let unreadable = |column, error: Box<dyn std::error::Error + Send + Sync>| {
         rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error)

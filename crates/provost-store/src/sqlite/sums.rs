@@ -1,4 +1,4 @@
-//! Hashes of rows that belong to no log.
+//! Hashes of rows outside of logs.
 
 use provost_event::{ActorKey, Seq};
 use provost_harness::EntryChain;
@@ -6,7 +6,7 @@ use provost_harness::EntryChain;
 use super::int;
 use crate::StoredRun;
 
-/// A column as it goes into a row's sum.
+/// A column as hashed.
 enum Column<'a> {
     Text(&'a str),
     Bytes(&'a [u8]),
@@ -38,7 +38,7 @@ fn sum(table: &str, columns: &[Column<'_>]) -> i64 {
     i64::from_le_bytes(first)
 }
 
-/// Of the row that says where a log ends.
+/// The sum of the row with a log's end.
 pub(super) fn of_head(key: &str, actor: i64, head: Seq, chain: &EntryChain) -> i64 {
     let columns = [
         Column::Text(key),
@@ -49,13 +49,13 @@ pub(super) fn of_head(key: &str, actor: i64, head: Seq, chain: &EntryChain) -> i
     sum("heads", &columns)
 }
 
-/// Of an open effect: what is to be done, and by whom.
+/// The sum of an open effect.
 pub(super) fn of_effect(actor: ActorKey, seq: Seq, kind: &str) -> i64 {
     let columns = [Column::Text(&actor.to_string()), Column::Number(int(seq.0)), Column::Text(kind)];
     sum("effects", &columns)
 }
 
-/// Of a run's row.
+/// The sum of a run's row.
 pub(super) fn of_run(run: &StoredRun, outcome: Option<&str>) -> i64 {
     let columns = [
         Column::Text(&run.run.to_string()),

@@ -15,7 +15,7 @@ use crate::store::log_begins;
 use crate::{Claims, NewEntry, OpenEffect, SessionStore, StoreReader, StoredRun};
 
 impl SqliteStore {
-    /// What is known of an actor that has a number.
+    /// The data of an actor that has a number.
     pub(super) fn find(&mut self, actor: ActorKey) -> Result<Option<Known>, HomeError> {
         if let Some(known) = self.known.get(&actor) {
             return Ok(Some(*known));
@@ -28,7 +28,7 @@ impl SqliteStore {
         Ok(found)
     }
 
-    /// What is known of an actor; one without a number gets one.
+    /// The data of an actor; one without a number gets one.
     fn find_or_add(&mut self, actor: ActorKey) -> Result<Known, HomeError> {
         if let Some(known) = self.find(actor)? {
             return Ok(known);
@@ -54,7 +54,7 @@ impl SqliteStore {
             .attempt(attempt)
     }
 
-    /// The numbers that name an effect's row: its run's, its actor's, its own.
+    /// The key of an effect's row: the numbers of its run, its actor and itself.
     fn place(&mut self, id: EffectId) -> Result<(i64, i64, i64), HomeError> {
         let run = self.find_or_add(ActorKey::Run(id.actor.run()))?.id;
         Ok((run, self.find_or_add(id.actor)?.id, int(id.seq.0)))
@@ -86,7 +86,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// The number of the next entry, which none had before.
+    /// The number of the next entry, never used before.
     fn next_entry(&self) -> rusqlite::Result<i64> {
         match self.next_entry {
             Some(next) => Ok(next),
@@ -130,7 +130,7 @@ impl SqliteStore {
     }
 }
 
-/// An entry on its way into its log.
+/// An entry to be written.
 struct NumberedEntry<'a> {
     /// The log's number.
     log: i64,
@@ -177,10 +177,10 @@ impl SessionStore for SqliteStore {
         }
     }
 
-    /// Carries the write-ahead log over to the database, which is a whole backup by itself then.
+    /// Copies the write-ahead log to the database file, which is then a complete backup by itself.
     fn settle(&mut self) -> Result<(), HomeError> {
         const ATTEMPT: &str = "carry the log of writes over to the database";
-        // Whoever reads or writes at this moment does it later.
+        // If another process reads or writes at this moment, it is done later.
         self.connection.busy_timeout(Duration::ZERO).attempt(ATTEMPT)?;
         let done = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         self.connection.busy_timeout(BUSY_TIMEOUT).attempt(ATTEMPT)?;
@@ -366,7 +366,7 @@ impl SessionStore for SqliteStore {
     }
 }
 
-/// `None` for one that isn't what was kept. Those who recover the run take it for one whose process is gone.
+/// `None` if it isn't as stored. The recovery of the run then treats it as an effect of a process that is gone.
 fn open_effect(row: &Row<'_>) -> rusqlite::Result<Option<OpenEffect>> {
     let unreadable = |column, error: Box<dyn std::error::Error + Send + Sync>| {
         rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error)

@@ -2,19 +2,19 @@
 
 use provost_event::Elapsed;
 
-/// Goes on with the process's monotonic clock, from what the run's logs say: the time of those that held it before, without
-/// the time between them.
+/// Advances with the process's monotonic clock from the time in the run's logs: the time of earlier holders,
+/// without the time between them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldTime {
-    /// What the run's elapsed time was...
+    /// The run's elapsed time...
     base: Elapsed,
-    /// ... when the process's clock read this.
+    /// ... at this reading of the process's clock.
     since: Elapsed,
 }
 
 impl HeldTime {
-    /// Begins at a reading of the process's clock. What the logs say is learnt with what is decided: the first thing is who
-    /// recovers it, which asks every actor that works.
+    /// Starts at a reading of the process's clock. The time in the logs is learnt from decisions: the first one is
+    /// the recovery, which asks every active actor.
     pub(super) const fn begin(monotonic: Elapsed) -> Self {
         Self { base: Elapsed(0), since: monotonic }
     }
@@ -23,7 +23,7 @@ impl HeldTime {
         self.base.plus_ms(monotonic.since_ms(self.since))
     }
 
-    /// Some log says that at this reading of the process's clock it was `known` already.
+    /// A log says that the elapsed time was at least `known` at this reading of the process's clock.
     pub(super) fn is_at_least(&mut self, known: Elapsed, monotonic: Elapsed) {
         if known > self.at(monotonic) {
             *self = Self { base: known, since: monotonic };

@@ -1,4 +1,4 @@
-//! Taking in runs from elsewhere, beside what is there of them.
+//! Importing runs into the store, and merging them with existing ones.
 
 use provost_event::{ActorKey, Entry, Record, RunId, Seq};
 use provost_harness::HomeError;
@@ -13,7 +13,7 @@ use crate::transfer::{ImportChange, Imported};
 const COMPARED_AT_ONCE: usize = 256;
 
 impl Writer {
-    /// All of it, or nothing: it is looked at before anything is written.
+    /// All of it, or nothing: it is checked before anything is written.
     pub(super) fn import(
         &mut self,
         import: Import,
@@ -50,7 +50,7 @@ impl Writer {
             match self.compare(run)? {
                 Ok(change) => {
                     let run = run.run.run;
-                    // A process that works on it would go on from its old state.
+                    // A process that serves it would continue from its old state.
                     let claim = match change {
                         ImportChange::Extended(_) => Some(self.store.claims().claim(run)?),
                         ImportChange::New | ImportChange::Known => None,
@@ -71,14 +71,14 @@ impl Writer {
         Ok(Ok(planned))
     }
 
-    /// What the file has more of a run than is there.
+    /// The entries of a run that only the file has.
     fn compare(&mut self, run: &ImportRun) -> Result<Result<ImportChange, Unfit>, HomeError> {
         let known = self.store.actors(run.run.run)?;
         if known.is_empty() {
             return Ok(Ok(ImportChange::New));
         }
         let (mut more, mut first_new) = (0, None);
-        // What is there and not in the file.
+        // Entries that only the store has.
         let mut is_behind = known.iter().any(|key| run.logs.iter().all(|(actor, _)| actor != key));
         for (actor, entries) in &run.logs {
             let head = self.store.head(*actor)?;
@@ -108,7 +108,7 @@ impl Writer {
         })
     }
 
-    /// Adds what isn't there. What the run was about to do is over: the entries say what came of it.
+    /// Adds the missing entries. The run's open effects are over: the entries contain their results.
     fn add(&mut self, run: ImportRun, batch: &mut Batch) -> Result<(), HomeError> {
         self.close_all(run.run.run)?;
         for (actor, mut entries) in run.logs {
@@ -128,14 +128,14 @@ impl Writer {
     }
 }
 
-/// What is to be done about a run.
+/// The plan for a run.
 struct Planned {
     imported: Imported,
     /// Held while entries are added to it.
     _claim: Option<Claim>,
 }
 
-/// Whether two records say the same. A snapshot only repeats what the others say.
+/// Whether two records are equal. A snapshot only repeats the others.
 fn is_same(one: &Record, other: &Record) -> bool {
     let is_snapshot = |record: &Record| matches!(record.entry, Entry::Snapshot(_));
     let place = |record: &Record| (record.actor, record.seq, record.at) as (ActorKey, Seq, _);

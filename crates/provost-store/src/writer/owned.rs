@@ -1,4 +1,4 @@
-//! The writer's part in serving runs: taking them over, the fence, and telling servers and followers of changes.
+//! The writer's part in serving runs: take-over, the fence, and notifying servers and subscribers of changes.
 
 use provost_engine::{Effect, RunEvent};
 use provost_event::{ActorKey, RunId, Timestamp};
@@ -26,7 +26,7 @@ impl Writer {
         }
     }
 
-    /// The fence: a run that somebody else took over isn't touched any more.
+    /// The fence: a run that another process took over isn't touched any more.
     pub(super) fn verify_owner(&mut self, run: RunId) -> Result<(), HomeError> {
         let Some(owned) = self.owned.get_mut(&run).filter(|owned| !owned.verified) else { return Ok(()) };
         if self.store.owner_epoch(run)? == owned.epoch {
@@ -36,8 +36,8 @@ impl Writer {
         Err(HomeError::Conflict { actor: run.into() })
     }
 
-    /// A run whose log can't be read, or written, isn't worked on any more: its state may have held what the log
-    /// doesn't have. Whoever takes it over next recovers it.
+    /// Stops serving a run whose log can't be read or written: its state may contain what the log doesn't. The
+    /// next process that takes it over recovers it.
     pub(super) fn fail_owner(&mut self, run: RunId, error: &HomeError) {
         if let Some(owned) = self.owned.get(&run) {
             owned.server.failure.send_replace(Some(error.clone()));
@@ -94,7 +94,7 @@ impl Writer {
         }
     }
 
-    /// What the run's actor makes of it if somebody left it in the middle.
+    /// Recovers the run's actor if its last process left it in the middle.
     pub(super) fn recover(&mut self, run: RunId) -> Result<Vec<Change>, HomeError> {
         let open = self.store.open_effects(run)?;
         let left_undone = open.iter().any(|open| !matches!(open.effect, Effect::Timer { .. }));
@@ -108,8 +108,8 @@ impl Writer {
         Ok(self.decide(run.into(), RunEvent::Recover { fresh }.into())?.changes)
     }
 
-    /// What is open and ours to do: timers, what we began, and what nobody has begun yet. What somebody else had
-    /// begun is left to the actors, who know whether it may be done again.
+    /// The open effects that this process performs: timers, effects it started, and unstarted ones. Effects that
+    /// another process started are left to the actors, which know whether they may be repeated.
     pub(super) fn what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
         let ours = self.owned.get(&run).map(|owned| owned.epoch);
         let mut open = self.store.open_effects(run)?;
@@ -120,8 +120,8 @@ impl Writer {
         Ok(open)
     }
 
-    /// What is open and ours to do, each marked as begun in our epoch: should we be gone before its result is there,
-    /// nobody takes it for one that was never begun.
+    /// The open effects that this process performs, each marked as started in our epoch: should we be gone before
+    /// its result is stored, it isn't taken for an unstarted one.
     fn begun_here(&mut self, run: RunId, epoch: u64) -> Result<Vec<OpenEffect>, HomeError> {
         let mut open = self.what_is_ours(run)?;
         for open in open.iter_mut().filter(|open| is_unbegun(open)) {
@@ -131,7 +131,7 @@ impl Writer {
         Ok(open)
     }
 
-    /// The same where no transaction is under way.
+    /// The same without a transaction under way.
     fn begin_what_is_ours(&mut self, run: RunId) -> Result<Vec<OpenEffect>, HomeError> {
         let open = self.what_is_ours(run)?;
         let Some(epoch) = self.owned.get(&run).map(|owned| owned.epoch) else { return Ok(open) };
@@ -159,12 +159,12 @@ impl Writer {
             Err(TrySendError::Full(_)) => {
                 self.behind.insert(run);
             }
-            // Its task was ended from outside, and its claim with it; the next one recovers the run.
+            // Its task was ended from outside, and its lease with it; the next process recovers the run.
             Err(TrySendError::Closed(_)) => self.disown(run),
         }
     }
 
-    /// After a commit of somebody else's: the ends of the logs, and what there is to do.
+    /// After a commit of another process: updates the ends of the logs, and the open effects.
     pub(super) fn tell_followers(&mut self) {
         if std::mem::take(&mut self.outdated) {
             for actor in self.feed.followed() {
@@ -188,18 +188,18 @@ impl Writer {
     }
 }
 
-/// Shortens a timer that another process may have set by what has passed of it. Only the wall clock tells that, and it may have
-/// been set: it never makes a wait longer.
+/// Shortens a timer that another process may have set by the time that has passed. Only the wall clock tells that,
+/// and it may have been set: it never makes a wait longer.
 fn found_in_store(open: &mut OpenEffect, now: Timestamp) {
     let Effect::Timer { due, remaining_ms } = &mut open.effect else { return };
     *remaining_ms = match open.id.actor {
-        // The run measures its own time, and says what remains once it is asked.
+        // The run measures its own time, and returns the rest when asked.
         ActorKey::Run(_) => 0,
         ActorKey::Session(_) => due.since_ms(now).min(*remaining_ms),
     };
 }
 
-/// Whether an effect was decided where nobody served its run, and nobody has begun it since.
+/// Whether an effect was decided while no process served its run, and hasn't been started since.
 fn is_unbegun(open: &OpenEffect) -> bool {
     open.epoch.is_none() && !matches!(open.effect, Effect::Timer { .. })
 }

@@ -1,5 +1,5 @@
-//! Bits flipped anywhere in the database and its write-ahead log: what is served is what was written, or the damage is
-//! named, and runs that don't lie there are as they were.
+//! Bits flipped anywhere in the database and its write-ahead log: reads return what was written, or name the
+//! damage, and runs without damage are unchanged.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::{Hands, asks_for_tools, done, ended, policy, run, soon, star
 
 const DATABASE: &str = "provost.db";
 const RUNS: u64 = 6;
-/// Places at which a bit is flipped, in the database and in its log each; some are enough where everything is tested.
+/// Places at which a bit is flipped, in the database and in its log each; a few are enough in a full test run.
 const PLACES: usize = 40;
 const PLACES_LONG: usize = 1_000;
 
@@ -29,7 +29,7 @@ fn home(folder: &Path) -> Result<LocalHome, HomeError> {
     LocalHome::new(SqliteStore::open(folder.join(DATABASE))?, Arc::new(SystemClock))
 }
 
-/// What was read of a store.
+/// The data read from a store.
 #[derive(Debug, PartialEq)]
 struct Whole {
     listed: Vec<RunSummary>,
@@ -37,7 +37,7 @@ struct Whole {
     states: BTreeMap<ActorKey, String>,
 }
 
-/// A run that was talked to, long enough for snapshots where there is time, and runs with tool calls and outputs beside
+/// A run with messages, long enough for snapshots in the long version, and runs with tool calls and outputs beside
 /// their logs; the last is in the middle of its work.
 async fn fill(home: &LocalHome) {
     talked_to(home, if is_long() { 1_200 } else { 30 }).await;
@@ -91,7 +91,7 @@ struct Image {
 }
 
 impl Image {
-    /// As it is when everything is in the database, or when the most is still in its log.
+    /// With everything in the database, or with as much as possible still in its log.
     async fn new(is_checkpointed: bool) -> Self {
         let folder = TempDir::new().unwrap();
         let home = home(folder.path()).unwrap();
@@ -106,7 +106,7 @@ impl Image {
         Self { files: files.into(), whole }
     }
 
-    /// What comes of it with this bit flipped.
+    /// The result with this bit flipped.
     async fn flipped(&self, name: &str, byte: usize, bit: u8) -> Outcome {
         let folder = TempDir::new().unwrap();
         for (file, bytes) in &self.files {
@@ -146,7 +146,7 @@ impl Image {
         for expected in &self.whole.listed {
             let found = listed.iter().find(|found| found.run == expected.run).expect("it is listed");
             match &found.damage {
-                // A row that is made of its log has the time of the last entry.
+                // A rebuilt row has the time of the last entry.
                 None => {
                     assert_eq!(RunSummary { updated_at: expected.updated_at, ..found.clone() }, *expected)
                 }
@@ -177,13 +177,14 @@ impl Image {
     }
 }
 
-/// The lines of an export, but for the last and the snapshots: a damaged one is emptied, as the entries say the same.
+/// The lines of an export without the last line and the snapshots: a damaged snapshot is emptied, as the entries
+/// contain the same.
 fn lines(text: &str) -> Vec<&str> {
     let skipped = |line: &&str| line.contains(r#""type":"snapshot""#) || line.contains(r#""type":"end""#);
     text.lines().filter(|line| !skipped(line)).collect()
 }
 
-/// Whether all that one export says is said by the other.
+/// Whether the other export contains all of this one.
 fn is_of(text: &str, expected: &str) -> bool {
     let expected = lines(expected).into_iter().collect::<std::collections::BTreeSet<_>>();
     lines(text).iter().all(|line| expected.contains(line))
@@ -193,12 +194,12 @@ fn is_of(text: &str, expected: &str) -> bool {
 enum Outcome {
     Harmless,
     Damaged(Vec<RunId>),
-    /// Said to have lost what was committed last.
+    /// Reported as having lost the latest commits.
     Lost,
     Refused(String),
 }
 
-/// Flips a bit at each of some places of a file, and counts what comes of it.
+/// Flips a bit at each of some places of a file, and counts the results.
 async fn flip(image: &Image, name: &str) {
     let places = if is_long() { PLACES_LONG } else { PLACES };
     let seed = std::env::var("PROVOST_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(19);

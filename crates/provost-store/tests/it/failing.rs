@@ -1,4 +1,4 @@
-//! A store of somebody else's: memory on a disk that fills up. It counts what is read.
+//! A custom store: memory on a disk that fills up. It counts reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

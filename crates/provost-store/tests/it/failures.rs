@@ -1,4 +1,5 @@
-//! Full disks, damaged logs, lost owners: nothing that was acknowledged is missing, and whoever cares is told.
+//! Full disks, damaged logs, lost owners: nothing acknowledged is missing, and callers and subscribers get the
+//! error.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -140,7 +141,7 @@ async fn a_run_that_somebody_took_over_is_not_touched_any_more() {
     start_run(&home, 1).await;
     let call = soon(calls.recv()).await.unwrap();
     let before = home.read(call.id.actor, Seq::START, usize::MAX).await.unwrap().len();
-    // As one would whose lock was lost: a file system without locks, a folder that was copied.
+    // Like a process whose lock was lost: a file system without locks, a copied folder.
     let mut thief = SqliteStore::open(database(&folder)).unwrap();
     thief.begin().unwrap();
     thief.bump_owner_epoch(run(1)).unwrap();
@@ -172,7 +173,7 @@ async fn an_executor_that_panics_ends_the_serving() {
     assert!(soon(guard.failed()).await.to_string().contains("panicked"));
 }
 
-/// Not a test: the process that the next one kills.
+/// Not a test: the process that the next test kills.
 #[tokio::test]
 #[ignore = "started by another test"]
 async fn process_that_works_on_a_run() {

@@ -1,5 +1,5 @@
-//! Forks in a home: numbered on from what they refer to, kept with the entry in the other run's log or not at all, and
-//! read at the same cost however many forks stand between.
+//! Forks in a backend: numbered on from what they refer to, stored together with the entry in the other run's log
+//! or not at all, and read at the same cost however many forks are between.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,7 +76,7 @@ async fn a_fork_is_numbered_on_and_read_as_one_log_in_each_store() {
             bases.iter().map(|base| base.session).collect::<Vec<_>>(),
             (1..6).map(root).collect::<Vec<_>>()
         );
-        // What another process folds is what this one holds.
+        // Another process folds the same state as this one holds.
         assert_eq!(read_actor(&home, root(6).into()).await.unwrap().head(), own.last().unwrap().seq);
     }
     let again = home(SqliteStore::open(&on_disk).unwrap());
@@ -107,7 +107,7 @@ async fn a_fork_that_cant_be_kept_leaves_nothing_in_either_log() {
     }
 }
 
-/// Counts what is read of a home.
+/// Counts the reads of a backend.
 struct Counting {
     home: LocalHome,
     reads: AtomicUsize,

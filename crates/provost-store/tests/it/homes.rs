@@ -1,4 +1,4 @@
-//! The embedded home, checked as any home is.
+//! The embedded backend, checked as any backend is.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ async fn a_home_on_a_single_threaded_runtime_is_a_home() {
     check_home(&OnDisk).await;
 }
 
-/// Blocks the thread of its runtime at the first tool until it is told to go on.
+/// Blocks the thread of its runtime at the first tool until it is released.
 struct Stubborn {
     go_on: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
     begun: tokio::sync::mpsc::UnboundedSender<provost_event::EffectId>,
@@ -78,7 +78,7 @@ impl provost_harness::Executor for Stubborn {
     }
 }
 
-/// More changes than its queue holds come while a server can't take them: it is told what is open instead.
+/// More changes than its queue holds arrive while a server can't take them: it gets all open effects instead.
 #[test]
 fn a_server_that_falls_behind_loses_no_effect() {
     const TOOLS: u64 = 200;

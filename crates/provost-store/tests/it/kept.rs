@@ -1,4 +1,4 @@
-//! Keeping a store: backups, checking all of it, saving what can be read, removing runs.
+//! Maintaining a store: backups, checks, salvaging readable data, removing runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ fn home(path: &Path) -> LocalHome {
     LocalHome::new(SqliteStore::open(path).unwrap(), Arc::new(SystemClock)).unwrap()
 }
 
-/// A run with one tool call, whose whole output is kept beside its log.
+/// A run with one tool call, whose whole output is stored beside its log.
 async fn work(home: &LocalHome, number: u64, output: &[u8], to_the_end: bool) {
     let (hands, mut calls) = Hands::new();
     let guard = home.serve(run(number), hands, CancellationToken::new()).await.unwrap();
@@ -177,7 +177,7 @@ async fn pruned_runs_are_gone_with_their_outputs_and_the_others_stay_as_they_wer
     assert_eq!([export(&first, 2).await, export(&first, 4).await], kept);
     assert!(first.actors(run(1)).await.unwrap().is_empty());
     assert!(inspect(&database(&folder)).unwrap().is_whole());
-    // Nothing is missed that was removed, and numbers go on.
+    // Removed data isn't reported as missing, and numbers continue.
     let again = SqliteStore::open(database(&folder)).unwrap();
     assert_eq!(again.loss().unwrap(), None);
     work(&first, 5, b"more", true).await;
@@ -191,7 +191,7 @@ async fn a_run_that_is_worked_on_is_never_pruned() {
     work(&worker, 1, b"all of it", true).await;
     let plan = plan_prune(&other, ALL).await.unwrap();
     assert_eq!(plan.remove.len(), 1);
-    // It is taken up again between the plan and the deed.
+    // It is resumed between the plan and the removal.
     let (hands, _calls) = Hands::new();
     let guard = worker.serve(run(1), hands, CancellationToken::new()).await.unwrap();
     assert_eq!(prune(&other, plan.clone()).await.unwrap().runs, []);

@@ -1,4 +1,5 @@
-//! A process that works on a long run is killed again and again: whoever opens the run finds it as its log has it.
+//! A process that serves a long run is killed repeatedly: each process that opens the run finds it as its log has
+//! it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -24,7 +25,7 @@ use crate::support::{policy, run, start};
 const ENTRIES: Seq = Seq(5_000);
 const KILLS: usize = 8;
 
-/// A model that calls tools for ever, and tools that sometimes fail; each model call is told of.
+/// A model that calls tools forever, and tools that sometimes fail; each model call is reported.
 struct Eventful {
     random: Mutex<fastrand::Rng>,
     called: mpsc::UnboundedSender<()>,
@@ -93,7 +94,7 @@ fn open(path: &Path) -> LocalHome {
     LocalHome::new(SqliteStore::open(path).unwrap(), Arc::new(SystemClock)).unwrap()
 }
 
-/// Not a test: the process that the next one kills.
+/// Not a test: the process that the next test kills.
 #[tokio::test]
 #[ignore = "started by another test"]
 async fn process_that_works_for_long() {
@@ -121,7 +122,7 @@ fn start_process(path: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// Starts a process, and kills it as soon as it has called the model so many times.
+/// Starts a process, and kills it as soon as it has made this many model calls.
 fn work_and_be_killed(path: &Path, calls: usize) {
     let mut process = start_process(path);
     let lines = BufReader::new(process.stdout.take().unwrap()).lines();

@@ -1,4 +1,4 @@
-//! Tests of the embedded home, through what it offers to others.
+//! Tests of the embedded backend, through its public API.
 
 #[cfg(test)]
 mod damage;

@@ -1,4 +1,4 @@
-//! Stores against a naive model: whatever is written, committed and rolled back, both say the same.
+//! Stores against a naive model: after any writes, commits and rollbacks both return the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::support::run;
 
 #[derive(Debug, Clone)]
 enum Write {
-    /// Expecting the head to be so far off.
+    /// With an expected head that is off by this much.
     Append {
         actor: u8,
         off: i64,
@@ -52,7 +52,7 @@ enum Write {
 struct Transaction {
     writes: Vec<Write>,
     commits: bool,
-    /// Whether the store is opened anew before it.
+    /// Whether the store is reopened before it.
     reopens: bool,
 }
 
@@ -68,7 +68,7 @@ struct Model {
 const ACTORS: u8 = 6;
 const RUNS: u8 = 3;
 
-/// Two actors to a run: its own and its root session.
+/// Two actors per run: its own and its root session.
 fn key(actor: u8) -> ActorKey {
     let run = run(u64::from(actor / 2));
     if actor.is_multiple_of(2) { run.into() } else { SessionId::root(run).into() }

@@ -1,4 +1,4 @@
-//! Snapshots: how an actor stands is what its whole log comes to, however it was read back.
+//! Snapshots: an actor's state equals the fold of its whole log, however it was restored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn home(store: impl SessionStore) -> LocalHome {
     LocalHome::new(store, Arc::new(SystemClock)).unwrap()
 }
 
-/// All of it, field by field: equality leaves out what a decision doesn't need.
+/// All of it, field by field: equality leaves out what no decision needs.
 fn all_of(actor: &Actor) -> String {
     format!("{actor:?}")
 }
@@ -65,14 +65,14 @@ async fn folded(home: &dyn Home, key: ActorKey) -> Actor {
     replayed(key, log(home, key).await.iter().map(|record| &**record))
 }
 
-/// Checks that `key` stands as its whole log has it.
+/// Checks that the state of `key` equals the fold of its whole log.
 pub(crate) async fn check(home: &dyn Home, key: ActorKey) -> Seq {
     let (read, folded) = (read_actor(home, key).await.unwrap(), folded(home, key).await);
     assert_eq!(all_of(&read), all_of(&folded), "{key}");
     folded.head()
 }
 
-/// Checks that each snapshot in the log of `key` is what the log comes to there. Returns how many there are.
+/// Checks that each snapshot in the log of `key` equals the log's state there. Returns their number.
 pub(crate) async fn check_snapshots(home: &dyn Home, key: ActorKey) -> usize {
     let (mut actor, mut snapshots) = (Actor::new(key), 0);
     let log = log(home, key).await;
@@ -87,7 +87,7 @@ pub(crate) async fn check_snapshots(home: &dyn Home, key: ActorKey) -> usize {
     snapshots
 }
 
-/// A run whose root heard so many messages while its model was thinking, and which then was paused.
+/// A run whose root got this many messages during a model call, and which was then paused.
 pub(crate) async fn talked_to(home: &LocalHome, messages: u64) {
     let (hands, mut calls) = Hands::new();
     let guard = home.serve(run(1), hands, CancellationToken::new()).await.unwrap();
@@ -107,7 +107,7 @@ pub(crate) async fn talked_to(home: &LocalHome, messages: u64) {
     guard.release().await;
 }
 
-/// The snapshot that `actor` would take now, as the entry that follows in its log.
+/// The snapshot that `actor` would take now, as the next entry of its log.
 fn snapshot_of(key: ActorKey, actor: &Actor) -> Record {
     let state = match actor {
         Actor::Run(state) => Json::of(state),
@@ -180,7 +180,7 @@ async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
     let deps = HarnessDeps::new(again.clone(), Models::new(), Toolbox::new());
     let harness = AgentHarness::new(deps).open(run(1)).await.unwrap();
     let opening = read();
-    // The face reads both of its actors and looks whether anything came since; the home reads the run's.
+    // The harness reads both of its actors and checks for later entries; the backend reads the run's.
     assert!(opening <= 2 * bound, "{opening} records for opening");
     harness.cancel("ann").await.unwrap();
     let cancelled = read();
@@ -282,7 +282,7 @@ async fn an_imported_snapshot_that_lies_about_its_log_is_emptied() {
 async fn a_log_from_before_there_were_snapshots_opens_and_goes_on() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("provost.db");
-    // Up to where its agent was at work.
+    // Up to a point where its agent was active.
     let lines = OLD_LOGS[1].lines().filter(|line| !line.contains("\"type\":\"ended\""));
     let text = lines.map(|line| format!("{line}\n")).collect::<String>();
     let store = home(SqliteStore::open(&path).unwrap());

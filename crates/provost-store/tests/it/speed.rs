@@ -1,4 +1,4 @@
-//! How fast it is. Ignored: `cargo test --release -p provost-store -- --ignored --nocapture speed`.
+//! Speed measurements. Ignored: `cargo test --release -p provost-store -- --ignored --nocapture speed`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -227,7 +227,7 @@ async fn speed_of_folding() {
     }
 }
 
-/// What each entry costs: 20,000 of them appended five to a commit, as a turn does, and all of them read back.
+/// The cost of an entry: 20,000 of them appended five per commit, as a turn does, and all of them read back.
 #[test]
 #[ignore = "measures"]
 fn speed_of_entries() {

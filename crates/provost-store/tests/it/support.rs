@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Shared test helpers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) fn start(policy: RunPolicy) -> RunEvent {
     RunEvent::Start { goal: "a goal".to_owned(), images: Vec::new(), policy: Box::new(policy) }
 }
 
-/// Waits for what must come soon.
+/// Waits for something that must happen soon.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it didn't come")
 }
@@ -58,7 +58,7 @@ pub(crate) async fn ended(home: &dyn Home, run: RunId) -> Outcome {
     panic!("the subscription ended")
 }
 
-/// An effect that waits to be performed.
+/// An effect to be performed.
 pub(crate) struct Call {
     pub(crate) id: EffectId,
     answer: oneshot::Sender<Event>,

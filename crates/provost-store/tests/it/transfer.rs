@@ -16,7 +16,7 @@ fn home() -> LocalHome {
     LocalHome::new(MemoryStore::new(), Arc::new(SystemClock)).unwrap()
 }
 
-/// A run that looked at two things, whose whole outputs are kept; then its process went away, or it ended.
+/// A run with two tool calls, whose whole outputs are stored; then its process went away, or it ended.
 async fn exported(to_the_end: bool) -> String {
     let home = home();
     let (hands, mut calls) = Hands::new();
@@ -191,7 +191,7 @@ async fn what_there_is_in_a_cut_export_is_taken_in_where_that_is_asked_for() {
     assert!(salvaged.lost[0].starts_with("the file is cut: it ends after entry "), "{:?}", salvaged.lost);
     let there = home.read(SessionId::root(run(1)).into(), Seq::START, 100).await.unwrap();
     assert!(!there.is_empty() && there.len() < text.lines().count());
-    // A line in the middle that isn't there ends its log, and the other logs are whole.
+    // A missing line in the middle ends its log; the other logs are complete.
     let other = self::home();
     let lines = text.lines().collect::<Vec<_>>();
     let session = lines.iter().position(|line| line.contains("assistant_message")).unwrap();
