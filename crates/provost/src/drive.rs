@@ -1,4 +1,4 @@
-//! Working on a run until it rests or ends, and what is said at the end.
+//! Works on a run until it is suspended or ends, and reports the result.
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
@@ -29,10 +29,10 @@ const READ_MAX: usize = 1_000;
 /// Entries at the end of an agent's log among which its final summary is.
 const LAST_ENTRIES: u64 = 100;
 
-/// Who asks for a rest to end.
+/// Who resumes a suspended run, by the name for the log.
 pub(crate) const BY: &str = "provost resume";
 
-/// A run in the hands of this process.
+/// A run that this process holds.
 pub(crate) struct Work {
     pub(crate) home: Arc<LocalHome>,
     pub(crate) harness: Harness,
@@ -46,24 +46,25 @@ pub(crate) struct Work {
     pub(crate) wish: Wish,
 }
 
-/// What is to become of a rest that was asked for before this process came.
+/// What to do with a suspension that was requested before this process held the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// There is none.
     None,
-    /// The process that was asked is gone before it could rest; whoever resumes the run wants it to go on.
+    /// The process that was asked died before the run was suspended; the user who resumes the run wants it to go
+    /// on.
     Outlived,
 }
 
-/// What the work came to.
+/// The result of the work.
 enum Came {
     To(Outcome),
-    /// Somebody insisted: nothing more was waited for.
+    /// A second interrupt: nothing more was awaited.
     Away,
 }
 
 impl Work {
-    /// Works until the run rests or ends, or until somebody interrupts twice, and says what it came to.
+    /// Works until the run is suspended or ends, or until a second interrupt, and reports the result.
     ///
     /// # Errors
     /// When the log can't be written or read, or another process has taken the run over.
@@ -71,7 +72,7 @@ impl Work {
         self.finish_beside(std::future::pending()).await
     }
 
-    /// The same, while something else is done `beside`, which ends with it.
+    /// The same, with other work `beside`, which ends with it.
     ///
     /// # Errors
     /// Those of the other too.
@@ -123,7 +124,7 @@ impl Work {
         Exit::of_verified(outcome)
     }
 
-    /// Works on the run while `asking` puts its questions to somebody.
+    /// Works on the run while `asking` asks the user its questions.
     async fn drive(
         &mut self,
         asking: impl Future<Output = anyhow::Result<Infallible>>,
@@ -165,7 +166,7 @@ impl Work {
         }
     }
 
-    /// Keeps how observers fared, and says what went wrong with them. The run stands as it is, whatever that was.
+    /// Records how observers fared, and reports what went wrong with them. The run isn't affected.
     fn tell_of_observers(&self) {
         let reports = self.harness.observer_reports();
         let mut warnings = complaints(&reports);
@@ -205,8 +206,8 @@ impl Work {
         Ok(())
     }
 
-    /// Ends what the run's programs have left whose guards they killed, once more. What can't be ended is in the log, and the last
-    /// that is said.
+    /// Ends once more what is left of the run's programs whose guards they killed. What can't be ended is in the
+    /// log and in the last message.
     async fn end_leftovers(&self) {
         let is_any_left = tokio::task::spawn_blocking(end_adopted_leftovers).await.unwrap_or_default();
         if !is_any_left {
@@ -260,8 +261,8 @@ pub(crate) async fn why_no_final_summary(home: &LocalHome, run: RunId) -> anyhow
     }
 }
 
-/// Whether a run's last rest is one that it was told to come to as a whole. One that only follows from the rest of some
-/// of its agents was meant for those.
+/// Whether a run's last suspension was requested for the whole run. One that only follows from the suspension of
+/// some of its agents was meant for those.
 async fn was_told_to_rest(home: &LocalHome, run: RunId) -> anyhow::Result<bool> {
     for key in [ActorKey::Session(SessionId::root(run)), ActorKey::Run(run)] {
         let (mut after, mut told, mut last) = (Seq::START, false, false);

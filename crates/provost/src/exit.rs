@@ -16,7 +16,7 @@ use crate::settings::Problems;
 /// An exit status with its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Completed; whether anything has verified it is another matter.
+    /// Completed, verified or not.
     Done,
     /// Failed.
     Failed,
@@ -24,7 +24,7 @@ pub(crate) enum Exit {
     Usage,
     /// A budget ended it.
     Budget,
-    /// It waits for somebody.
+    /// It waits for the user.
     Waiting,
     /// A hook aborted it.
     Aborted,
@@ -67,7 +67,7 @@ impl Exit {
     }
 }
 
-/// Why a command can't be done as it was asked for; the exit status says wrong usage.
+/// Why a command can't be done as requested; the exit status is that of wrong usage.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     what: String,
@@ -80,7 +80,7 @@ impl Refusal {
         Self { what: what.into(), hint: hint.into() }
     }
 
-    /// What would be right; empty where there is nothing to say.
+    /// The remedy; empty if there is none.
     pub(crate) fn hint(&self) -> &str {
         &self.hint
     }
@@ -110,7 +110,7 @@ pub(crate) fn report(result: anyhow::Result<Exit>) -> ExitCode {
 /// Prints what the command line's reader answers in place of a command: help, or what is wrong.
 pub(crate) fn usage(answer: &clap::Error) -> ExitCode {
     if answer.use_stderr() {
-        // Where nobody reads it the exit status still says it.
+        // Where it can't be written the exit status still reports it.
         let _ = answer.print();
         return ExitCode::from(Exit::Usage.status());
     }
@@ -121,7 +121,7 @@ pub(crate) fn usage(answer: &clap::Error) -> ExitCode {
     ExitCode::from(unless_lost(Exit::Done).status())
 }
 
-/// A lost output isn't a success, whatever came of the work. Whoever left without reading to the end isn't told.
+/// Lost output is a failure, whatever the result of the work. A reader that closed the pipe early gets no message.
 fn unless_lost(exit: Exit) -> Exit {
     let Some(loss) = output::lost() else { return exit };
     if !loss.by_reader() {
@@ -130,7 +130,7 @@ fn unless_lost(exit: Exit) -> Exit {
     if exit == Exit::Done { Exit::Failed } else { exit }
 }
 
-/// Whether the error is that standard output couldn't be written, which is told in its own way.
+/// Whether the error is a failed write to standard output, which is reported separately.
 fn is_loss(error: &anyhow::Error) -> bool {
     let Some(loss) = output::lost() else { return false };
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| loss.is(error)))

@@ -1,4 +1,4 @@
-//! Goals as the logs have them: how each stands, and what its judges have said.
+//! Goals as the logs have them: the status of each, and its judges' verdicts.
 
 use provost_engine::{Actor, AgentStanding, GoalStatus, RunState};
 use provost_event::{
@@ -20,7 +20,7 @@ pub(crate) struct AgentGoal {
     pub(crate) verifications: Vec<Verification>,
     /// What all judges took.
     pub(crate) judging: Judging,
-    /// Who has cleared it.
+    /// Who cleared it.
     pub(crate) cleared_by: Option<String>,
     /// Whether the agent has worked on since the last verdict.
     worked_since: bool,
@@ -118,7 +118,7 @@ impl AgentGoal {
         Self::of(home, begun.map(|agent| agent.session)).await
     }
 
-    /// What was found of the work as it is now; `None` where nobody has looked at that.
+    /// The finding on the work as it is now; `None` if that wasn't verified.
     pub(crate) fn finding(&self) -> Option<&GoalFinding> {
         self.status.finding.as_ref().filter(|_| !self.worked_since)
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::output::tell;
 
-/// Says that something waits on standard input which nobody reads, if so; once. `remedy` says how it is read.
+/// Reports once that unread data waits on standard input, if so. `remedy` says how to have it read.
 pub(crate) fn tell_of_unread(remedy: &str) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if waits() && !TOLD.swap(true, Ordering::Relaxed) {

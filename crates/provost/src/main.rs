@@ -5,13 +5,13 @@
 //! | `cli.rs` | the command line |
 //! | `commands/` | one command each |
 //! | `settings/` | the settings: declared once, read in layers, documented from the declaration |
-//! | `observers.rs` | who watches a run besides, and how they fared |
+//! | `observers.rs` | further observers of a run, and how they fared |
 //! | `trust.rs`, `trust/` | what of a project's files the user has agreed to |
 //! | `wiring.rs`, `wiring/` | from settings to models, home and harness |
 //! | `window.rs` | whether a model's window has room for an agent |
 //! | `drive.rs`, `signals.rs` | working on a run until it rests, and what interrupts that |
-//! | `profiles.rs` | what is known of other people's programs |
-//! | `questions.rs`, `answering.rs` | which questions wait for somebody's consent, and giving the answer |
+//! | `profiles.rs` | profiles of external programs |
+//! | `questions.rs`, `answering.rs` | which calls need approval, and giving the answer |
 //! | `goals.rs` | goals as the logs have them |
 //! | `asking.rs` | asking for consent on the terminal |
 //! | `attached.rs`, `attached/` | a person's terminal that is connected to a program |
@@ -19,9 +19,9 @@
 //! | `whole_file.rs` | changing small files that other processes change too |
 //! | `watcher.rs` | which records a view is shown, and in which order |
 //! | `render/` | from records to what people and programs see |
-//! | `reports.rs` | what the terminal around is told of a run |
-//! | `input.rs` | standard input that nobody asked for |
-//! | `output.rs` | standard output and error, and what of them is lost |
+//! | `reports.rs` | reports on a run to the surrounding terminal |
+//! | `input.rs` | standard input that was not asked for |
+//! | `output.rs` | standard output and error, and lost output |
 //! | `exit.rs` | exit statuses, errors and hints |
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic when the stream is closed or full")]
@@ -58,7 +58,7 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     wiring::hide_secrets();
-    // What a guard leaves that is killed by what it guards comes to this process, which ends it.
+    // Children of a guard that was killed by what it guards are reparented to this process, which ends them.
     provost_process::adopt_orphans();
     match cli::Cli::try_parse() {
         Ok(cli) => exit::report(commands::run(cli)),

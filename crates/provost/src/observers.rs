@@ -1,4 +1,4 @@
-//! Who watches a run besides: the file and the collector of `[trace]`, and how they fared.
+//! Further observers of a run: the file and the collector of `[trace]`, and how they fared.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -140,7 +140,7 @@ const fn state_name(state: ObserverState) -> &'static str {
     }
 }
 
-/// What somebody should know of how observers fared: a line for each that missed something or failed.
+/// Notes for the user on how observers fared: a line for each that missed something or failed.
 pub(crate) fn complaints(reports: &[ObserverReport]) -> Vec<String> {
     let complaint = |report: &ObserverReport| {
         let counts = [

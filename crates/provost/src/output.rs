@@ -1,7 +1,7 @@
 //! Standard output and error: what can't be written is never a panic, and what of the output was lost is known.
 //!
-//! Standard error tells of progress, and nothing depends on it: where nobody reads it any more the work goes on.
-//! Standard output is what was asked for: once a part of it couldn't be written, the exit status isn't 0.
+//! Standard error reports progress, and nothing depends on it: where it can't be written the work goes on.
+//! Standard output is the requested result: once a part of it couldn't be written, the exit status isn't 0.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub(crate) struct Loss {
 }
 
 impl Loss {
-    /// Whether somebody who read the output has left.
+    /// Whether the reader of the output closed it.
     pub(crate) fn by_reader(&self) -> bool {
         self.kind == ErrorKind::BrokenPipe
     }
@@ -37,7 +37,7 @@ pub(crate) fn lost() -> Option<&'static Loss> {
     LOST.get()
 }
 
-/// Says once that output is lost, and what there is to do about it; empty for nothing.
+/// Reports once that output is lost, with a remedy; empty for none.
 pub(crate) fn tell_of_loss(what_now: &str) {
     let Some(loss) = lost() else { return };
     if loss.is_told.swap(true, Ordering::Relaxed) {
@@ -49,14 +49,14 @@ pub(crate) fn tell_of_loss(what_now: &str) {
     }
 }
 
-/// Writes lines to standard error, as far as somebody reads it: without what terminals would take for orders.
+/// Writes lines to standard error without what terminals would take for orders; ignores write errors.
 pub(crate) fn tell(lines: &str) {
     tell_raw(&format!("{}\n", safe(lines)));
 }
 
-/// Writes to standard error, as far as somebody reads it.
+/// Writes to standard error; ignores write errors.
 pub(crate) fn tell_raw(text: &str) {
-    // Whatever becomes of it: the work is what matters.
+    // A failed write doesn't stop the work.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -69,8 +69,8 @@ pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
-/// Standard output. The one of the standard library counts what can't be written to a closed or unwritable descriptor
-/// as written, and keeps a part of a line to itself until the end, where its loss is nobody's.
+/// Standard output. The one of the standard library counts what can't be written to a closed or unwritable
+/// descriptor as written, and buffers an incomplete line until the end, where its loss isn't reported.
 pub(crate) struct Stdout;
 
 impl io::Write for Stdout {
@@ -116,7 +116,7 @@ fn write_some(bytes: &[u8]) -> io::Result<usize> {
     let out = io::stdout();
     loop {
         match rustix::io::write(&out, bytes) {
-            // Whoever shares the other end may have made it so; it is waited for all the same.
+            // A process that shares the descriptor may have made it non-blocking; wait all the same.
             Err(rustix::io::Errno::AGAIN) => match poll(&mut [PollFd::new(&out, PollFlags::OUT)], None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),

@@ -1,4 +1,5 @@
-//! The profiles that say what other people's programs show: those that are shipped, and the user's own over them.
+//! The profiles that say what the screens of external programs mean: the built-in ones, and the user's own over
+//! them.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// The shipped ones, and those in the folder beside `user_file`; that needn't be there.
+    /// The built-in ones, and those in the folder beside `user_file`, which need not exist.
     ///
     /// # Errors
     /// [`Problems`] that name the file and the line of each that is no profile.
@@ -47,7 +48,7 @@ impl Profiles {
         self.own.iter().map(|(_, profile)| profile.clone()).collect()
     }
 
-    /// Each with the file that it stands in, unless it is a shipped one; the user's own first. A shipped one of the
+    /// Each with the file that it stands in, unless it is built in; the user's own first. A built-in one of the
     /// same name isn't among them.
     pub(crate) fn all(&self) -> Vec<(Option<&Path>, Profile)> {
         let own = self.own.iter().map(|(file, profile)| (Some(file.as_path()), profile.clone()));
@@ -73,12 +74,12 @@ impl Profiles {
         Err(Refusal::new(format!("there is no profile `{name}`"), hint))
     }
 
-    /// The one that knows this command; the generic one if none does.
+    /// The one that matches this command; the generic one if none does.
     pub(crate) fn for_command(&self, program: &str, args: &[String]) -> Profile {
         let own = self.own.iter().map(|(_, profile)| profile).find(|profile| profile.is_for(program, args));
         let shipped = || Profile::for_command(program, args);
         let found = own.cloned().unwrap_or_else(shipped);
-        // The user's own generic one stands for the shipped one also here.
+        // The user's own generic profile replaces the built-in one here too.
         self.own.iter().map(|(_, own)| own).find(|own| own.name == found.name).cloned().unwrap_or(found)
     }
 }

@@ -1,4 +1,4 @@
-//! What waits for somebody's consent: the open questions of runs, which of them is meant, and who answered first.
+//! Calls that need approval: the open questions of runs, which of them is meant, and which answer was first.
 
 use anyhow::Context as _;
 use provost_engine::{Actor, AgentStanding, PendingApproval, RunState};
@@ -14,17 +14,17 @@ use crate::render::Wait;
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
-/// Entries between what a program asks and somebody's being asked for it: hooks and permissions come between.
+/// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
 
-/// A tool call that somebody is asked about.
+/// A tool call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     /// Whose call.
     pub(crate) session: SessionId,
-    /// What that agent is called, in a few words; absent for the root, whose call needs no telling.
+    /// The agent's name, in a few words; absent for the root.
     pub(crate) who: Option<String>,
-    /// The program that asks, where the agent is somebody else's.
+    /// The program that asks, if the agent is external.
     pub(crate) program: Option<String>,
     /// How the program can be answered, in its screen's words and keys; empty where that isn't known.
     pub(crate) options: String,
@@ -83,12 +83,12 @@ impl Question {
         Self { who: names.prefix(self.session.into()), ..self }
     }
 
-    /// The same, asked on from `at`: whoever is asked has as long as at first.
+    /// The same, asked again from `at`, with the whole time for an answer.
     pub(crate) fn anew(self, at: Timestamp) -> Self {
         Self { since: at, due: at.plus_ms(self.due.since_ms(self.since)), passed_ms: 0, ..self }
     }
 
-    /// How long it is waited for an answer.
+    /// How long an answer is awaited.
     pub(crate) const fn wait(&self) -> Wait {
         Wait { since: self.since, due: self.due, passed_ms: self.passed_ms }
     }
@@ -149,7 +149,7 @@ pub(crate) async fn open_in(home: &LocalHome, run: RunId) -> anyhow::Result<Vec<
     Ok(all.into_iter().map(|question| question.by(&names)).collect())
 }
 
-/// How a program that asks can be answered: what was noted of its question shortly before somebody was asked.
+/// How a program can be answered: what was noted of its question shortly before the user was asked.
 async fn options(home: &LocalHome, question: &Question) -> anyhow::Result<String> {
     let after = Seq(question.asked.0.saturating_sub(NOTED_BEFORE));
     let records = home.read(question.session.into(), after, READ_MAX).await?;
@@ -209,15 +209,15 @@ pub(crate) async fn record(
     Ok(home.read(session.into(), before, 1).await?.first().filter(|record| record.seq == seq).cloned())
 }
 
-/// What waits in all runs.
+/// The open questions of all runs.
 pub(crate) struct Everywhere {
-    /// The runs in which something waits for somebody, the newest first, with what does.
+    /// The runs with open questions, the newest first, each with its questions.
     pub(crate) waiting: Vec<(RunSummary, Vec<Question>)>,
-    /// Why of some runs that can't be told.
+    /// Why the questions of some runs are unknown.
     pub(crate) untold: Vec<anyhow::Error>,
 }
 
-/// What waits for somebody, in all runs.
+/// The open questions of all runs.
 ///
 /// # Errors
 /// When the runs can't be listed. A run whose logs can't be read doesn't hide the others' questions.
@@ -272,7 +272,7 @@ pub(crate) async fn answer_to(
     }
 }
 
-/// Who sits at this terminal, by the name that the log gets; `otherwise` where the system doesn't tell.
+/// The user at this terminal, by the name for the log; `otherwise` where the system doesn't tell.
 pub(crate) fn somebody(otherwise: &str) -> String {
     let name = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| otherwise.to_owned())

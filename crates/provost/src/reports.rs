@@ -1,5 +1,5 @@
-//! What the terminal that Provost runs in is told besides what people read: program status (OSC 7501), progress
-//! (OSC 9;4) and title, for those who watch many terminals. All of it is taken back at the end.
+//! Reports to the surrounding terminal besides what people read: program status (OSC 7501), progress (OSC 9;4) and
+//! title, for users who watch many terminals. All of it is reset at the end.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ use crate::settings::Settings;
 /// Columns of a goal in a title.
 const TITLE_WIDTH: usize = 60;
 
-/// The view, which also reports where the settings want that and the terminal understands it.
-/// What it is told goes to standard error, or into `asides` where a program has the terminal.
+/// The view, which also reports if the settings ask for it and the terminal understands it. Reports go to standard
+/// error, or into `asides` where a program has the terminal.
 pub(crate) fn reporting(view: Box<dyn View>, settings: &Settings, asides: Option<Asides>) -> Box<dyn View> {
     let term = std::env::var_os("TERM");
     let is_dumb = term.is_none_or(|term| term.is_empty() || term == "dumb");
@@ -28,13 +28,13 @@ pub(crate) fn reporting(view: Box<dyn View>, settings: &Settings, asides: Option
     }
     let tell: Tell = match asides {
         Some(asides) => Box::new(move |text| asides.say(text)),
-        // Where nobody reads it any more the run is what matters.
+        // A failed write doesn't stop the run.
         None => Box::new(|text| drop(std::io::stderr().write_all(text.as_bytes()))),
     };
     Box::new(Reporting { view, reporter: Mutex::new(Reporter::new(tell)) })
 }
 
-/// Says something to the terminal.
+/// Writes a report to the terminal.
 type Tell = Box<dyn Fn(&str) + Send>;
 
 /// A view, and who reports.
@@ -101,7 +101,7 @@ impl Drop for Reporting {
     }
 }
 
-/// What the terminal was told last.
+/// The last report to the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Working,
@@ -112,7 +112,7 @@ enum Status {
     Error,
 }
 
-/// How a run stands, as far as a terminal is told.
+/// The status of a run, as far as it is reported to a terminal.
 struct Reporter {
     tell: Tell,
     goal: String,
@@ -203,7 +203,7 @@ impl Reporter {
         }
         let mut text = String::new();
         if self.told.is_none() {
-            // Has the terminal keep the title that there is.
+            // Makes the terminal save its present title.
             text.push_str("\u{1b}[22;2t");
         }
         self.told = Some(status);
@@ -221,7 +221,7 @@ impl Reporter {
         title.chars().filter(|c| !c.is_control()).collect()
     }
 
-    /// Takes back what was told.
+    /// Resets what was reported.
     fn clear(&mut self) {
         if self.told.take().is_some() {
             (self.tell)("\u{1b}]7501;state=clear\u{1b}\\\u{1b}]9;4;0\u{1b}\\\u{1b}]2;\u{1b}\\\u{1b}[23;2t");

@@ -62,7 +62,7 @@ pub(crate) struct Segment {
     pub(crate) tokens: u64,
     /// Money, as far as prices are known.
     pub(crate) cost_micro_usd: MicroDollars,
-    /// What somebody put in place of the settings or the goal before it began.
+    /// What replaced the settings or the goal before it began.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) changes: Vec<Change>,
 }

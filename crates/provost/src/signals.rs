@@ -2,7 +2,7 @@
 
 use tokio::signal;
 
-/// Listens from its making on; until then the system's own way counts.
+/// Listens from its creation on; until then the system's default action applies.
 pub(crate) struct Signals {
     #[cfg(unix)]
     interrupt: signal::unix::Signal,
@@ -14,7 +14,7 @@ impl Signals {
     /// Begins to listen.
     ///
     /// # Errors
-    /// When the system doesn't let us.
+    /// When the system refuses.
     pub(crate) fn listen() -> std::io::Result<Self> {
         #[cfg(unix)]
         {
@@ -28,7 +28,7 @@ impl Signals {
         Ok(Self {})
     }
 
-    /// Waits for the next one, and says what people call it.
+    /// Waits for the next one, and returns its name for people.
     ///
     /// # Cancellation
     /// Safe: none is lost.
@@ -40,7 +40,7 @@ impl Signals {
         }
         #[cfg(not(unix))]
         {
-            // Without the means to hear of it, there is nothing to wait for.
+            // Without a way to receive it, there is nothing to wait for.
             if signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }

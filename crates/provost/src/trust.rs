@@ -1,4 +1,4 @@
-//! Trust: whether the user has agreed to what a project's files want, by their exact content.
+//! Trust: whether the user has agreed to what a project's files request, by their exact content.
 
 mod store;
 
@@ -14,7 +14,7 @@ pub(crate) use store::{TrustStore, Trusted};
 /// How a project stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its files want nothing that needs consent.
+    /// Its files request nothing that needs consent.
     NotNeeded,
     /// The user has agreed to exactly this.
     Trusted {
@@ -28,9 +28,9 @@ pub(crate) enum Standing {
 /// What the user would agree to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// What the files want, each with whether it is new since the user agreed to something there.
+    /// What the files request, each with whether it is new since the user agreed to something there.
     pub(crate) wishes: Vec<(Wish, bool)>,
-    /// What they wanted then and don't any more.
+    /// What they requested then and no longer do.
     pub(crate) gone: Vec<(String, String)>,
     /// Whether the user agreed to something there.
     pub(crate) is_change: bool,
@@ -75,10 +75,10 @@ fn pair(wish: &Wish) -> (String, String) {
     (wish.what.clone(), wish.body.clone())
 }
 
-/// Keeps that the user has agreed to what `project` wants, as it was read.
+/// Records that the user has agreed to what `project` requests, as it was read.
 ///
 /// # Errors
-/// When it can't be kept.
+/// When it can't be written.
 pub(crate) fn grant(store: &TrustStore, project: &Project, at: Timestamp) -> anyhow::Result<()> {
     store.change(|projects| {
         let trusted = projects.entry(project.folder.clone()).or_default();
@@ -90,7 +90,7 @@ pub(crate) fn grant(store: &TrustStore, project: &Project, at: Timestamp) -> any
     })
 }
 
-/// Refuses a project whose files want what the user hasn't agreed to.
+/// Refuses a project whose files request what the user hasn't agreed to.
 ///
 /// # Errors
 /// A [`Refusal`] that lists it all; or when what is trusted can't be read.
@@ -113,7 +113,7 @@ pub(crate) fn require_by(store: &TrustStore, project: &Project, command: &str) -
 }
 
 impl Needed {
-    /// All of it in lines, nothing left out, nothing hidden.
+    /// All of it in lines, with nothing left out or hidden.
     pub(crate) fn listed(&self) -> String {
         let mut out = String::new();
         for (wish, is_new) in &self.wishes {
@@ -138,7 +138,7 @@ fn body(text: &str) -> String {
     revealed(text).lines().map(|line| format!("      {line}\n")).collect()
 }
 
-/// `text` with what a terminal wouldn't show, or would do something about, as it would be written in a program.
+/// `text` with escapes, as in source code, for what a terminal wouldn't show or would act on.
 fn revealed(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' => c.to_string(),

@@ -1,4 +1,4 @@
-//! What a view is shown of a run, and in which order; and what of it waits for somebody's answer.
+//! What a view is shown of a run, in which order, and which of its questions are open.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,26 +11,26 @@ use crate::names::Names;
 use crate::questions::Question;
 use crate::render::View;
 
-/// Hands the records of a run to a view: each once, the run's beginning first, its rest or end last. The logs of a
-/// run and of its sessions come on their own ways; what lies between is shown as it comes.
+/// Hands the records of a run to a view: each once, the run's beginning first, its suspension or end last. The
+/// logs of a run and of its sessions arrive separately; what lies between is shown as it comes.
 pub(crate) struct Watcher {
     view: Box<dyn View>,
     seen: Mutex<Seen>,
     asks: Asks,
     open: Mutex<Vec<Question>>,
-    /// Those of agents that rest: they are asked on when their agents go on.
+    /// Those of suspended agents: they are asked again when their agents go on.
     aside: Mutex<Vec<Question>>,
     names: Mutex<Names>,
     /// Whether something opened or closed since it was last looked at.
     changed: Notify,
 }
 
-/// Who puts a question to somebody.
+/// Where a question is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// This process, on its terminal: the view leaves questions alone.
     HereOnTerminal,
-    /// Whoever calls for it; the view says how to answer.
+    /// In any other process; the view says how to answer.
     Elsewhere,
 }
 
@@ -38,7 +38,7 @@ struct Seen {
     heads: HashMap<ActorKey, Seq>,
     /// What of sessions came before the run's first entry.
     early: Vec<Arc<Record>>,
-    /// The run's rest or end, held back until its sessions' last words are shown.
+    /// The run's suspension or end, held back until its sessions' final summaries are shown.
     last: Option<Arc<Record>>,
 }
 
@@ -54,7 +54,7 @@ impl Seen {
             (ActorKey::Run(_), Entry::Paused(_) | Entry::Ended(_)) => {
                 self.last.replace(Arc::clone(record)).into_iter().collect()
             }
-            // The rest wasn't the last, then.
+            // The suspension wasn't the last entry, then.
             (ActorKey::Run(_), _) => {
                 self.last.take().into_iter().chain([Arc::clone(record)]).chain(self.early.drain(..)).collect()
             }
@@ -75,22 +75,22 @@ impl Watcher {
         Self { view, seen, asks, open, aside, names, changed: Notify::new() }
     }
 
-    /// Takes in what agents are called that were there before the first record that is shown.
+    /// Takes in the names of agents that existed before the first record that is shown.
     pub(crate) fn knows(&self, names: Names) {
         locked(&self.names).add(names);
     }
 
-    /// Shows that a rest was asked for by this signal.
+    /// Shows that a suspension was requested by this signal.
     pub(crate) fn stopping(&self, signal: &str) {
         self.view.stopping(signal);
     }
 
-    /// Takes away what the view only shows meanwhile.
+    /// Removes what the view shows only meanwhile.
     pub(crate) fn close(&self) {
         self.view.close();
     }
 
-    /// Shows the run's rest or end, now that everything else is shown.
+    /// Shows the run's suspension or end, now that everything else is shown.
     pub(crate) fn finish(&self) {
         let last = self.seen.lock().unwrap_or_else(PoisonError::into_inner).last.take();
         if let Some(record) = last {
@@ -99,7 +99,7 @@ impl Watcher {
         self.view.close();
     }
 
-    /// What a question is put to somebody with.
+    /// The view that asks questions.
     pub(crate) fn view(&self) -> &dyn View {
         &*self.view
     }
@@ -121,7 +121,7 @@ impl Watcher {
         self.questions().iter().find(|question| !but.contains(&question.id())).cloned()
     }
 
-    /// Returns once the question has its answer, or nobody asks it any more.
+    /// Returns once the question has its answer, or is no longer asked.
     ///
     /// # Cancellation
     /// Safe.
@@ -159,7 +159,8 @@ impl Watcher {
                 self.questions().retain(|question| question.id() != id);
                 locked(&self.aside).retain(|question| question.id() != id);
             }
-            // They stay open in the log, but their agent is about to rest: they are not asked before it goes on.
+            // They stay open in the log, but their agent is about to be suspended: they are not asked before it
+            // goes on.
             Entry::StopRequested(_) | Entry::Paused(_) => {
                 let rest = self.questions().extract_if(.., is_of_it).collect::<Vec<_>>();
                 locked(&self.aside).extend(rest);

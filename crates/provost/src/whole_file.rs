@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-/// How long another process may keep a file to itself, and how often it is asked for.
+/// How long another process may hold the lock of a file, and how often to try.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -33,7 +33,7 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
 pub(crate) struct WholeFile {
     path: PathBuf,
     folder: PathBuf,
-    /// The file of the lock stays: whoever removed it could lock one that others no longer see.
+    /// The lock file stays: a process that removed it could lock one that others no longer see.
     _lock: File,
 }
 
@@ -76,7 +76,7 @@ impl WholeFile {
     }
 }
 
-/// Makes `folder` and what is missing above it, for its owner only; leaves one that is there as it is.
+/// Creates `folder` and missing parents, for its owner only; leaves an existing one as it is.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -6,7 +6,7 @@ use provost_event::{ModelPolicy, ToolSpec, counted, grouped};
 
 use crate::settings::{EVIDENCE_TOKENS_MIN, Problem, Settled, Source};
 
-/// A request must have room for this many times what stands before every conversation, and so many tokens besides: the
+/// A request must have room for this many times what stands before every conversation, plus this many tokens: the
 /// engine shortens to half of the room where it can.
 const TIMES: u64 = 2;
 const BESIDES: u64 = 400;

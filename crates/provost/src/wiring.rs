@@ -1,4 +1,4 @@
-//! From settings to what the harness works with.
+//! From settings to the parts that the harness works with.
 
 mod afford;
 mod again;
@@ -116,7 +116,7 @@ impl Place {
         self.read_only().map(opened)
     }
 
-    /// The same for those who show logs: of a damaged one what stands before, and in the end that it is damaged.
+    /// The same, to show logs: of a damaged one the part before the damage, and then an error.
     ///
     /// # Errors
     /// As [`open_to_read`](Self::open_to_read).
@@ -216,7 +216,7 @@ impl Place {
     }
 }
 
-/// A home over a store, of which it is said what it has lost.
+/// A backend over a store; reports what the store has lost.
 fn home_over(store: SqliteStore) -> Result<LocalHome, HomeError> {
     if let Some(loss) = store.loss()? {
         crate::output::tell(&format!("warning: {loss}; `provost doctor --store` says more"));
@@ -229,7 +229,7 @@ static OPENED: OnceLock<Arc<LocalHome>> = OnceLock::new();
 
 fn opened(home: LocalHome) -> Arc<LocalHome> {
     let home = Arc::new(home);
-    // A command opens one; should it open another, that one is settled by whoever comes next.
+    // A command opens one. Were it to open another, the next process to open the store would settle that one.
     let _ = OPENED.set(Arc::clone(&home));
     home
 }
@@ -248,11 +248,11 @@ pub(crate) async fn leave_store() -> bool {
     noted.is_empty()
 }
 
-/// Who watches, what hooks may be told of, and what keeps the machine awake.
+/// Observers, data for hooks, and what keeps the machine awake.
 pub(crate) struct Around {
     /// What shows the run.
     callback: Arc<dyn HarnessCallback>,
-    /// Who watches besides.
+    /// Further observers.
     observers: Observers,
     /// What headers of hooks may name.
     header_env: HashMap<String, String>,
@@ -263,7 +263,7 @@ pub(crate) struct Around {
     programs: Programs,
 }
 
-/// What other people's programs among a run's agents are run with.
+/// What external programs among a run's agents are run with.
 pub(crate) struct Programs {
     /// Whether what they show is recorded.
     records: bool,
@@ -289,7 +289,7 @@ impl Programs {
 }
 
 impl Around {
-    /// What the settings want around a run that `callback` shows.
+    /// The parts around a run that `callback` shows, by the settings.
     pub(crate) fn new(
         settings: &Settings,
         variables: &Variables,
@@ -314,7 +314,7 @@ fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, Str
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// What keeps the machine awake while agents work, if anything is to.
+/// Keeps the machine awake while agents work, if the settings ask for it.
 pub(crate) fn power(settings: &Settings) -> Option<KeepAwake> {
     let options = KeepAwakeOptions { blocks_sleep: settings.block_sleep, ..KeepAwakeOptions::default() };
     settings.keep_awake.then(|| KeepAwake::new(options))

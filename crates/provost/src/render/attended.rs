@@ -1,4 +1,4 @@
-//! A run whose program has this very terminal: nothing is drawn over what it shows. Once it is our own again, lines.
+//! The view of a run whose program has this terminal: nothing is drawn over what it shows. Afterwards, lines.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,7 +26,7 @@ impl Attended {
 
 impl View for Attended {
     fn record(&self, record: &Record) {
-        // Its words lean on those before: it hears of all.
+        // Its lines depend on earlier records: it takes in all of them.
         match self.ours() {
             Some(plain) => plain.record(record),
             None => self.plain.hear(record),

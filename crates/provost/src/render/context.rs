@@ -1,4 +1,4 @@
-//! What a model no longer sees of its conversation, and its last words at a limit, in words.
+//! What a model no longer sees of its conversation, and its final summary at a limit, in words.
 
 use provost_event::{Compacted, CompactionKind, Dimension, Exhausted, Outcome, Snapshot, WrappedUp};
 
@@ -49,7 +49,7 @@ pub(crate) fn freed(entry: &Compacted) -> String {
     format!("{} → {}", tokens(entry.tokens_before), tokens_in_short(entry.tokens_after))
 }
 
-/// What the agent has said at a limit, or why it has said nothing, which is told again when the run is suspended.
+/// The agent's final summary at a limit, or why there is none, which is repeated when the run is suspended.
 pub(super) fn wrapped_up(entry: &WrappedUp) -> Saying {
     let Some(problem) = &entry.problem else { return Saying::kept(Tag::Agent, entry.text.trim()) };
     Saying::detail(format!("no final summary: {}", one_line(problem, WIDTH_MAX)))

@@ -26,20 +26,21 @@ const REASON_LINES_MAX: usize = 12;
 /// Columns of each.
 const REASON_WIDTH_MAX: usize = 400;
 
-/// Says entries in words; remembers the calls that are running, so that their ends can name them, and the agents.
+/// Renders entries as text; remembers the calls that are running, so that their ends can name them, and the
+/// agents.
 #[derive(Default)]
 pub(crate) struct Sayer {
     calls: HashMap<(ActorKey, CallId), String>,
     names: Names,
-    /// Agents that were asked for or have rested, and have no slot yet.
+    /// Agents that were requested or suspended, and have no slot yet.
     waiting: HashSet<u32>,
 }
 
-/// Failures of a model that are over sooner than this aren't told in passing.
+/// Failures of a model that are over sooner than this aren't shown in passing.
 const OUTAGE_UNTOLD_MS: u64 = 10_000;
 
 impl Sayer {
-    /// One that has heard of these agents before.
+    /// A renderer that knows these agents already.
     pub(crate) fn knowing(names: Names) -> Self {
         Self { names, ..Self::default() }
     }
@@ -136,7 +137,7 @@ impl Sayer {
         agents::spawned(entry, &self.names)
     }
 
-    /// Of the run's own limit its root agent tells too, when it stops.
+    /// The root agent reports the run's own limit too, when it stops.
     fn budget_exhausted(&self, entry: &BudgetExhausted) -> Saying {
         let exhausted = exhausted_in_words(&entry.exhausted);
         match entry.of {
@@ -152,7 +153,7 @@ impl Sayer {
         }
         let outcome = outcome_in_words(&entry.outcome);
         match entry.agent {
-            // Of a sub-agent the run's own log tells.
+            // The run's own log reports a sub-agent's stop.
             None if self.names.prefix(actor).is_some() => Saying::detail(format!("stopping: {outcome}")),
             None => Saying::passing(Tag::Provost, format!("stopping: {outcome}")),
             Some(agent) => {
@@ -171,7 +172,7 @@ impl Sayer {
         assistant_message(entry)
     }
 
-    /// Who watches only since the question was asked has not seen the wish.
+    /// A view that starts after the question was asked has not seen the call's request.
     fn approval_requested(&mut self, actor: ActorKey, entry: &ApprovalRequested) -> Saying {
         self.calls.insert((actor, entry.call.clone()), arguments::call(&entry.tool, &entry.input));
         approval_requested(entry)
@@ -336,7 +337,7 @@ fn retry(entry: &Retry) -> Saying {
     let text = format!("{cause}{then}");
     let is_brief = entry.outage_ms.saturating_add(entry.delay_ms) < OUTAGE_UNTOLD_MS;
     match entry.cause {
-        // What is over before anybody could have noticed isn't worth a line.
+        // A failure too brief for a user to notice isn't worth a line.
         RetryCause::Failed { .. } if is_brief => Saying::detail(text),
         _ => Saying::kept(Tag::Retry, text),
     }

@@ -1,4 +1,4 @@
-//! What stands between a wish and its deed, in words: hooks, permissions, approvals.
+//! Decisions before an action, in words: hooks, permissions, approvals.
 
 use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, HookDecision, HookMoment, HookReport,
@@ -42,7 +42,7 @@ pub(super) fn hooks_decided(entry: &HooksDecided) -> Saying {
     Saying::kept(Tag::HooksObject, first).with(others.iter().cloned())
 }
 
-/// What of a hook's report somebody who watches should see; nothing of one that lets pass.
+/// What a user who watches should see of a hook's report; nothing of one that lets pass.
 fn report(report: &HookReport) -> Option<String> {
     let (name, took) = (&report.hook, duration(report.duration_us / 1_000));
     let moment = report.moment.name();
@@ -115,7 +115,7 @@ fn named(pattern: Option<&str>) -> String {
     pattern.map(|pattern| format!(": {pattern}")).unwrap_or_default()
 }
 
-/// What an agent waits for while hooks of a moment are asked.
+/// What an agent waits for while hooks of a hook point are asked.
 pub(super) fn waits_for(about: &HookSubject) -> &'static str {
     match about.moments().first() {
         Some(HookMoment::PreToolCall) => "asking the hooks about a tool call",

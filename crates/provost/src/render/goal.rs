@@ -81,7 +81,7 @@ pub(crate) fn finding_in_words(finding: &GoalFinding) -> String {
     }
 }
 
-/// Why, and what is left to do, a line each; no more of them than somebody reads.
+/// Why, and what is left to do, a line each, up to a limit.
 pub(crate) fn reasons(finding: &GoalFinding) -> Vec<String> {
     let (reasoning, suggestions) = match finding {
         GoalFinding::Achieved { reasoning, .. } => (reasoning, [].as_slice()),

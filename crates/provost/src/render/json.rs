@@ -11,7 +11,7 @@ impl View for Json {
     fn record(&self, record: &Record) {
         if let Ok(line) = record.to_line() {
             let line = format!("{}\n", visible_json(&line));
-            // The run is what matters, and its log has it all.
+            // A failed write doesn't stop the run, and its log has it all.
             if output::write(line.as_bytes()).is_err() {
                 let run = match record.actor {
                     ActorKey::Run(run) => run,

@@ -41,7 +41,7 @@ pub(super) struct Live {
     sayer: Mutex<Sayer>,
     // Its own lock, never held while the bar draws: the bar's status line takes it.
     tracker: Arc<Mutex<Tracker>>,
-    /// What stands in the last line while somebody is asked, in place of the status line.
+    /// The prompt of an open question, in the last line in place of the status line.
     prompt: Mutex<Option<String>>,
 }
 
@@ -55,10 +55,10 @@ impl Live {
         Self { bar, sayer, tracker, prompt: Mutex::default() }
     }
 
-    /// Prints above the status line, or above what somebody is asked. (The bar's own printing fills lines with spaces,
-    /// which would be copied.)
+    /// Prints above the status line, or above the prompt of a question. (The bar's own printing fills lines with
+    /// spaces, which would be copied.)
     fn print(&self, lines: &str) {
-        // Nobody sees it any more, then: the run is what matters.
+        // A failed write doesn't stop the run.
         match &*self.prompt() {
             Some(prompt) => drop(write!(std::io::stderr(), "{ERASE_LINE}{lines}\n{prompt}")),
             None => self.bar.suspend(|| drop(writeln!(std::io::stderr(), "{lines}"))),
@@ -112,7 +112,7 @@ impl View for Live {
     fn record(&self, record: &Record) {
         self.track(|tracker| tracker.note(record));
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
-        // Questions are put, or told of, in their own way.
+        // Questions are shown, or reported, in their own way.
         let is_question = matches!(record.entry, Entry::ApprovalRequested(_));
         if !is_question && saying.weight == Weight::Kept {
             self.print(&lines(&saying, columns().min(WIDTH_MAX)));

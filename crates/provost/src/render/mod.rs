@@ -64,50 +64,50 @@ pub(crate) trait View: Send + Sync {
         let _ = delta;
     }
 
-    /// Somebody asked for a rest by this signal.
+    /// A suspension was requested by this signal.
     fn stopping(&self, signal: &str) {
         let _ = signal;
     }
 
-    /// A question waits for somebody who isn't asked here: says which, and how to answer it.
+    /// A question is asked elsewhere: says which, and how to answer it.
     fn waits(&self, question: &Question) {
         let _ = question;
     }
 
-    /// Puts a question to whoever sits here. Until [`View::asked`] nothing is drawn over it, and `prompt` stays the
-    /// last line.
+    /// Asks the user at this terminal a question. Until [`View::asked`] nothing is drawn over it, and `prompt`
+    /// stays the last line.
     fn ask(&self, question: &Question, extent: Extent, prompt: &str) {
         let _ = (question, extent, prompt);
     }
 
-    /// Says something about the question, if `words` has any, and asks on with another prompt.
+    /// Prints `words` about the question, if it has any, and asks again with another prompt.
     fn prompt(&self, words: &str, prompt: &str) {
         let _ = (words, prompt);
     }
 
-    /// The question has its answer, or is no longer put.
+    /// The question has its answer, or is no longer asked.
     fn asked(&self) {}
 
-    /// Says something that stays.
+    /// Prints a note that stays.
     fn note(&self, words: &str) {
         let _ = words;
     }
 
-    /// This terminal is a program's from now on, and nothing may be drawn over it; or it is ours again.
+    /// This terminal is a program's from now on, and nothing may be drawn over it; or it is Provost's again.
     fn attached(&self, attached: Attached) {
         let _ = attached;
     }
 
-    /// Takes away what isn't meant to stay.
+    /// Removes what is shown only meanwhile.
     fn close(&self) {}
 }
 
-/// Whose this terminal is.
+/// What has this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attached {
-    /// A program's.
+    /// An external program.
     Here,
-    /// Ours.
+    /// Provost.
     Gone,
 }
 
@@ -156,7 +156,7 @@ struct Silent;
 impl View for Silent {
     fn record(&self, _: &Record) {}
 
-    /// That somebody is waited for is no progress: without knowing it nobody would come.
+    /// A question is shown even without progress: otherwise no user would answer it.
     fn waits(&self, question: &Question) {
         plain::print_waiting(question);
     }

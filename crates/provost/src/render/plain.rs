@@ -16,9 +16,9 @@ use super::{View, safe};
 use crate::names::Names;
 use crate::questions::Question;
 
-/// Columns of a call; whatever reads the lines may wrap them once more.
+/// Columns of a call; a reader of the lines may wrap them once more.
 const CALL_WIDTH: usize = 100;
-/// Lines of a call that somebody is asked about elsewhere.
+/// Lines of a call whose approval is asked elsewhere.
 const CALL_LINES_MAX: usize = 20;
 
 pub(super) struct Plain {
@@ -39,10 +39,10 @@ impl Plain {
 impl View for Plain {
     fn record(&self, record: &Record) {
         let saying = self.sayer.lock().unwrap_or_else(PoisonError::into_inner).say(record);
-        // Questions are put, or told of, in their own way.
+        // Questions are shown, or reported, in their own way.
         let is_question = matches!(record.entry, Entry::ApprovalRequested(_));
         if !is_question && saying.weight != Weight::Detail {
-            // Nobody reads it any more, then: the run is what matters.
+            // A failed write doesn't stop the run.
             let _ = std::io::stderr().write_all(lines(&saying).as_bytes());
         }
     }
@@ -74,7 +74,7 @@ impl View for Plain {
     }
 }
 
-/// Says that somebody is waited for, and how to answer.
+/// Says that a question waits for an answer, and how to give it.
 pub(super) fn print_waiting(question: &Question) {
     let name = question.name();
     let left = question.wait().left_in_words(SystemClock.now(), true);
@@ -100,7 +100,7 @@ fn print_question(
     for line in call.into_iter().chain(facts) {
         let _ = writeln!(out, "  {line}");
     }
-    // At once, so that nothing else comes between its lines; and if nobody reads, the run is what matters.
+    // In one write, so that nothing else comes between its lines; a failed write doesn't stop the run.
     let _ = std::io::stderr().write_all(out.as_bytes());
 }
 

@@ -1,4 +1,4 @@
-//! A question for somebody's consent, in full: what is agreed to is what is seen.
+//! A question for approval, in full: the user approves what is shown.
 
 use console::measure_text_width;
 use provost_event::{ApprovalAnswer, ApprovalScope, Json, NamedScript, Timestamp};
@@ -156,7 +156,7 @@ pub(super) fn clock_time(at: Timestamp, now: Timestamp) -> String {
     zoned.map(|zoned| zoned.strftime(format).to_string()).unwrap_or_default()
 }
 
-/// An answer in words that stand behind whoever gave it: `allowed once by ann`.
+/// An answer, in words that go before the approver's name: `allowed once by ann`.
 pub(crate) fn answer_in_words(answer: &ApprovalAnswer) -> String {
     match answer {
         ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } => "allowed once".to_owned(),

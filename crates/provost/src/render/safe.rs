@@ -1,4 +1,4 @@
-//! Makes text of strangers safe to print on a terminal.
+//! Makes untrusted text safe to print on a terminal.
 
 /// `text` without escape sequences and control characters; line ends and tabs stay. What takes no room and what changes the
 /// direction of writing is spelled out (`\u{200b}`, `\u{202e}`): a model reads it, so people see it. Joiners and selectors of
@@ -28,7 +28,7 @@ pub(crate) fn safe(text: &str) -> String {
 }
 
 /// `text` on one line with everything that can't be seen, or that would change what is seen, spelled out, control
-/// characters and odd blanks too. Somebody agrees to all of it, so nothing of it may go.
+/// characters and odd blanks too. The user approves all of it, so none of it may be dropped.
 pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

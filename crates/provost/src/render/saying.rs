@@ -25,7 +25,7 @@ pub(super) enum Tag {
     Detail,
 }
 
-/// How much a saying matters to somebody who watches.
+/// How much a saying matters to a user who watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     /// It stays.
@@ -40,7 +40,7 @@ pub(super) enum Weight {
 pub(crate) struct Saying {
     pub(super) tag: Tag,
     pub(super) weight: Weight,
-    /// Which agent says or does it, in a few words; absent for the root and for the run itself.
+    /// The agent that it is about, in a few words; absent for the root and for the run itself.
     pub(super) who: Option<String>,
     text: String,
     more: Vec<String>,
@@ -73,7 +73,7 @@ impl Saying {
         Self { who, ..self }
     }
 
-    /// Whether it stays in sight of somebody who watches.
+    /// Whether it stays visible to a user who watches.
     pub(crate) fn is_kept(&self) -> bool {
         self.weight == Weight::Kept
     }

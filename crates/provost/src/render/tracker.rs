@@ -1,4 +1,4 @@
-//! How a run stands at this moment, from its records: what a status line says.
+//! The present status of a run, from its records: what a status line says.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ enum Doing {
     Waiting(Instant),
     AskingHooks(&'static str),
     AskingSomebody,
-    /// Somebody else's program does this.
+    /// An external program does this.
     Program(TerminalState),
     Stopping,
 }
@@ -50,11 +50,11 @@ struct Running {
 
 /// Counts and present activity.
 pub(super) struct Tracker {
-    /// What each agent does that works.
+    /// The activity of each working agent.
     doing: BTreeMap<u32, Doing>,
-    /// Calls that have another agent work, by who made them: that one tells what is done.
+    /// Calls that have another agent work, by caller: that agent shows what is done.
     delegated: HashSet<(u32, Seq)>,
-    /// Agents that are somebody else's programs.
+    /// External agents.
     programs: HashSet<u32>,
     slots: usize,
     /// Steps of its flow; none where it has no flow.
@@ -113,7 +113,7 @@ impl Tracker {
         self.slots = policy.spawn.slots();
         if let Some(flow) = &policy.flow {
             self.steps = flow.steps.len();
-            // Nobody is above its steps' agents.
+            // The agents of its steps have no parent.
             self.doing.remove(&ROOT);
         }
     }
@@ -140,7 +140,7 @@ impl Tracker {
                 }
                 let doing = self.doing.entry(session.agent).or_default();
                 doing.note(record, has_hooks);
-                // Whether it thinks is for a program to say.
+                // Only the program knows whether it calls its model.
                 if matches!(doing, Doing::Thinking) && self.programs.contains(&session.agent) {
                     *doing = Doing::Starting;
                 }
@@ -229,7 +229,7 @@ impl Tracker {
         parts.join(" · ")
     }
 
-    /// What is done by all who work, the most telling first.
+    /// The activities of all working agents, the most telling first.
     fn in_words(&self) -> String {
         let doing = || self.doing.values();
         let tools = doing().filter_map(|doing| match doing {
@@ -247,7 +247,7 @@ impl Tracker {
         if let Some(asks) = doing().find(|doing| matches!(doing, Doing::AskingSomebody)) {
             return asks.in_words();
         }
-        // Whoever has others work says less than they do.
+        // An agent that waits for others is less informative than they are.
         let last = self.doing.values().next_back();
         last.map_or_else(|| "waiting for the next step".to_owned(), Doing::in_words)
     }
@@ -309,14 +309,14 @@ impl Doing {
         }
     }
 
-    /// A stop that was asked for stays in sight until it has come.
+    /// A stop that was requested stays visible until it has come.
     fn now(&mut self, doing: Self) {
         if !matches!(self, Self::Stopping) {
             *self = doing;
         }
     }
 
-    /// Tools that run meanwhile are more worth saying.
+    /// Tools that run meanwhile are more informative.
     fn gated(&mut self, doing: Self) {
         if !matches!(self, Self::Tools(_)) {
             self.now(doing);

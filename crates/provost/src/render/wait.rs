@@ -26,9 +26,9 @@ pub(crate) struct Wait {
 /// What is left of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// So many milliseconds.
+    /// This many milliseconds.
     Of(u64),
-    /// No more than so many: the wall clock doesn't tell.
+    /// At most this many milliseconds: the wall clock doesn't tell.
     AtMost(u64),
     /// Nothing.
     Over,
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_forward_ends_no_wait_that_somebody_holds() {
         check(15 * HOUR_MS, true, (Left::AtMost(3_000_000), "at least 10m"));
-        // Nobody measures it any more, and it is over once its time has come.
+        // No process measures it any more, and it is over once its time has come.
         check(15 * HOUR_MS, false, (Left::Over, "5h"));
         let over = Wait { passed_ms: HOUR_MS, ..WAIT };
         assert_eq!(over.left(Timestamp(15 * HOUR_MS), true), Left::Over);

@@ -1,4 +1,4 @@
-//! `[[agents]]`: sub-agents that others may ask for by name.
+//! `[[agents]]`: sub-agents that other agents may request by name.
 
 mod checks;
 mod external;
@@ -31,7 +31,7 @@ const NAME_MAX: usize = 64;
 pub(crate) struct Agent {
     /// Its name, and that of its tool.
     pub(crate) name: String,
-    /// What others are told of it.
+    /// Its description for other agents.
     pub(crate) description: String,
     /// The words at the end of its system prompt, where they aren't the run's.
     pub(crate) instructions: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Agent {
     pub(crate) fallback_models: Option<Vec<String>>,
     /// Tokens of an answer.
     pub(crate) output_tokens_max: Option<u32>,
-    /// The names of its tools; absent for all but those that have another agent work.
+    /// The names of its tools; absent for all but those that start other agents.
     pub(crate) tools: Option<Vec<String>>,
     /// Its turns, where they aren't as many as the run's.
     pub(crate) max_turns: Option<u32>,
@@ -57,14 +57,14 @@ pub(crate) struct Agent {
     pub(crate) ask_timeout_ms: Option<u64>,
     /// Where it works.
     pub(crate) isolation: Isolation,
-    /// The names of those who must agree before it may stop.
+    /// The names of the stop hooks that must agree before it may stop.
     pub(crate) stop_hooks: Vec<String>,
     /// What must be confirmed before it counts as done.
     pub(crate) condition: Option<String>,
     /// The model that judges that as it was written, where it isn't the run's judges.
     pub(crate) judge: Option<String>,
     permissions: Narrower,
-    /// Whether it is somebody else's program, and which.
+    /// Whether it is an external agent.
     is_external: bool,
     external: External,
     /// Where it begins.
@@ -83,7 +83,7 @@ struct Narrower {
 }
 
 impl Agent {
-    /// How it is restarted, where the run's agents are by `run`.
+    /// How it is restarted; `run` is the policy of the run's agents.
     pub(crate) fn retry(&self, run: RetryPolicy) -> RetryPolicy {
         RetryPolicy { attempts_max: self.max_retries.unwrap_or(run.attempts_max), ..run }
     }
@@ -93,12 +93,12 @@ impl Agent {
         self.places.get(field).unwrap_or(&self.source).clone()
     }
 
-    /// The program that it is, if it is somebody else's.
+    /// Its program, if it is an external agent.
     pub(crate) fn external(&self) -> Option<&External> {
         self.is_external.then_some(&self.external)
     }
 
-    /// Whether it says what becomes of calls that no pattern speaks of.
+    /// Whether it has a default for calls that no pattern matches.
     pub(crate) const fn names_default(&self) -> bool {
         self.permissions.default.is_some()
     }

@@ -1,4 +1,4 @@
-//! Values that are right alone and wrong together.
+//! Values that are valid alone and contradict each other.
 
 use std::collections::BTreeMap;
 

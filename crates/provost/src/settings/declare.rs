@@ -13,7 +13,7 @@ pub(crate) struct Setting<T: 'static> {
     pub(crate) name: &'static str,
     /// What it may be, and where it goes.
     pub(crate) kind: Kind<T>,
-    /// What it is when nobody sets it.
+    /// Its value when it isn't set.
     pub(crate) otherwise: Otherwise,
     /// A value that makes sense, as TOML.
     pub(crate) example: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Setting<T: 'static> {
     pub(crate) flag: Option<&'static str>,
     /// Variables that set it besides the one that its key gives, the stronger first.
     pub(crate) variables: &'static [&'static str],
-    /// Who may set it.
+    /// Which layers may set it.
     pub(crate) from: From,
 }
 
@@ -71,7 +71,8 @@ pub(crate) enum Kind<T> {
     Checked(fn(&mut T, String) -> Result<(), String>),
     /// A list of texts. Each goes where it belongs by itself, or is refused by itself.
     List(fn(&mut T, String) -> Result<(), String>),
-    /// A list of names, at least one and at most so many. It is taken as a whole: that of a stronger layer replaces it.
+    /// A list of names, at least one and at most `max`. It is taken as a whole: the list of a stronger layer
+    /// replaces it.
     Names {
         /// The most.
         max: u64,
@@ -82,7 +83,7 @@ pub(crate) enum Kind<T> {
     Texts(fn(&mut T, String, String)),
 }
 
-/// What a setting is when nobody sets it.
+/// The value of a setting that isn't set.
 #[derive(Clone, Copy)]
 pub(crate) enum Otherwise {
     /// This, as TOML.
@@ -93,12 +94,12 @@ pub(crate) enum Otherwise {
     Required,
 }
 
-/// Who may set a setting.
+/// Which layers may set a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// Everybody.
+    /// All of them.
     Anywhere,
-    /// Not the file of a project, which may be a stranger's.
+    /// Not the file of a project, which may be untrusted.
     User,
 }
 

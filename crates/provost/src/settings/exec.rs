@@ -1,4 +1,5 @@
-//! `[exec]` and `[terminal]`: other people's programs as agents, and what Provost reports to the terminal that it runs in.
+//! `[exec]` and `[terminal]`: external programs as agents, and what Provost reports to the terminal that it runs
+//! in.
 
 use provost_event::WindowSize;
 
@@ -15,12 +16,12 @@ pub(super) const TERMINAL_WORDS: &str = "The terminal that Provost itself runs i
 /// The most rows or columns that a window may have.
 const SIDE_MAX: u16 = 1_000;
 
-/// What is set of other people's programs.
+/// The settings of external programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExecSettings {
-    /// Their window, when nobody is attached.
+    /// Their window while no terminal is attached.
     pub(crate) size: WindowSize,
-    /// How long one may wait for somebody, in milliseconds.
+    /// How long one may wait for the user, in milliseconds.
     pub(crate) idle_ms: u64,
     /// Whether what they show is recorded.
     pub(crate) records: bool,

@@ -1,4 +1,4 @@
-//! One settings file: each key is looked up, each value goes to its setting, and all that is wrong is told.
+//! One settings file: looks up each key, hands each value to its setting, and collects all problems.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use super::stop_hook::StopHook;
 use super::table::{SECTIONS, settings};
 use super::value::Raw;
 
-/// A file and who wrote it.
+/// A file and its origin.
 pub(super) struct File<'a> {
     /// As people call it.
     pub(super) name: &'a str,
@@ -32,7 +32,7 @@ pub(super) struct File<'a> {
 }
 
 impl File<'_> {
-    /// Takes all of the file that is right, and notes all that isn't.
+    /// Takes all valid settings of the file, and notes all problems.
     pub(super) fn load(&self, loading: &mut Loading) {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         for error in &errors {

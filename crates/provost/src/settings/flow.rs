@@ -1,4 +1,4 @@
-//! The file of a flow: `[flow]` and its `[[flow.steps]]`, read and checked against the settings.
+//! The file of a workflow: `[flow]` and its `[[flow.steps]]`, read and checked against the settings.
 
 mod fields;
 mod read;
@@ -45,7 +45,7 @@ struct Step {
     places: BTreeMap<String, Source>,
 }
 
-/// Who must agree before a step is done.
+/// What must agree before a step is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StepHook {
     /// A configured stop hook.
@@ -79,7 +79,7 @@ impl FlowFile {
     /// The flow as a run's policy has it, with the stop hooks and agents that the settings describe.
     ///
     /// # Errors
-    /// All that keeps it from being gone through.
+    /// Everything that prevents it from being run.
     pub(crate) fn policy(&self, settings: &Settings) -> Result<FlowPolicy, Problems> {
         let mut problems = Vec::new();
         let steps = self.steps.iter().map(|step| step.policy(settings, &mut problems)).collect();

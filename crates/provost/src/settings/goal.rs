@@ -31,15 +31,15 @@ pub(crate) struct GoalSettings {
     pub(crate) judges: Vec<String>,
     /// The field that named them.
     judges_field: &'static str,
-    /// So many of them must agree.
+    /// How many of them must agree.
     agree: Option<u32>,
-    /// What a judge's confidence must come to.
+    /// The least confidence of a judge that counts.
     pub(crate) threshold: Confidence,
-    /// Claims found wrong until the run rests.
+    /// Rejected claims until the run is suspended.
     pub(crate) rounds_max: u32,
-    /// Failures in a row until it does.
+    /// Failures in a row until it is.
     pub(crate) failures_max: u32,
-    /// Turns without progress until it does.
+    /// Turns without progress until it is.
     pub(crate) stuck_turns: u32,
     /// Turns after which it is verified without a claim.
     pub(crate) verify_every: Option<u32>,
@@ -51,7 +51,7 @@ pub(crate) struct GoalSettings {
     pub(crate) verdict_tokens: Option<u32>,
     /// How much judges think.
     pub(crate) judge_effort: Option<Effort>,
-    /// Hundredths of the run's budget that judges may take.
+    /// Percentage of the run's budget that judges may take.
     pub(crate) budget_percent: u8,
 }
 
@@ -64,7 +64,7 @@ impl GoalSettings {
         format!("goal.{}", self.judges_field)
     }
 
-    /// So many of `judges` must agree: most of them, unless it is set.
+    /// How many of `judges` must agree: a majority, unless it is set.
     pub(crate) fn agree_of(&self, judges: usize) -> u32 {
         let judges = u32::try_from(judges).unwrap_or(u32::MAX).max(1);
         self.agree.unwrap_or(judges / 2 + 1).min(judges)
@@ -219,7 +219,7 @@ const fn goal(name: &'static str) -> Setting<Settings> {
     Setting::declared("goal", name)
 }
 
-/// Whoever names judges last names all of them.
+/// The last layer that names judges names all of them.
 fn put_judges(settings: &mut Settings, field: &'static str, models: Vec<String>) {
     settings.goal.judges = models;
     settings.goal.judges_field = field;

@@ -1,4 +1,4 @@
-//! `[[hooks]]`: programs and servers that decide at moments of a run.
+//! `[[hooks]]`: programs and servers that decide at hook points of a run.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    /// Its name: the given one, or one that its moment and its program make.
+    /// Its name: the given one, or one made of its hook point and its program.
     pub(crate) fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| {
             let moment = self.moment.map_or("", HookMoment::name);

@@ -1,4 +1,4 @@
-//! Tools that settings name: a rule about one that isn't there would never meet a call.
+//! Tools that settings name: a rule about a tool that doesn't exist would never match a call.
 
 use provost_engine::{Pattern, names_of};
 use provost_event::HookContract;
@@ -17,7 +17,7 @@ const OF_PROGRAMS: [&str; 2] = ["fetch", "consent"];
 /// What the tools of MCP servers begin with, by the names that such rules give them.
 const OF_MCP: &str = "mcp__";
 
-/// Notes every rule and hook that names a tool which isn't there.
+/// Notes every rule and hook that names a tool which doesn't exist.
 pub(super) fn check(loading: &Loading) -> Vec<Problem> {
     let known = Known::of(&loading.settings);
     let rules = loading.items.iter().filter(|(key, _)| LISTS.contains(&key.as_str()));
@@ -73,10 +73,10 @@ impl Known {
         Self(tool_names().into_iter().chain(of_programs).chain(agents).collect())
     }
 
-    /// What is wrong with a pattern that meets the calls of no tool, and what would be right.
+    /// What is wrong with a pattern that matches the calls of no tool, and what would be right.
     fn objection_to_pattern(&self, text: &str) -> Option<(String, String)> {
         let tool = text.trim().split('(').next().unwrap_or_default();
-        // One that can't be read is told of elsewhere.
+        // One that can't be read is reported elsewhere.
         let pattern = Pattern::parse(text).ok().filter(|_| !tool.starts_with(OF_MCP))?;
         let named = self.0.iter().filter(|name| pattern.names(name)).collect::<Vec<_>>();
         if named.is_empty() {

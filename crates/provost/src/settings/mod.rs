@@ -65,11 +65,11 @@ pub(crate) struct Settings {
     pub(crate) output_tokens_max: Option<u32>,
     /// Whether the machine is kept awake while an agent works.
     pub(crate) keep_awake: bool,
-    /// Whether sleep that somebody asks for is held off too.
+    /// Whether requested sleep is held off too.
     pub(crate) block_sleep: bool,
     /// The engine's limits, the turns' included.
     pub(crate) limits: Limits,
-    /// Milliseconds that a run waits for a provider where nobody sits at the terminal.
+    /// Milliseconds that a run waits for a provider while no user is at the terminal.
     pub(crate) outage_max_ms: u64,
     /// The models that stand in for the model.
     pub(crate) fallback_models: Vec<String>,
@@ -89,9 +89,9 @@ pub(crate) struct Settings {
     pub(crate) named: Named,
     /// The folder for runs, where it isn't the platform's.
     pub(crate) state_dir: Option<PathBuf>,
-    /// Who must agree before an agent may stop.
+    /// The stop hooks.
     pub(crate) stop_hooks: Vec<StopHook>,
-    /// Who decides at other moments.
+    /// The other hooks.
     pub(crate) hooks: Vec<Hook>,
     /// Whether the hooks of the project's `.claude` folder count.
     pub(crate) imports_claude: bool,
@@ -99,15 +99,15 @@ pub(crate) struct Settings {
     pub(crate) imported: Vec<Placed>,
     /// Which tool calls may be made.
     pub(crate) permissions: Permissions,
-    /// Who else is told of a run.
+    /// Further observers of a run.
     pub(crate) trace: Trace,
-    /// Other people's programs as agents.
+    /// External programs as agents.
     pub(crate) exec: ExecSettings,
-    /// Whether the terminal that Provost runs in is told how it stands.
+    /// Whether a run's status is reported to the terminal that Provost runs in.
     pub(crate) terminal_reports: bool,
 }
 
-/// Who else is told of a run.
+/// Further observers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Trace {
     /// A file, as it was written.
@@ -116,7 +116,7 @@ pub(crate) struct Trace {
     pub(crate) otlp_endpoint: Option<String>,
     /// The variable that holds headers for it.
     pub(crate) otlp_headers_env: Option<String>,
-    /// Whether it gets to see what was said.
+    /// Whether it gets the contents of conversations.
     pub(crate) otlp_content: bool,
 }
 
@@ -131,7 +131,7 @@ impl Settings {
         self.spawn.max_agents > 1 && self.spawn.max_depth > 0
     }
 
-    /// Whether an agent may give those that it asks for a goal that judges verify.
+    /// Whether an agent may give a goal that judges verify to those that it asks for.
     pub(crate) const fn goals_are_given(&self) -> bool {
         self.delegates() && !self.goal.judges.is_empty()
     }
@@ -301,7 +301,8 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    /// Whether this stands in the user's own file, which counts in every folder, and so can't be right for each of them.
+    /// Whether this stands in the user's own file, which applies in every folder, and so can't be right for each
+    /// of them.
     pub(crate) fn counts_everywhere(&self, source: &Source) -> bool {
         source.is_in(&self.user_file)
     }

@@ -7,29 +7,29 @@ use provost_event::{Permission, PermissionPolicy, Unanswered};
 pub(crate) struct Permissions {
     /// Calls that may be made.
     pub(super) allow: Vec<String>,
-    /// Calls that somebody must agree to.
+    /// Calls that need approval.
     pub(super) ask: Vec<String>,
     /// Calls that are never made.
     pub(super) deny: Vec<String>,
-    /// Calls that the user has agreed to for always.
+    /// Calls that the user has approved permanently.
     pub(super) approved: Vec<String>,
-    /// What becomes of others, where somebody has said so.
+    /// The rule for all other calls, if it is set.
     pub(super) default: Option<Permission>,
-    /// How long somebody is waited for, in milliseconds.
+    /// How long an answer is awaited, in milliseconds.
     pub(super) approval_timeout_ms: u64,
-    /// What becomes of a call that nobody has answered for.
+    /// What happens to a call without an answer in time.
     pub(super) unanswered: Unanswered,
 }
 
 impl Permissions {
-    /// What becomes of a call that no pattern speaks of. Whoever lists what is allowed means that the rest isn't,
-    /// just like that.
+    /// The rule for a call that no pattern matches. Unless it is set, other calls need approval if there is a list
+    /// of allowed ones.
     pub(crate) fn otherwise(&self) -> Permission {
         let unset = if self.allow.is_empty() { Permission::Allow } else { Permission::Ask };
         self.default.unwrap_or(unset)
     }
 
-    /// Whether nobody has said what may be done.
+    /// Whether no permission is set.
     pub(crate) fn has_no_rules(&self) -> bool {
         self.allow.is_empty() && self.ask.is_empty() && self.deny.is_empty() && self.default.is_none()
     }

@@ -1,4 +1,4 @@
-//! What comes from a project's folder, which may be a stranger's: its files, and what they want.
+//! What comes from a project's folder, which may be untrusted: its files, and what they request.
 
 use std::path::PathBuf;
 
@@ -28,10 +28,10 @@ pub(crate) struct ProjectFile {
     pub(crate) hash: String,
 }
 
-/// Something that a project may not have just so.
+/// Something that a project may not have without consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wish {
-    /// The file that wishes it.
+    /// The file that requests it.
     pub(crate) file: String,
     /// The place.
     pub(crate) place: String,
@@ -54,9 +54,9 @@ impl Project {
     }
 }
 
-/// What the project's files want of those things that need consent: to run programs, to send something somewhere, to
-/// let an agent do what it couldn't do without them. `without` is what became of calls that no pattern speaks of before
-/// the project's file was read.
+/// What the project's files request that needs consent: to run programs, to send data somewhere, to let an agent
+/// do what it couldn't do without them. `without` is the rule for calls that no pattern matched before the
+/// project's file was read.
 pub(super) fn wishes(loading: &Loading, without: Permission) -> Vec<Wish> {
     let mut all = stop_hooks(loading);
     all.extend(hooks(loading));
@@ -67,7 +67,7 @@ pub(super) fn wishes(loading: &Loading, without: Permission) -> Vec<Wish> {
     all
 }
 
-/// Variables that programs are to get, which may hold keys.
+/// Variables for programs, which may hold keys.
 fn variables(loading: &Loading) -> Vec<Wish> {
     let its = loading.items.iter().filter(|(key, given)| key == "exec.env" && given.source.is_projects());
     let wish = |(_, given): &(String, Given)| Wish {
@@ -79,7 +79,7 @@ fn variables(loading: &Loading) -> Vec<Wish> {
     its.map(wish).collect()
 }
 
-/// Other people's programs that agents consist of.
+/// The programs of external agents.
 fn programs(loading: &Loading) -> Vec<Wish> {
     let its = loading.settings.agents.iter().filter(|agent| agent.source.is_projects());
     let wish = |agent: &super::Agent| {
@@ -149,7 +149,7 @@ fn whole(program: &HookProgram) -> String {
     text
 }
 
-/// Where everything else is refused, a question is more than what there was.
+/// Where everything else is refused, asking grants more.
 fn patterns(loading: &Loading, without: Permission) -> Vec<Wish> {
     let loosens = |key: &str| match key {
         "permissions.allow" => Some("lets the agent do without asking"),

@@ -14,7 +14,7 @@ pub(super) const STOP_HOOKS_WORDS: &str = "Commands that must agree before an ag
     and suspends the run as blocked the second time. They run in the workspace with what they need to know as JSON on standard input. The hooks of all files \
     count.";
 
-/// An hour; a hook is waited for.
+/// One hour; a hook is awaited.
 pub(super) const HOOK_SECS_MAX: u64 = 3_600;
 
 /// A stop hook and where it was given.

@@ -45,9 +45,9 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
 
 /// Turns that can be allowed.
 pub(super) const TURNS_MAX: u64 = 1_000_000;
-/// Agents that can be allowed at a time: more than one machine can have.
+/// Agents that can be allowed at a time: more than fit on one machine.
 const AGENTS_MAX: u64 = 100_000;
-/// Agents above an agent that can be allowed.
+/// The greatest depth that can be allowed.
 const DEPTH_MAX: u64 = 64;
 pub(super) const COUNT_MAX: u64 = 1_000;
 
@@ -56,7 +56,7 @@ pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + C
     [WORK, RETRIES, GOAL, BOUNDS, EXEC, AROUND].into_iter().flatten()
 }
 
-/// Who works, and with how much.
+/// Agents, their limits and those of the run.
 const WORK: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Line(|s, model| s.model = model),
@@ -231,7 +231,7 @@ const RETRIES: &[Setting<Settings>] = &[
     },
 ];
 
-/// What an agent may.
+/// What an agent may do.
 const BOUNDS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),

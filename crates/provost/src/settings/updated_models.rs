@@ -1,5 +1,5 @@
-//! What was taken over from public tables of models: a file beside the user's settings, which `provost models update`
-//! writes and nobody edits.
+//! What was taken over from public tables of models: a file beside the user's settings that only `provost models
+//! update` writes.
 
 use std::path::{Path, PathBuf};
 

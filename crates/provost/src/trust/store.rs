@@ -34,7 +34,7 @@ pub(crate) struct Trusted {
 pub(crate) struct TrustedFile {
     /// The BLAKE3 of its bytes, in hexadecimal digits.
     pub(crate) blake3: String,
-    /// What it wished: each what and how.
+    /// What it requested: each what and how.
     pub(crate) wishes: Vec<(String, String)>,
 }
 

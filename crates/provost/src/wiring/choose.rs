@@ -24,8 +24,8 @@ pub(crate) struct Chosen {
     pub(crate) policy: ModelPolicy,
 }
 
-/// What people are to know of the models of the run's agent, of `agents` and of their judges that are retired, or soon
-/// will be.
+/// Notes for the user on models of the run's agent, of `agents` and of their judges that are retired, or soon will
+/// be.
 pub(crate) fn retiring(
     settled: &Settled,
     agents: &[Agent],
@@ -43,7 +43,7 @@ pub(crate) fn retiring(
     said
 }
 
-/// What an agent's settings ask of its model, and where they do.
+/// An agent's requirements for its model, and where they were set.
 pub(crate) struct Wanted {
     /// What else it is than the model of the run's agent, for people.
     pub(super) of: Option<String>,
@@ -53,11 +53,11 @@ pub(crate) struct Wanted {
     pub(super) fallbacks: Vec<String>,
     /// Where the model and the cap were given.
     pub(super) keys: Keys,
-    /// Tokens of an answer: a model that can't give so many is wrong.
+    /// Tokens of an answer: a model with a lower maximum is an error.
     pub(super) cap: Option<u32>,
-    /// Tokens of an answer, if the model can give so many.
+    /// Tokens of an answer, lowered to the model's maximum.
     pub(super) cap_at_most: Option<u32>,
-    /// How much it thinks.
+    /// Its reasoning effort.
     pub(super) effort: Option<Effort>,
     /// Whether a limit of its own binds money, and where it was given.
     pub(super) money: Option<Source>,
@@ -97,7 +97,7 @@ impl<'a> Choosing<'a> {
         all.fold(Models::new(), |models, (name, chosen)| models.with(name, chosen.model))
     }
 
-    /// Which key is missing for the model that is wanted, if one is.
+    /// The missing key of the requested model, if it is missing.
     pub(crate) fn missing_key(&self, wanted: &Wanted) -> Option<Problem> {
         match resolve(&wanted.name, &self.providers) {
             Err(error @ ResolveError::MissingKey { .. }) => {
@@ -108,7 +108,7 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// What is wrong with the key of the model that is wanted, if it is too short to be one.
+    /// What is wrong with the key of the requested model, if it is too short to be one.
     pub(crate) fn short_key(&self, wanted: &Wanted) -> Option<String> {
         let name = asked(&wanted.name).split('/').next()?;
         let key = self.providers.keys.get(name)?.expose_secret().trim();
@@ -124,13 +124,13 @@ impl<'a> Choosing<'a> {
         ))
     }
 
-    /// That the model that is wanted is retired, or soon will be.
+    /// That the requested model is retired, or soon will be.
     pub(crate) fn retirement(&self, wanted: &Wanted) -> Option<String> {
         let name = asked(&wanted.name);
         retirement(name, &self.providers.facts(name)?, Zoned::now().date())
     }
 
-    /// The model that is wanted.
+    /// The requested model.
     ///
     /// # Errors
     /// [`Problems`] that name the setting.

@@ -1,4 +1,4 @@
-//! The limit of a run for which nobody has set one.
+//! The limit of a run that has no configured limit.
 
 use provost_event::{Limits, MicroDollars, Price, RunPolicy};
 
@@ -6,15 +6,15 @@ use super::models_of;
 use super::programs_of;
 use crate::settings::{Settled, Source};
 
-/// What a run may cost that nobody has limited.
+/// The most that a run without a configured limit may cost.
 const DEFAULT_LIMIT: MicroDollars = MicroDollars(20_000_000);
 
 const fn costs_something(price: Price) -> bool {
     price.input.0 > 0 || price.output.0 > 0
 }
 
-/// `policy` with a limit of money where it limits nothing and a model costs something, and what to say about that.
-/// Models whose price isn't known are none of its concern.
+/// `policy` with a limit of money where it limits nothing and a model costs something, and a note about that.
+/// Models whose price isn't known don't count.
 pub(crate) fn default_limit(mut policy: RunPolicy, settled: &Settled) -> (RunPolicy, Option<String>) {
     let costs = |policy: &RunPolicy| {
         models_of(policy).chain(programs_of(policy)).any(|model| model.price.is_some_and(costs_something))

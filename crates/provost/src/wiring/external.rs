@@ -1,4 +1,4 @@
-//! Agents that are somebody else's program.
+//! External agents.
 
 use std::path::Path;
 
@@ -15,14 +15,14 @@ use crate::exit::Refusal;
 use crate::profiles::Profiles;
 use crate::settings::{Agent, External, Problem, Problems, Settings, Settled, Source};
 
-/// What such an agent's model is called: it only names the program.
+/// The name of an external agent's model: it only names the program.
 const MODEL: &str = "external/";
-/// What a program asks for that no other name stands for: never answered without somebody.
+/// What a program asks for that no other name stands for: it always needs the user's approval.
 const UNREADABLE: &str = "consent";
-/// How often a program may be told or answered something, where nobody has set the turns of agents: each of its
-/// questions is a turn, while a turn of a model has several calls.
+/// How many prompts and answers a program gets where the turns of agents aren't set: each of its questions is a
+/// turn, while a turn of a model has several calls.
 const EXCHANGES_MAX: u32 = 400;
-/// The same where a person works at it: nobody counts.
+/// The same where a person works at it: no limit in practice.
 const EXCHANGES_OF_PERSON: u32 = 1_000_000;
 /// Variables that interactive programs get besides those that any child gets: what they find their settings, editor and
 /// colours by. None of them holds a secret, or gives access to one (as the socket of an SSH agent would).
@@ -40,28 +40,28 @@ const INTERACTIVE: [&str; 11] = [
     "XDG_DATA_DIRS",
 ];
 
-/// What `provost exec` is asked for.
+/// What `provost exec` requests.
 pub(crate) struct Wanted {
     /// The program.
     pub(crate) program: String,
     /// Its arguments.
     pub(crate) args: Vec<String>,
-    /// What its screens mean.
+    /// The profile of its screens.
     pub(crate) profile: Profile,
-    /// By what it is spoken to.
+    /// The channel to it.
     pub(crate) channel: Channel,
-    /// Who sees to it.
+    /// How it is operated.
     pub(crate) manner: Manner,
 }
 
-/// Who sees to a program.
+/// How a program is operated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// A person works at it.
     Attended,
-    /// Nobody; it has what it is to do from its arguments.
+    /// Unattended; its arguments say what to do.
     Alone,
-    /// Nobody; the goal is its first prompt.
+    /// Unattended; the goal is its first prompt.
     Prompted,
     /// A person works at it once the goal was typed in.
     AttendedPrompted,
@@ -121,7 +121,7 @@ pub(crate) fn external_policy(settled: &Settled, team: &Team, workspace: &Path, 
     }
 }
 
-/// The sub-agent that is somebody else's program.
+/// The sub-agent that is an external program.
 pub(super) fn sub_agent(
     settled: &Settled,
     agent: &Agent,
@@ -171,7 +171,7 @@ pub(super) fn sub_agent(
     }
 }
 
-/// The profile of a program: the one that is named, else the one that knows it.
+/// The profile of a program: the named one, else the one that matches it.
 ///
 /// # Errors
 /// [`Refusal`] if none has the name.
@@ -221,18 +221,18 @@ pub(crate) fn programs_problems(settled: &Settled, agents: &[Agent]) -> Result<(
     profiles_of(settled, agents).map(drop)
 }
 
-/// What an external agent's model is called.
+/// The name of an external agent's model.
 pub(crate) fn external_model(program: &str) -> ModelPolicy {
     let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
     ModelPolicy::new(format!("{MODEL}{name}"), 1)
 }
 
-/// Whether a model's name only stands for somebody else's program.
+/// Whether a model's name only stands for an external program.
 pub(crate) fn is_program(model: &str) -> bool {
     model.starts_with(MODEL)
 }
 
-/// Limits of money that can't bind a program, whose price nobody knows.
+/// Limits of money that can't bind a program of unknown price.
 pub(super) fn unpriced(settled: &Settled, agent: Option<&Agent>, program: &str) -> Option<Problem> {
     let settings = &settled.settings;
     let of_agent = agent.and_then(|agent| agent.budget.money.map(|_| agent.source_of("usd")));
@@ -259,8 +259,8 @@ fn program_policy(settings: &Settings, workspace: &Path, external: ExternalPolic
     }
 }
 
-/// The permissions of a program: what no pattern speaks of is asked, unless somebody has said otherwise, and what
-/// couldn't be read is always asked.
+/// The permissions of a program: a call that no pattern matches needs approval, unless a default is set, and one
+/// that couldn't be read always does.
 pub(super) fn permissions_of_program(given: PermissionPolicy, has_default: bool) -> PermissionPolicy {
     let otherwise =
         if has_default || given.otherwise == Permission::Deny { given.otherwise } else { Permission::Ask };
@@ -271,7 +271,7 @@ pub(super) fn permissions_of_program(given: PermissionPolicy, has_default: bool)
     PermissionPolicy { otherwise, ask, ..given }
 }
 
-/// A program's arguments while nobody looks: its profile's own come first, unless one of them was given.
+/// A program's arguments when it is unattended: its profile's own come first, unless one of them was given.
 fn unattended(program: &str, args: Vec<String>, profile: &Profile) -> Vec<String> {
     let is_given = |arg: &String| arg.starts_with('-') && args.contains(arg);
     if profile.unattended.iter().any(is_given) {
@@ -286,8 +286,8 @@ fn unattended(program: &str, args: Vec<String>, profile: &Profile) -> Vec<String
     }
 }
 
-/// The environment of programs, without what policies hand through: what any child gets, and what interactive programs
-/// need. The terminal's own name is for whoever makes the terminal.
+/// The environment of programs, without what policies hand through: what any child gets, and what interactive
+/// programs need. `TERM` is set by the code that opens the terminal.
 pub(super) fn environment() -> Vec<(String, String)> {
     let text = |os: std::ffi::OsString| os.into_string().ok();
     let all = provost_process::allowed_env(&INTERACTIVE).into_iter();

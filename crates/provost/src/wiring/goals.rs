@@ -10,7 +10,7 @@ use super::{asked, model_name};
 use crate::settings::{Agent, GoalSettings, Settings, Settled};
 use crate::window::{Keys, Room};
 
-/// What stands for each goal of a run.
+/// One item for each goal of a run.
 pub(super) struct Goals<T> {
     /// For that of the agent that the run begins with, if it has one.
     pub(super) of_run: Option<T>,
@@ -20,7 +20,7 @@ pub(super) struct Goals<T> {
     pub(super) of_agents: Vec<Option<T>>,
 }
 
-/// A goal, and what is asked of its judges.
+/// A goal, and the requirements for its judges.
 pub(super) struct WantedGoal {
     condition: String,
     pub(super) judges: Vec<Wanted>,
@@ -79,7 +79,7 @@ fn named_judges(settled: &Settled, folder: &Path, condition: &str) -> Vec<Wanted
     goal.judges.iter().map(judge).collect()
 }
 
-/// `judges`, or where there are none the model of whoever works towards it.
+/// `judges`, or if there are none the model that works towards the goal.
 fn or_own(judges: Vec<Wanted>, worker: &Wanted, settled: &Settled, condition: &str) -> Vec<Wanted> {
     if !judges.is_empty() {
         return judges;
@@ -112,7 +112,7 @@ impl Goals<WantedGoal> {
         self.each().flat_map(|goal| goal.judges)
     }
 
-    /// Where nobody judges but the model that did the work.
+    /// Notes on goals that only the model that did the work judges.
     pub(super) fn doubts(self) -> impl Iterator<Item = String> {
         let doubt = |WantedGoal { judges, worker, .. }: WantedGoal| {
             let (whose, model) = worker?;

@@ -3,10 +3,10 @@
 use jiff::civil::Date;
 use provost_llm::ModelFacts;
 
-/// Days before a model retires from which people are told.
+/// Days before a model retires from which the user is told.
 const NOTICE_DAYS: i64 = 30;
 
-/// What people are to know of a model that has retired by `today`, or does within 30 days; `None` for any other.
+/// The note on a model that has retired by `today`, or does within 30 days; `None` for any other.
 pub(super) fn retirement(name: &str, facts: &ModelFacts, today: Date) -> Option<String> {
     let retires = facts.retires.as_ref()?.parse::<Date>().ok()?;
     let days = today.until(retires).ok()?.get_days();

@@ -1,4 +1,4 @@
-//! The agents of a run: the one that it begins with, and those that may be asked for by name.
+//! The agents of a run: the first one, and those that other agents may request by name.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -20,7 +20,7 @@ use crate::exit::Refusal;
 use crate::settings::{Agent, Problem, Problems, Settings, Settled};
 use crate::window::{Keys, Room};
 
-/// The agents of a new run, and the models that they think with.
+/// The agents of a new run, and their models.
 pub(crate) struct Team {
     /// The model of the agent that the run begins with.
     pub(crate) model: ModelPolicy,
@@ -28,14 +28,14 @@ pub(crate) struct Team {
     pub(crate) goal: Option<Box<GoalPolicy>>,
     /// How goals are judged that agents give each other.
     pub(crate) judging: Option<Box<GoalPolicy>>,
-    /// Those that may be asked for by name.
+    /// Those that other agents may request by name.
     pub(crate) agents: Vec<SubAgentPolicy>,
     /// The models of all.
     pub(crate) models: Models,
 }
 
 impl Team {
-    /// Nobody but the judges of a run whose first agent is somebody else's program.
+    /// Only the judges of a run whose first agent is an external program.
     ///
     /// # Errors
     /// [`Problems`] that name the settings.
@@ -82,7 +82,7 @@ impl Team {
     ) -> Result<Self, Problems> {
         let mut choosing = Choosing::new(settled, variables);
         let mut problems = misplaced(agents, folder);
-        // Such an agent fails by itself if it is asked for.
+        // Such an agent fails by itself when it is requested.
         problems.retain(|problem| !settled.counts_everywhere(&problem.source));
         let mut choose = |wanted: &Wanted| match choosing.choose(wanted) {
             Ok(chosen) => Some(chosen.policy),
@@ -145,7 +145,7 @@ pub(crate) fn note_once(problems: &mut Vec<Problem>, problem: Problem) {
 pub(crate) enum Judges {
     /// Its goal is to be verified.
     Needed,
-    /// Its goal was cleared: whoever is given another and has no judge comes to a rest.
+    /// Its goal was cleared: an agent that gets another one and has no judge is suspended.
     Spared,
 }
 
@@ -184,13 +184,13 @@ pub(crate) fn models_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy
     working_models(policy).chain(goals.flat_map(|goal| &goal.judges))
 }
 
-/// A program has a model of its own, which nobody here asks.
+/// A program has a model of its own, which Provost doesn't call.
 fn working_models(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
     let native = agents_of(policy).filter(|agent| agent.external.is_none());
     native.flat_map(|agent| std::iter::once(&agent.model).chain(&agent.model.fallbacks))
 }
 
-/// The programs among a run's agents, as their models are called.
+/// The programs among a run's agents, by the names of their models.
 pub(crate) fn programs_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
     agents_of(policy).filter(|agent| agent.external.is_some()).map(|agent| &agent.model)
 }
@@ -199,7 +199,7 @@ fn agents_of(policy: &RunPolicy) -> impl Iterator<Item = &AgentPolicy> {
     [&policy.agent].into_iter().chain(policy.agents.iter().map(|sub_agent| &sub_agent.agent))
 }
 
-/// What the agent of the run and each of `agents` ask of their models, in this order, and then what their judges do.
+/// The model requirements of the run's agent and of each of `agents`, in this order, and then of their judges.
 pub(crate) fn wanted(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<Wanted> {
     let mut all = wanted_of_agents(settled, agents, folder);
     all.extend(wanted_goals(settled, agents, folder).judges());
@@ -218,7 +218,7 @@ pub(crate) fn unaffordable(
     afford::problems(settled, agents, &goals)
 }
 
-/// Whose work nobody judges but its own model, in words.
+/// Notes on agents whose work only their own model judges.
 pub(crate) fn doubts(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<String> {
     wanted_goals(settled, agents, folder).doubts().collect()
 }
@@ -299,13 +299,13 @@ fn prompt_of(agent: &Agent, settings: &Settings, folder: &Path) -> String {
     system_prompt(folder, agent.instructions.as_ref().unwrap_or(&settings.instructions))
 }
 
-/// The names of all tools but those that ask for agents by name.
+/// The names of all tools but those that request agents by name.
 pub(crate) fn tool_names() -> Vec<String> {
     let built_in = tools().specs().into_iter().map(|tool| tool.name);
     built_in.chain([SPAWN_TOOL.to_owned()]).collect()
 }
 
-/// What the agent of the run may call: the tools, and what has another agent work.
+/// What the agent of the run may call: the tools, and those that start other agents.
 fn tools_of_root(settings: &Settings) -> Vec<ToolSpec> {
     let mut specs = tools().specs();
     if settings.delegates() {
@@ -368,12 +368,12 @@ fn sub_agent(settings: &Settings, agent: &Agent, model: ModelPolicy, folder: &Pa
     }
 }
 
-/// How long a run waits for a provider that can't be reached: not at all where somebody sits at the terminal.
+/// How long a run waits for a provider that can't be reached: not at all when a user is at the terminal.
 pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() { 0 } else { settings.outage_max_ms }
 }
 
-/// What all agents have alike; each names its own model, prompt and tools.
+/// What all agents have in common; each names its own model, prompt and tools.
 pub(super) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy {
     AgentPolicy {
         limits: Limits { outage_max_ms: outage_max_ms(settings), ..settings.limits },

@@ -1,4 +1,4 @@
-//! What the settings of today would have a run bound by that was started before.
+//! The policy that today's settings give to a run that was started before.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub(crate) struct Before<'a> {
     pub(crate) folder: PathBuf,
 }
 
-/// What today's settings come to for a run.
+/// The result of today's settings for a run.
 pub(crate) struct Today {
     /// What would bind it.
     pub(crate) policy: RunPolicy,
@@ -100,8 +100,8 @@ pub(crate) fn today(
     Ok(finished(policy, before, (settled, given), variables))
 }
 
-/// The same of `file` without whom it asks: models, agents and goals stay as they were, so that a model which can't be
-/// asked today keeps nobody from comparing the rest.
+/// The same of `file` without the models: models, agents and goals stay as they were, so that a model which can't
+/// be asked today doesn't prevent comparing the rest.
 ///
 /// # Errors
 /// What is wrong with the settings.

@@ -70,7 +70,7 @@ fn unknown<'a>(
     })
 }
 
-/// A limit above the run's binds nothing: whoever set it meant something else.
+/// A limit above the run's has no effect, so it is a mistake.
 fn more_than_the_run(agent: &Agent, loading: &Loading) -> Vec<Problem> {
     let (own, run) = (agent.budget, loading.settings.budget);
     let is_above = |own: Option<u64>, run: Option<u64>| own.zip(run).is_some_and(|(own, run)| own > run);

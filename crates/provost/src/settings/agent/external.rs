@@ -1,4 +1,4 @@
-//! Sub-agents that are somebody else's program.
+//! Sub-agents that are external programs.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::settings::exec::window;
 use crate::settings::item::Objection;
 use crate::settings::value::variable_name;
 
-/// The program, and how it is spoken to.
+/// The program, and the channel to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct External {
     /// As it is found in `PATH`, or its path.
     pub(crate) program: String,
     /// Its arguments.
     pub(crate) args: Vec<String>,
-    /// The profile that says what its screens mean, where the program doesn't tell.
+    /// The profile of its screens, where it doesn't follow from the program.
     pub(crate) profile: Option<String>,
-    /// By what it is spoken to.
+    /// The channel to it.
     pub(crate) channel: Channel,
     /// Its window, where it isn't that of `[exec]`.
     pub(crate) size: Option<WindowSize>,
-    /// How long it may wait for somebody, where it isn't as `[exec]` has it, in milliseconds.
+    /// How long it may wait for the user, where it isn't as `[exec]` has it, in milliseconds.
     pub(crate) idle_ms: Option<u64>,
     /// The variables that it gets besides those of `[exec]`, by name.
     pub(crate) passes: Vec<String>,
@@ -40,7 +40,7 @@ impl External {
 /// Fields of programs, and what says that an agent is one.
 pub(in crate::settings) const OF_PROGRAMS: [&str; 8] =
     ["kind", "program", "args", "profile", "channel", "size", "idle_time", "env"];
-/// Fields of agents that think with a model of Provost's alone.
+/// Fields of agents with a model of Provost's alone.
 const OF_MODELS: [&str; 5] = ["model", "effort", "output_tokens_max", "tools", "instructions"];
 
 /// What of its fields goes with its kind, and what doesn't.

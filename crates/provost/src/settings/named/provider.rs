@@ -30,7 +30,7 @@ pub(crate) struct ProviderTable {
     stream_options: Option<bool>,
 }
 
-/// An hour: whoever waits longer waits for nothing.
+/// One hour; a longer wait would not help.
 const FIRST_TOKEN_SECS_MAX: u64 = 3_600;
 impl Table for ProviderTable {
     const SECTION: &'static str = PROVIDERS;
@@ -196,7 +196,7 @@ impl ProviderTable {
         provider
     }
 
-    /// Whether nobody says where the provider `name` is.
+    /// Whether the provider `name` has no address.
     pub(in crate::settings) fn lacks_address(&self, name: &str) -> bool {
         self.provider(name).base_url.is_empty()
     }
