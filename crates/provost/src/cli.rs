@@ -20,8 +20,8 @@ pub(crate) use run::{BudgetArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArg
 pub(crate) use segment::{ForkArgs, ResumeArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
-/// Runs autonomous agents under supervision: they work until the goal is verified, a budget ends or a hook stops
-/// them, and every step is in a log from which they go on.
+/// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
+/// stops them, and every step is in a log from which they resume.
 #[derive(Debug, Parser)]
 #[command(name = "provost", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = EXIT_STATUSES)]
@@ -38,67 +38,68 @@ the agent's own verdict is FAIL or PARTIAL, output couldn't be written, or not v
 pub(crate) enum Command {
     /// Runs an agent on a goal, in the current folder.
     Run(RunArgs),
-    /// Runs somebody else's program as an agent, at this terminal or unattended: its questions pass the permissions,
+    /// Runs an external program as an agent, at this terminal or unattended: its questions pass the permissions,
     /// its end the stop hooks and judges.
     Exec(ExecArgs),
-    /// Goes on with a run after a crash, a suspension or any end.
+    /// Resumes a run after a crash, a suspension or any end.
     Resume(ResumeArgs),
-    /// Begins a run with another's conversation up to an entry, which is referred to and not paid again.
+    /// Starts a run from another's conversation up to an entry, which is referred to and not paid again.
     Fork(ForkArgs),
-    /// Goes through a flow: work that a file lays out in steps that wait for each other.
+    /// Runs a workflow from a file: steps that wait for each other.
     #[command(subcommand)]
     Flow(FlowCommand),
     /// Lists runs, the newest first.
     Ps(PsArgs),
-    /// Shows one run: how it stands, what it used, all its agents as a tree, what the first one said last.
+    /// Shows one run: its status, what it used, all its agents as a tree, the last message of the first one.
     Show(ShowArgs),
-    /// Says which limits, hooks, permissions and observers really had a say in a run, and what they decided.
+    /// Shows which limits, hooks, permissions and observers took effect in a run, and what they decided.
     Explain(ExplainArgs),
-    /// Prints the log of a run, a line an entry.
+    /// Prints the log of a run, one line per entry.
     Logs(LogsArgs),
-    /// Connects this terminal to the program of an agent that somebody else's program is.
+    /// Connects this terminal to the program of an external agent.
     Attach(AttachArgs),
-    /// Plays what a program showed.
+    /// Plays a recording of what a program showed.
     Replay(ReplayArgs),
-    /// Lists, shows and tests what is known of other people's programs.
+    /// Lists, shows and tests the profiles of external programs.
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// Lists what waits for somebody's approval.
+    /// Lists the tool calls that wait for approval.
     Approvals(ApprovalsArgs),
     /// Allows a tool call that waits for approval.
     Approve(ApproveArgs),
     /// Refuses a tool call that waits for approval.
     Deny(DenyArgs),
-    /// Says something to an agent of a run; it hears it before it thinks the next time.
+    /// Sends a message to an agent of a run; it gets the message before its next model call.
     Say(SayArgs),
-    /// Lets a run, or one of its agents and those below it, come to rest; `resume` goes on with it.
+    /// Suspends a run, or one of its agents and those below it; `resume` goes on with it.
     Pause(ActArgs),
     /// Ends a run, or one of its agents and those below it.
     Cancel(ActArgs),
-    /// Shows what must be confirmed before an agent counts as done, and what its judges have said; or acts on that.
+    /// Shows what must be confirmed before an agent counts as done, and the verdicts of its judges; or acts on
+    /// that.
     #[command(subcommand)]
     Goal(GoalCommand),
-    /// Gives an agent of a run another priority.
+    /// Changes the priority of an agent of a run.
     Reprioritize(ReprioritizeArgs),
-    /// Says what was spent: calls, tokens and money, by model, agent, run or day.
+    /// Shows what was spent: calls, tokens and money, by model, agent, run or day.
     Cost(CostArgs),
-    /// Writes a run to a file, to be read by `import`.
+    /// Writes a run to a file for `import`.
     Export(ExportArgs),
-    /// Takes in a run that `export` wrote.
+    /// Imports a run that `export` wrote.
     Import(ImportArgs),
     /// Copies the whole store to a file, also while runs are worked on, and checks the copy.
     Backup(BackupArgs),
-    /// Checks the store, says what is damaged or lost, and saves what can be read.
+    /// Checks the store, reports what is damaged or lost, and saves what can be read.
     Doctor(DoctorArgs),
-    /// Removes runs that are over, and gives their space back.
+    /// Removes runs that are over, and frees their space.
     Prune(PruneArgs),
     /// Writes a commented provost.toml to the current folder.
     Init(InitArgs),
-    /// Lists providers and models: whether a key is there, window, price. Or asks one whether it answers.
+    /// Lists providers and models: whether a key is there, window, price. Or checks whether a model answers.
     Models(ModelsArgs),
-    /// Checks the settings and says where each came from.
+    /// Checks the settings and shows where each came from.
     Check(CheckArgs),
-    /// Shows what a project's files would run or allow, and agrees to it.
+    /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
     /// Prints completions for a shell.
     Completions {

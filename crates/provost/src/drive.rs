@@ -238,8 +238,8 @@ impl Work {
     }
 }
 
-/// Why a run's first agent has given no final summary at the limit that it was suspended at; `None` where it has, or wasn't
-/// asked for one.
+/// Why a run's first agent has given no final summary at the limit that suspended it; `None` where it has, or
+/// wasn't asked for one.
 pub(crate) async fn why_no_final_summary(home: &LocalHome, run: RunId) -> anyhow::Result<Option<String>> {
     let root = ActorKey::Session(SessionId::root(run));
     let head = read_actor(home, root).await?.head();

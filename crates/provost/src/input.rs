@@ -12,8 +12,8 @@ pub(crate) fn tell_of_unread(remedy: &str) {
     }
 }
 
-/// Whether standard input is a pipe, a socket or a file in which something waits to be read. Nothing is taken from it,
-/// and nothing waited for.
+/// Whether standard input is a pipe, a socket or a file in which something waits to be read. Nothing is taken from
+/// it or waited for.
 #[cfg(unix)]
 fn waits() -> bool {
     use std::fs::File;

@@ -116,7 +116,8 @@ impl Watcher {
         self.changed.notify_one();
     }
 
-    /// The oldest open question that none of `but` names. The log says when its time is over: the wall clock may be set.
+    /// The oldest open question that `but` doesn't name. The log says when its time is over: the wall clock may be
+    /// set.
     pub(crate) fn next_question(&self, but: &[EffectId]) -> Option<Question> {
         self.questions().iter().find(|question| !but.contains(&question.id())).cloned()
     }

@@ -38,8 +38,8 @@ pub(crate) struct WholeFile {
 }
 
 impl WholeFile {
-    /// Waits until it is this process's, and makes its folder, for its owner only, if that isn't there. Blocks for at
-    /// most 5 s.
+    /// Waits until this process holds it, and creates its folder, for its owner only, if that is missing. Blocks
+    /// for at most 5 s.
     ///
     /// # Errors
     /// When another process keeps it longer, or folder or lock can't be made.
@@ -53,8 +53,8 @@ impl WholeFile {
         Ok(Self { path: path.to_owned(), folder: folder.to_owned(), _lock: lock })
     }
 
-    /// Writes a file beside it, brings that to disk and renames it: either all of `text` is in the file or it is as it
-    /// was. Without `permissions` its owner alone may read and write it, whatever was allowed before.
+    /// Writes a file beside it, brings that to disk and renames it: either all of `text` is in the file or it is
+    /// as it was. Without `permissions` its owner alone may read and write it, whatever was allowed before.
     ///
     /// # Errors
     /// When that can't be done.

@@ -1,4 +1,4 @@
-//! Arguments of what acts on a run from outside.
+//! Arguments of the commands that act on a run from outside.
 
 use clap::{Args, Subcommand};
 use provost_event::Priority;
@@ -34,7 +34,7 @@ pub(crate) struct ApproveArgs {
 pub(crate) struct DenyArgs {
     #[arg(help = QUESTION_HELP)]
     pub(crate) question: Option<String>,
-    /// Why; the agent is told.
+    /// The reason, which the agent is told.
     #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
     pub(crate) reason: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct DenyArgs {
 pub(crate) struct SayArgs {
     #[arg(help = AGENT_HELP)]
     pub(crate) run: String,
-    /// What; several words are one text.
+    /// The message; several words are one text.
     #[arg(required = true, allow_hyphen_values = true, trailing_var_arg = true)]
     pub(crate) text: Vec<String>,
 }
@@ -56,13 +56,14 @@ pub(crate) struct ActArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GoalCommand {
-    /// Shows the goals of a run's agents: the condition, how it stands, its judges and all their verdicts.
+    /// Shows the goals of a run's agents: the condition, its status, its judges and all their verdicts.
     Show(GoalShowArgs),
     /// Suspends an agent with a goal, also while the goal is being verified.
     Pause(ActArgs),
-    /// Goes on with an agent that has a goal, in this process; it has all its rounds and failures again.
+    /// Resumes an agent that has a goal, in this process; its rounds and failures are counted anew.
     Resume(Box<ResumeArgs>),
-    /// Takes an agent's goal away: what is in flight stops, and the agent rests until `resume` goes on without it.
+    /// Removes an agent's goal: what is in flight stops, and the agent is suspended until `resume` goes on without
+    /// it.
     Clear(ActArgs),
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct ReprioritizeArgs {
     /// The agent: RUN.3, last.3.
     #[arg(value_name = "AGENT")]
     pub(crate) run: String,
-    /// Background, low, normal, high or critical: with a high or critical one a waiting agent comes sooner, with one
-    /// below normal an agent gives its slot to those that wait.
+    /// Background, low, normal, high or critical: with a high or critical one a waiting agent gets a slot sooner,
+    /// with one below normal an agent yields its slot to those that wait.
     pub(crate) priority: Priority,
 }

@@ -1,4 +1,4 @@
-//! The commands for other people's programs: `exec`, `attach`, `replay` and `profile`.
+//! The commands for external programs: `exec`, `attach`, `replay` and `profile`.
 
 use std::path::PathBuf;
 
@@ -13,31 +13,31 @@ pub(crate) struct ExecArgs {
     /// The program and its arguments, behind `--`.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<String>,
-    /// Nobody works at it: permissions decide what it may, and the rest is asked here or of `provost approvals`.
+    /// Unattended: permissions decide what it may do, and the rest is asked here or by `provost approvals`.
     #[arg(long)]
     pub(crate) unattended: bool,
-    /// What it is told once it is ready; `-` reads that from standard input. Absent: its arguments say what it does.
+    /// Its prompt once it is ready; `-` reads that from standard input. Absent: its arguments say what it does.
     #[arg(long, value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
-    /// Read what it is told from a file.
+    /// Read the prompt from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     pub(crate) file: Option<PathBuf>,
-    /// Read standard input too: it follows what the program is told, or is that. Only with --unattended.
+    /// Read standard input too: it follows the prompt, or is the prompt. Only with --unattended.
     #[arg(long, requires = "unattended")]
     pub(crate) stdin: bool,
-    /// The profile that says what its screens mean [default: the one that knows the program, else generic].
+    /// The profile of its screens [default: the one that matches the program, else generic].
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// By what it is spoken to.
+    /// The channel to the program.
     #[arg(long, value_enum, default_value_t = ChannelArg::Auto)]
     pub(crate) channel: ChannelArg,
-    /// The rows and columns of its window while nobody is attached, such as 40x120.
+    /// The rows and columns of its window while no terminal is attached, such as 40x120.
     #[arg(long, value_name = "ROWSxCOLUMNS", allow_hyphen_values = true)]
     pub(crate) size: Option<String>,
     /// Don't record what it shows.
     #[arg(long)]
     pub(crate) no_record: bool,
-    /// What must be true before it counts as done: a judge verifies it. Alone it is also what the program is told.
+    /// What must be true before it counts as done: a judge verifies it. Alone it is also the prompt.
     #[arg(long = "goal", value_name = "CONDITION")]
     pub(crate) condition: Option<String>,
     /// The model that judges, agent.model if absent; give it again for more, of which most must agree.
@@ -53,10 +53,10 @@ pub(crate) struct ExecArgs {
     pub(crate) shown: ShownArgs,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,
-    /// How long it may wait for somebody until the run rests, such as 30m.
+    /// How long it may wait for you until the run is suspended, such as 30m.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Limits of the whole run")]
     pub(crate) idle_time: Option<String>,
-    /// Let it work although money is limited: only what it tells of itself counts.
+    /// Let it work although money is limited: only the usage that it reports counts.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) allow_unpriced: bool,
 }
@@ -93,10 +93,10 @@ impl ExecArgs {
     }
 }
 
-/// By what a program is spoken to.
+/// The channel to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ChannelArg {
-    /// Its structured stream, where its profile names one and nobody attends; else the terminal.
+    /// Its structured stream, where its profile names one and it is unattended; else the terminal.
     Auto,
     /// A terminal.
     Terminal,
@@ -119,7 +119,7 @@ impl From<ChannelArg> for Channel {
 pub(crate) struct AttachArgs {
     #[arg(help = super::AGENT_HELP)]
     pub(crate) run: String,
-    /// The agent whose program it is, by its number; the first if absent.
+    /// The agent whose program is meant, by its number; the first if absent.
     #[arg(long, value_name = "N")]
     pub(crate) agent: Option<u32>,
     /// Only watch: what is typed goes nowhere.
@@ -135,31 +135,31 @@ pub(crate) struct ReplayArgs {
     /// The run, as its id, the beginning of one, or `last`; one of its agents, last.3; or a recording, FILE.cast.
     #[arg(value_name = "RUN|FILE")]
     pub(crate) what: String,
-    /// The agent whose program it is, by its number; the first if absent.
+    /// The agent whose program is meant, by its number; the first if absent.
     #[arg(long, value_name = "N")]
     pub(crate) agent: Option<u32>,
-    /// So many times as fast.
+    /// The speed, as a factor.
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     pub(crate) speed: f64,
-    /// Nothing happens for no longer than this, such as 2s.
+    /// The longest pause, such as 2s.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) max_idle: Option<std::time::Duration>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// Lists the profiles: what is known of other people's programs.
+    /// Lists the profiles of external programs.
     List {
         /// Print a line of JSON for each.
         #[arg(long)]
         json: bool,
     },
-    /// Prints a profile, as a beginning for one of your own.
+    /// Prints a profile, as a starting point for your own.
     Show {
         /// Its name.
         name: String,
     },
-    /// Runs the detector over recordings and says how well it does.
+    /// Runs the detector over recordings and reports how well it does.
     Test(ProfileTestArgs),
 }
 

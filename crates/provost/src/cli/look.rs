@@ -1,4 +1,4 @@
-//! Arguments of what looks at runs: `ps`, `show`, `explain`, `logs`, `cost`.
+//! Arguments of the commands that show runs: `ps`, `show`, `explain`, `logs`, `cost`.
 
 use clap::{Args, ValueEnum};
 
@@ -9,7 +9,7 @@ pub(crate) struct PsArgs {
     /// List all runs.
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// List at most so many.
+    /// List at most this many.
     #[arg(short = 'n', value_name = "N", default_value_t = 20, conflicts_with = "all")]
     pub(crate) max: usize,
     /// Print a line of JSON for each.

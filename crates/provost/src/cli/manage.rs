@@ -1,4 +1,4 @@
-//! Arguments of what manages the store, the settings and the models.
+//! Arguments of the commands that manage the store, the settings and the models.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub(crate) enum ModelsCommand {
         /// The model; the one of the settings if absent.
         name: Option<String>,
     },
-    /// Takes windows, prices and new models over from a public table: models.dev's api.json or litellm's
+    /// Takes over windows, prices and new models from a public table: models.dev's api.json or litellm's
     /// model_prices_and_context_window.json. What your settings say of a model stays.
     Update {
         /// The table.

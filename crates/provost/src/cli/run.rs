@@ -1,4 +1,4 @@
-//! Arguments of what starts a run.
+//! Arguments of the commands that start a run.
 
 use std::path::PathBuf;
 
@@ -98,9 +98,9 @@ pub(crate) struct WorkArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FlowCommand {
-    /// Goes through the steps of a flow until all are done; `provost resume` goes on with one that rests.
+    /// Runs the steps of a workflow until all are done; `provost resume` goes on with one that is suspended.
     Run(FlowRunArgs),
-    /// Checks the file of a flow and says which steps it comes to, in an order in which they can be done.
+    /// Checks the file of a workflow and lists its steps, in an order in which they can be done.
     Check(FlowCheckArgs),
 }
 

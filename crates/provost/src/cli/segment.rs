@@ -1,4 +1,4 @@
-//! Arguments of what goes on with a run: `resume` and `fork`.
+//! Arguments of the commands that go on with a run: `resume` and `fork`.
 
 use std::path::PathBuf;
 

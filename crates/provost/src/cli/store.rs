@@ -1,4 +1,4 @@
-//! Arguments of what keeps the store in order.
+//! Arguments of the commands that maintain the store.
 
 use std::path::PathBuf;
 use std::time::Duration;

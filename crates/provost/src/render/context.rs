@@ -60,8 +60,8 @@ pub(super) fn snapshot(entry: &Snapshot) -> Saying {
     Saying::detail(format!("where it stands, to be read back from here ({})", size(bytes)))
 }
 
-/// A limit that was reached. Time ends before it does, so that there is some left for the final summary; why spending
-/// does, the limit tells itself.
+/// A limit that was reached. Time ends before its limit, which leaves some for the final summary; why spending
+/// does, the limit itself says.
 pub(crate) fn exhausted_in_words(exhausted: &Exhausted) -> String {
     let Exhausted { dimension, used, limit, .. } = *exhausted;
     let is_early = dimension == Dimension::WallTime && used > 0 && used < limit;

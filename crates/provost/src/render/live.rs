@@ -197,8 +197,8 @@ fn in_lines(question: &Question, facts: &[(&str, String)], extent: Extent, more:
     lines.join("\n")
 }
 
-/// The lines of a saying, marked, coloured and wrapped to `width`; before each stands whose it is, unless it is the
-/// root's.
+/// The lines of a saying, marked, coloured and wrapped to `width`; each begins with its agent, unless that is the
+/// root.
 fn lines(saying: &Saying, width: usize) -> String {
     let Some(who) = &saying.who else { return text(saying, width) };
     let who = format!("{INDENT}{who} │");

@@ -1,7 +1,7 @@
 //! From records to what people and programs see.
 //!
-//! `entry.rs` says each entry in words, one function a kind; the views print them: `live.rs` on a terminal, `plain.rs`
-//! elsewhere, `json.rs` for programs. Whatever comes from models and tools goes through `safe.rs`.
+//! `entry.rs` renders each entry as text, one function a kind; the views print them: `live.rs` on a terminal,
+//! `plain.rs` elsewhere, `json.rs` for programs. All text of models and tools goes through `safe.rs`.
 
 mod agents;
 mod arguments;

@@ -104,7 +104,8 @@ fn print_question(
     let _ = std::io::stderr().write_all(out.as_bytes());
 }
 
-/// The prefix, then the text; further lines are indented. Before each line stands whose it is, unless it is the root's.
+/// The prefix, then the text; further lines are indented. Each line begins with its agent, unless that is the
+/// root.
 fn lines(saying: &Saying) -> String {
     let text = text(saying);
     match &saying.who {

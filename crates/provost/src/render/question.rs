@@ -43,8 +43,8 @@ impl Room {
     }
 }
 
-/// The whole call: its tool, then a marked line for each of its own and each that a long one goes on in. Nothing is
-/// left out but what `room` has no lines for, and `more` says where that is to be seen.
+/// The whole call: its tool, then a marked line for each of its own and each that a long one goes on in. Nothing
+/// is left out but what `room` has no lines for, and `more` says where that is to be seen.
 pub(crate) fn call_in_full(question: &Question, room: Room, more: &str) -> Vec<String> {
     let width = room.width.saturating_sub(LINE.chars().count()).max(WIDTH_MIN);
     let lines = arguments(&question.tool, &question.input);
@@ -115,8 +115,8 @@ fn arguments(tool: &str, input: &Json) -> Vec<String> {
     lines
 }
 
-/// What there is to know besides the call, a name and a text each: why, what a consent for longer would cover, until
-/// when, how to answer from elsewhere.
+/// What there is to know besides the call, a name and a text each: why, what a consent for longer would cover,
+/// until when, how to answer from elsewhere.
 pub(crate) fn facts(question: &Question, now: Timestamp) -> Vec<(&'static str, String)> {
     let name = question.name();
     let longer = match question.why_once() {

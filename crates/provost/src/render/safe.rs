@@ -1,8 +1,8 @@
 //! Makes untrusted text safe to print on a terminal.
 
-/// `text` without escape sequences and control characters; line ends and tabs stay. What takes no room and what changes the
-/// direction of writing is spelled out (`\u{200b}`, `\u{202e}`): a model reads it, so people see it. Joiners and selectors of
-/// forms stay behind what isn't ASCII: many languages and pictures are written with them.
+/// `text` without escape sequences and control characters; line ends and tabs stay. What takes no room and what
+/// changes the direction of writing is spelled out (`\u{200b}`, `\u{202e}`): a model reads it, so people see it.
+/// Joiners and selectors of forms stay behind what isn't ASCII: many languages and pictures are written with them.
 pub(crate) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -101,8 +101,8 @@ const fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
 }
 
-/// What isn't seen, with which something can be said to a model and not to people. The separators of lines and paragraphs
-/// are among it: some programs end a line there, and others don't.
+/// What isn't seen, with which something can be said to a model and not to people. The separators of lines and
+/// paragraphs are among it: some programs end a line there, and others don't.
 const fn takes_no_room(c: char) -> bool {
     matches!(
         c,
@@ -118,8 +118,8 @@ const fn joins(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// JSON in which what a terminal would obey or not show is escaped: the same value, and fit to be looked at. Such characters
-/// are in the texts of JSON only, and controls below U+0080 are escaped in every JSON.
+/// JSON in which what a terminal would obey or not show is escaped: the same value, and fit to be looked at. Such
+/// characters are in the texts of JSON only, and controls below U+0080 are escaped in every JSON.
 pub(crate) fn visible_json(json: &str) -> std::borrow::Cow<'_, str> {
     let is_escaped = |c: char| (c.is_control() && !c.is_ascii_control()) || c == '\u{7f}' || is_hidden(c);
     if !json.contains(is_escaped) {

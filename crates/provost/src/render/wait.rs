@@ -1,8 +1,8 @@
 //! How long something that has an end still waits, as a process that doesn't measure it can know.
 //!
-//! Such a wait goes by the monotonic clock of the process that holds the run. Any other has the wall clock, which may have
-//! been set since or have gone on while the machine was suspended, and what the logs say: how long the whole wait is, and
-//! how much of it the holder's clock had gone on for when it last wrote something.
+//! Such a wait goes by the monotonic clock of the process that holds the run. Any other has the wall clock, which
+//! may have been set since or have gone on while the machine was suspended, and what the logs say: how long the
+//! whole wait is, and how much of it the holder's clock had gone on for when it last wrote something.
 
 use provost_event::Timestamp;
 
@@ -48,7 +48,8 @@ impl Wait {
         }
     }
 
-    /// How long it has waited: `3m`, or `at least 3m` where the wall clock doesn't tell; `None` where nothing does.
+    /// How long it has waited: `3m`, or `at least 3m` where the wall clock doesn't tell; `None` where nothing
+    /// does.
     pub(crate) fn waited(self, now: Timestamp, is_held: bool) -> Option<String> {
         match self.left(now, is_held) {
             Left::AtMost(_) if self.passed_ms < 1_000 => None,

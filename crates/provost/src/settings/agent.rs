@@ -103,8 +103,8 @@ impl Agent {
         self.permissions.default.is_some()
     }
 
-    /// What it may do by itself, where those of the run are `run`: theirs, or its own with nothing besides. The engine
-    /// has the more restrictive of both count.
+    /// What it may do by itself, where those of the run are `run`: theirs, or its own with nothing besides. The
+    /// engine applies the more restrictive of both.
     pub(crate) fn permissions(&self, run: PermissionPolicy) -> PermissionPolicy {
         let Narrower { allow, ask, deny, default } = &self.permissions;
         if self.permissions == Narrower::default() {

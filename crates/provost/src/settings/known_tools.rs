@@ -30,7 +30,7 @@ pub(super) fn check(loading: &Loading) -> Vec<Problem> {
 }
 
 impl Settings {
-    /// What is to be said of rules about tools of MCP servers: whether those are there shows only when a server is asked.
+    /// The note on rules about tools of MCP servers: whether those exist shows only when a server is asked.
     pub(crate) fn not_known_yet(&self) -> Option<String> {
         let permissions = &self.permissions;
         let rules = [&permissions.allow, &permissions.ask, &permissions.deny].into_iter().flatten();
