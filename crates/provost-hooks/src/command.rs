@@ -1,4 +1,4 @@
-//! Asking a command: what it is started with, and what came of it.
+//! Runs a hook command: its environment, its input and its result.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use crate::question::Asked;
 
 /// Bytes kept of standard output and of standard error.
 pub(crate) const KEEP_BYTES_MAX: usize = 64 * 1024;
-/// Time between the request to end and the end by force.
+/// Time between the request to end and the forced end.
 const GRACE: Duration = Duration::from_millis(500);
-/// Variables with this prefix are Provost's own telemetry, also where somebody lets them through by name.
+/// Variables with this prefix are Provost's own telemetry; they are removed even if a setting passes them by name.
 const NEVER_PASSED: &str = "OTEL_";
 
-/// Runs `command` with `question` on its standard input, and ends all that it started.
+/// Runs `command` with `question` on its standard input, and ends all processes that it started.
 ///
 /// # Errors
 /// Why it couldn't be started.
 ///
 /// # Cancellation
-/// When `cancel` fires it returns within the grace, with nothing left running; sooner where less of the session's time
-/// limit is left.
+/// When `cancel` fires it returns within the grace period, with nothing left running; sooner if less of the
+/// session's time limit is left.
 pub(crate) async fn ask(
     command: Command<'_>,
     asked: Asked<'_>,
@@ -41,13 +41,13 @@ fn words(error: &SpawnError) -> String {
     }
 }
 
-/// A command, and the limits it is run in.
+/// A command and its limits.
 #[derive(Clone, Copy)]
 pub(crate) struct Command<'a> {
     pub(crate) program: &'a HookProgram,
-    /// From the start on, writing the question included.
+    /// From the start on, including writing the question.
     pub(crate) timeout: Duration,
-    /// Names of variables that it may see besides those every child may.
+    /// Names of variables that it sees besides those of every child process.
     pub(crate) extra_env: &'a [String],
 }
 
@@ -58,14 +58,14 @@ impl Command<'_> {
             HookProgram::Exec { program, args } => {
                 (filled(program, &own), args.iter().map(|arg| filled(arg, &own)).collect())
             }
-            // The shell itself puts its variables where they belong, and so keeps what is quoted in one piece.
+            // The shell expands the variables itself, and so keeps quoted text in one piece.
             HookProgram::Shell { command } => ("sh".into(), vec!["-c".into(), command.into()]),
             HookProgram::Http { .. } => (OsString::new(), Vec::new()),
         };
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
         let mut env = allowed_env(&extra);
         env.retain(|(name, _)| !name.to_string_lossy().starts_with(NEVER_PASSED));
-        // What comes later counts, also where somebody lets one of these through by name.
+        // Later entries take precedence, even if a setting passes one of these by name.
         env.extend(own.into_iter().map(|(name, value)| (name.into(), value)));
         ChildSpec {
             program,
@@ -82,7 +82,7 @@ impl Command<'_> {
     }
 }
 
-/// What every command is told by its environment.
+/// The environment variables of every command.
 fn own_env(asked: Asked<'_>) -> Vec<(&'static str, OsString)> {
     let session = asked.session();
     let mut env = vec![

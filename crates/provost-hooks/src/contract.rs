@@ -1,7 +1,7 @@
-//! What an answer means: exit statuses, output, replies.
+//! The contracts: exit statuses, output, replies.
 //!
-//! `Claude` follows the published reference of existing scripts; `Provost` is stricter: what isn't understood is no
-//! answer, and the hook's policy says what that means.
+//! `Claude` follows the published reference of existing scripts; `Provost` is stricter: an answer that isn't
+//! understood counts as none, and the hook's policy decides.
 
 use provost_event::{HookContract, HookMoment, HookPolicy, counted, grouped};
 use provost_process::{Captured, Ending, Finished};
@@ -11,7 +11,7 @@ use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
 use crate::question::Asked;
 use crate::reply::{self, Said};
 
-/// What a command's end and output mean.
+/// The meaning of a command's exit status and output.
 pub(crate) fn of_command(hook: &HookPolicy, asked: Asked<'_>, finished: &Finished) -> Meaning {
     let reading = Reading { contract: hook.contract, asked };
     let printed = Printed::of(finished, asked.event());
@@ -37,7 +37,7 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: Asked<'_>, finished: &Finishe
     }
 }
 
-/// What the body of a server's answer that says success means.
+/// The meaning of the body of a successful HTTP response.
 pub(crate) fn of_body(hook: &HookPolicy, asked: Asked<'_>, body: &str) -> Meaning {
     let reading = Reading { contract: hook.contract, asked };
     let said = reply::read(body, asked.event());
@@ -55,17 +55,17 @@ pub(crate) fn of_body(hook: &HookPolicy, asked: Asked<'_>, body: &str) -> Meanin
     }
 }
 
-/// What a command printed.
+/// A command's output.
 struct Printed {
     said: Said,
     stdout: String,
     stderr: String,
-    /// Whether a JSON object was too long to be kept.
+    /// Whether a JSON object was truncated.
     is_cut: bool,
     how_much: HowMuch,
 }
 
-/// What is said before words of which not all was kept; empty where all was.
+/// The note before truncated text; empty if the text is complete.
 struct HowMuch {
     stdout: String,
     stderr: String,
@@ -91,7 +91,7 @@ impl Printed {
         Self { said, stdout, stderr: finished.stderr.to_text_lossy(), is_cut, how_much }
     }
 
-    /// What it printed as words: to standard output, or else to standard error.
+    /// The output as text: standard output, or else standard error.
     fn words(&self) -> Option<String> {
         let both = [(&self.how_much.stdout, self.stdout.trim()), (&self.how_much.stderr, self.stderr.trim())];
         both.into_iter()
@@ -117,7 +117,7 @@ fn too_long(finished: &Finished) -> String {
     )
 }
 
-/// How answers to one question are read.
+/// The context in which the answers to one question are interpreted.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     contract: HookContract,
@@ -125,7 +125,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Exit status 2: it refuses, whatever else it says.
+    /// Exit status 2: it denies, regardless of the rest of its output.
     fn refused(self, printed: Printed) -> Meaning {
         let reason = self.reason(&printed);
         let said = match printed.said {
@@ -136,7 +136,7 @@ impl Reading<'_> {
         if said.refuses() { said } else { said.overruled_by(refusal(self.asked, self.contract, reason)) }
     }
 
-    /// Why it refuses, where no reply says so.
+    /// The reason for the denial, if no reply has one.
     fn reason(self, printed: &Printed) -> String {
         let stderr = Some(printed.stderr.trim()).filter(|text| !text.is_empty());
         let with_size = |stderr: &str| format!("{}{stderr}", printed.how_much.stderr);
@@ -175,7 +175,7 @@ impl Reading<'_> {
         if is_ok { said } else { said.note(trouble) }
     }
 
-    /// An answer in Provost's contract that says success: nothing, a JSON object that fits or, from a command, text.
+    /// A successful answer in Provost's contract: empty, a valid JSON object or, from a command, text.
     fn strictly(self, said: Said, is_http: bool) -> Meaning {
         match said {
             Said::Nothing => Meaning::nothing(),

@@ -1,4 +1,4 @@
-//! Asking a server: one POST, and what came back.
+//! Asks a server: one POST, and its response.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,12 +10,12 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes read of an answer; a longer one is none.
+/// Maximum bytes of a response; a longer one counts as none.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// An idle connection is closed before common load balancers do it.
+/// An idle connection is closed before common load balancers close it.
 const IDLE_MAX: Duration = Duration::from_secs(55);
 
-/// An address that is asked.
+/// An address to ask.
 #[derive(Clone, Copy)]
 pub(crate) struct Address<'a> {
     pub(crate) url: &'a str,
@@ -28,9 +28,9 @@ pub(crate) struct Address<'a> {
 /// Posts questions.
 pub(crate) struct Poster {
     clock: Arc<dyn Clock>,
-    /// Variables that headers may name where they are allowed to.
+    /// Values of the variables that headers may name, if the policy allows the name too.
     header_env: HashMap<String, String>,
-    /// For servers on this machine: no proxy, and no certificates, which take tens of milliseconds to read.
+    /// For servers on this machine: no proxy, and no certificates, which take tens of milliseconds to load.
     near: OnceLock<Client>,
     far: OnceLock<Client>,
 }
@@ -40,10 +40,10 @@ impl Poster {
         Self { clock, header_env, near: OnceLock::new(), far: OnceLock::new() }
     }
 
-    /// Posts `question` and returns the body of an answer that says success.
+    /// Posts `question` and returns the body of a successful response.
     ///
     /// # Errors
-    /// Why there is no such answer, without the values of headers.
+    /// Why there is no successful response, without the values of headers.
     ///
     /// # Cancellation
     /// When `cancel` fires it returns at once.
@@ -115,11 +115,11 @@ fn kept(place: &OnceLock<Client>, make: impl Fn() -> reqwest::ClientBuilder) -> 
 }
 
 fn client() -> reqwest::ClientBuilder {
-    // A redirect would carry the question and its headers to another host.
+    // A redirect would send the question and its headers to another host.
     Client::builder().redirect(redirect::Policy::none()).pool_idle_timeout(IDLE_MAX).tcp_nodelay(true)
 }
 
-/// Checks an address as it stands in settings.
+/// Checks an address from the settings.
 pub(crate) fn parse(url: &str) -> Result<Url, String> {
     let parsed = Url::parse(url.trim()).map_err(|error| format!("its `url` is no address: {error}"))?;
     if !matches!(parsed.scheme(), "http" | "https") {
@@ -128,7 +128,7 @@ pub(crate) fn parse(url: &str) -> Result<Url, String> {
     Ok(parsed)
 }
 
-/// Host and port, for people.
+/// Host and port, for display.
 pub(crate) fn place(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
@@ -145,7 +145,7 @@ async fn read(mut response: Response, place: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// What went wrong, from the outside in; without the address, which may have a password in it.
+/// The chain of causes; without the address, which may contain a password.
 fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut words = error.to_string();

@@ -1,6 +1,6 @@
 //! Hooks of a `.claude/settings.json`.
 //!
-//! Nothing of the file is dropped silently: what can't be run is listed with its place and a reason.
+//! Nothing of the file is dropped silently: each hook that can't be run is listed with its place and a reason.
 
 mod handler;
 mod name;
@@ -14,19 +14,19 @@ use crate::matcher::{check_matcher, has_matchers};
 use crate::moment::moment_of;
 use handler::{Handler, session_end_timeouts};
 
-/// What a settings file's hooks come to.
+/// The hooks of a settings file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// The hooks that can be run, with names that differ: event by event in the order of their names, those of one
-    /// event in the file's order.
+    /// The hooks that can be run, with unique names: ordered by event name, those of one event in the file's
+    /// order.
     pub hooks: Vec<HookPolicy>,
-    /// What was left out, or is run otherwise than it is written.
+    /// What was left out, or runs differently from what the file says.
     pub skipped: Vec<Skipped>,
-    /// What would be run: commands and addresses, each once, for whoever is to trust the file.
+    /// What would be run: commands and addresses, each once, to show before the file is trusted.
     pub programs: Vec<String>,
 }
 
-/// Whether two hooks do the same at the same moments.
+/// Whether two hooks do the same at the same hook points.
 fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {
     let key = |hook: &HookPolicy| (hook.moment, hook.matcher.clone(), hook.condition.clone());
     let same_program = match (&one.program, &other.program) {
@@ -36,21 +36,21 @@ fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {
     key(one) == key(other) && same_program
 }
 
-/// Something of a settings file that isn't run as it is written.
+/// A part of a settings file that isn't run as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where it stands, such as `.claude/settings.json: hooks.PreToolUse[0].hooks[1]`.
+    /// Its place, such as `.claude/settings.json: hooks.PreToolUse[0].hooks[1]`.
     pub place: String,
     /// What it is.
     pub what: String,
-    /// Why it isn't run, or how it is.
+    /// Why it isn't run, or how it runs.
     pub why: String,
 }
 
-/// Reads the hooks of a settings file of Claude Code. `source` names the file in places and messages.
+/// Imports the hooks of a settings file of Claude Code. `source` names the file in places and messages.
 ///
 /// The hooks have the contract of existing scripts: they fail open, may remind the model, and have that contract's
-/// timeouts (600 s; 30 s where a prompt waits; 1.5 s at the end of a session). A file that isn't JSON has no hooks.
+/// timeouts (600 s; 30 s if a prompt waits; 1.5 s at the end of a session). A file that isn't JSON has no hooks.
 #[must_use]
 pub fn import_claude(text: &str, source: &str) -> Imported {
     let mut import = Import { source, out: Imported::default() };
@@ -99,7 +99,7 @@ impl Import<'_> {
                 self.skip("disableAllHooks", "all hooks", "the file switches them off");
             }
             Some(Value::Object(events)) => {
-                // The same order whatever the parser makes of it.
+                // A stable order, independent of the parser.
                 let mut events: Vec<_> = events.iter().collect();
                 events.sort_by_key(|(event, _)| *event);
                 for (event, groups) in events {
@@ -113,7 +113,7 @@ impl Import<'_> {
     fn event(&mut self, event: &str, groups: &Value) {
         let place = format!("hooks.{event}");
         let moment = match moment_of(event) {
-            // Provost's own names are for its own settings.
+            // Provost's own names are only for its own settings.
             Ok(moment) if moment.name() != event => moment,
             Ok(_) => return self.skip(&place, format!("the event `{event}`"), "there is no such event"),
             Err(unknown) => return self.skip(&place, format!("the event `{event}`"), unknown.to_string()),
@@ -134,7 +134,7 @@ impl Import<'_> {
                 number += 1;
                 let handler =
                     Handler { event, moment, number, value, place: format!("{group_place}.hooks[{at}]") };
-                // An entry whose matcher makes no sense is left out as a whole, each hook with its place.
+                // An entry with an invalid matcher is left out as a whole, each hook with its place.
                 match &matcher {
                     Ok(matcher) => self.handler(&handler, matcher.clone()),
                     Err(why) => self.skip(&handler.place, handler.what(), why.clone()),

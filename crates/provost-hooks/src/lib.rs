@@ -1,28 +1,28 @@
 //! Hooks that are programs: the contract of existing scripts.
 //!
-//! A hook program is asked in one form (JSON with Claude Code's names, and a few of Provost's beside them) and read
-//! by one of two contracts. [`ProgramHooks`] asks commands and servers; [`import_claude`] reads the hooks that a
-//! project has in its `.claude` folder.
+//! A hook program gets one form of question (JSON with Claude Code's names, and some of Provost's) and its answer
+//! is read by one of two contracts. [`ProgramHooks`] asks commands and servers; [`import_claude`] imports the
+//! hooks of a project's `.claude` folder.
 //!
-//! | file | what lives there |
+//! | file | content |
 //! |---|---|
-//! | `programs.rs` | the port's implementation: wants, asks, reads |
+//! | `programs.rs` | the port's implementation: selects hooks, asks them, reads their answers |
 //! | `moment.rs` | events by their names |
-//! | `matcher.rs`, `condition.rs` | whether a hook wants to be asked |
+//! | `matcher.rs`, `condition.rs` | which questions a hook is asked |
 //! | `tool.rs`, `tool/` | tools, arguments and results under the names that scripts know |
-//! | `question.rs` | the JSON that a hook is given |
+//! | `question.rs` | a hook's JSON input |
 //! | `command.rs`, `http.rs` | asking a command, asking a server |
-//! | `reply.rs` | the JSON that a hook answers with |
-//! | `meaning.rs` | what a reply or a refusal comes to at a moment |
-//! | `contract.rs` | what an answer means: exit statuses, output, replies |
+//! | `reply.rs` | a hook's JSON answer |
+//! | `meaning.rs` | the decision of a reply or a refusal at a hook point |
+//! | `contract.rs` | the contracts: exit statuses, output, replies |
 //! | `spill.rs` | texts that are too long |
 //! | `import.rs`, `import/` | hooks of a `.claude/settings.json` |
 //!
 //! Invariants:
-//! - Nothing a hook says changes a call's arguments, its result, or a permission.
-//! - What can't be taken of an answer, or can't be run of a settings file, is told in words.
-//! - Nothing here reads the environment: what a command sees comes through `provost-process`, what headers name is
-//!   handed in. (The HTTP client finds its proxies there, as every such client does.)
+//! - No hook changes a call's arguments, its result, or a permission.
+//! - Ignored parts of an answer, and parts of a settings file that can't be run, are reported in words.
+//! - This crate doesn't read the environment: a command's environment comes through `provost-process`, and the
+//!   values for headers are parameters. (The HTTP client reads its proxies there, as every such client does.)
 
 mod command;
 mod condition;

@@ -1,4 +1,4 @@
-//! Matchers: which tools, sources and kinds a hook wants to be asked about.
+//! Matchers: the tools, sources and kinds that a hook is asked about.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex};
 use fancy_regex::{Regex, RegexBuilder};
 use provost_event::HookMoment;
 
-/// Matchers that are kept compiled; a policy has far fewer.
+/// Maximum cached compiled matchers; a policy has far fewer.
 const KEPT_MAX: usize = 256;
-/// Steps that a search may take back before it is given up.
+/// Maximum backtracking steps of a search.
 const BACKTRACK_MAX: usize = 100_000;
 
-/// Checks a matcher as it stands in settings.
+/// Checks a matcher from the settings.
 ///
 /// # Errors
-/// What can't be read about it, in words, when it is no name, list of names or regular expression.
+/// The problem, in words, when it is no name, list of names or regular expression.
 pub fn check_matcher(moment: HookMoment, matcher: &str) -> Result<(), String> {
     Matcher::parse(moment, matcher).map(|_| ())
 }
 
-/// Returns what of a matcher means none of `names`: the names that it lists and that aren't among them, or the whole of an
-/// expression that finds none. One that rules something out, and one that can't be read, counts as meaning something.
+/// The parts of a matcher that match none of `names`: unknown names of a list, or a whole expression without a
+/// match. A negated or invalid expression counts as matching.
 #[must_use]
 pub fn matches_nothing(moment: HookMoment, matcher: &str, names: &[&str]) -> Vec<String> {
     match Matcher::parse(moment, matcher) {
@@ -35,13 +35,13 @@ pub fn matches_nothing(moment: HookMoment, matcher: &str, names: &[&str]) -> Vec
     }
 }
 
-/// Whether hooks of `moment` are chosen by what they are about; elsewhere a matcher says nothing.
+/// Whether matchers apply at `moment`; elsewhere they are ignored.
 pub(crate) const fn has_matchers(moment: HookMoment) -> bool {
     use HookMoment as M;
     !matches!(moment, M::PromptSubmit | M::PostToolBatch | M::Stop | M::PreLlmRequest | M::TurnEnd | M::Abort)
 }
 
-/// What a matcher is held against: the names of one thing, the one that the hook's contract knows first.
+/// The names of one thing that a matcher is compared with, the contract's own name first.
 pub(crate) type Names<'a> = Vec<&'a str>;
 
 /// A matcher, ready for use.
@@ -51,7 +51,7 @@ pub(crate) enum Matcher {
     All,
     /// Exactly one of these.
     Exactly(Vec<String>),
-    /// What this finds something in.
+    /// Anything with a match of this.
     Finds { regex: Box<Regex>, negates: bool },
 }
 
@@ -72,8 +72,8 @@ impl Matcher {
         Ok(Self::Finds { regex: Box::new(regex), negates })
     }
 
-    /// Whether it means a thing with these names. A regular expression that rules something out counts for the
-    /// first name only: every other name of what it rules out would let it in again.
+    /// Whether it matches a thing with these names. A negated expression is compared with the first name only:
+    /// every other name of an excluded thing would match.
     ///
     /// # Errors
     /// When a search takes too long.
@@ -100,8 +100,8 @@ fn is_plain(moment: HookMoment, char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '_' | '|') || (!narrow && matches!(char, '-' | ' ' | ','))
 }
 
-/// The same expression for a library that takes more in a class than JavaScript does: there, `[`, `&` and `~` are
-/// themselves; and `[^]` is any character.
+/// The expression for a library whose character classes allow more than JavaScript's: there, `[`, `&` and `~` are
+/// literal; and `[^]` is any character.
 fn from_javascript(text: &str) -> String {
     let text = text.replace("[^]", "[\\s\\S]");
     let mut out = String::with_capacity(text.len());
@@ -121,10 +121,10 @@ fn from_javascript(text: &str) -> String {
     out
 }
 
-/// A matcher, or why there is none.
+/// A matcher, or why it is invalid.
 type Parsed = Arc<Result<Matcher, String>>;
 
-/// Matchers that were compiled before.
+/// Cache of compiled matchers.
 #[derive(Debug, Default)]
 pub(crate) struct Matchers(Mutex<HashMap<(HookMoment, String), Parsed>>);
 

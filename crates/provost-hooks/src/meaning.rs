@@ -1,4 +1,4 @@
-//! What a reply or a refusal comes to at a moment.
+//! The decision of a reply or a refusal at a hook point.
 
 use provost_event::{HookContract, HookDecision, HookMoment};
 use provost_harness::HookAnswer;
@@ -10,16 +10,16 @@ use crate::reply::{
 };
 use crate::tool;
 
-/// Said where a hook refuses without words.
+/// The reason of a hook that denies without one.
 pub(crate) const NO_REASON: &str = "it gave no reason";
 
-/// What a hook's answer comes to, while it is being read.
+/// The decision of a hook's answer, while it is being read.
 #[derive(Debug)]
 pub(crate) struct Meaning {
     decision: HookDecision,
     reminders: Vec<String>,
     notes: Vec<String>,
-    /// Whether it refuses, in whatever form its moment has for that.
+    /// Whether it denies, in the form of its hook point.
     refuses: bool,
 }
 
@@ -50,7 +50,7 @@ impl Meaning {
         self.refuses
     }
 
-    /// With what `stronger` says instead, and what both remind of and note.
+    /// Combined with `stronger`, whose decision takes precedence; reminders and notes of both are kept.
     pub(crate) fn overruled_by(mut self, stronger: Self) -> Self {
         self.reminders.extend(stronger.reminders);
         self.notes.extend(stronger.notes);
@@ -70,7 +70,7 @@ impl Meaning {
     }
 }
 
-/// What it comes to that a hook refuses: the strongest that the moment has for it.
+/// The decision of a hook that denies: the strongest one at its hook point.
 pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) -> Meaning {
     use HookMoment as M;
     let claude = contract == HookContract::Claude;
@@ -83,7 +83,7 @@ pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) 
         M::PostToolBatch | M::TurnEnd => said.decide(HookDecision::Pause(reason)),
         M::PreLlmRequest => said.decide(HookDecision::Abort(reason)),
         M::SessionStart | M::SubagentStart if !claude => said.decide(HookDecision::Abort(reason)),
-        // The call was made: all that is left is to tell the model.
+        // The call was made: the only option is to tell the model.
         M::ChildEnd | M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => {
             let said = said.remind(reason.clone());
             if claude { said } else { said.note(reason) }
@@ -99,7 +99,7 @@ pub(crate) fn refusal(asked: Asked<'_>, contract: HookContract, reason: String) 
     }
 }
 
-/// What a reply comes to.
+/// The decision of a reply.
 pub(crate) fn of_reply(asked: Asked<'_>, contract: HookContract, reply: Reply) -> Meaning {
     let Reply { top, specific, strays } = reply;
     let mut said = Meaning { notes: strays, ..Meaning::nothing() };
@@ -129,12 +129,12 @@ pub(crate) fn of_reply(asked: Asked<'_>, contract: HookContract, reply: Reply) -
     }
 }
 
-/// Whether an agent wishes to stop at `moment`.
+/// Whether an agent is about to stop at `moment`.
 const fn is_stop(moment: HookMoment) -> bool {
     matches!(moment, HookMoment::Stop | HookMoment::SubagentStop)
 }
 
-/// Whether `continue` and `systemMessage` mean something at `moment`.
+/// Whether `continue` and `systemMessage` apply at `moment`.
 const fn takes_common_fields(moment: HookMoment) -> bool {
     use HookMoment as M;
     !matches!(
@@ -200,8 +200,8 @@ fn for_person(said: Meaning, asked: Asked<'_>, decision: Option<RequestDecision>
     }
 }
 
-/// Refuses the call where the hook would have it made with other arguments: nobody changes a call, but the model can
-/// make the other one, which is then checked like any.
+/// Denies a call that the hook would change: hooks can't change arguments, but the model can make the other call,
+/// which is then checked like any call.
 fn with_input(said: Meaning, asked: Asked<'_>, wanted: Option<Value>) -> Meaning {
     let (Some(wanted), Some(call)) = (wanted, asked.call()) else { return said };
     let input = value_of(&call.input);

@@ -1,10 +1,10 @@
-//! Events by their names: Provost's own, and those that existing scripts know.
+//! Event names: Provost's own, and those of existing scripts.
 
 use std::fmt;
 
 use provost_event::HookMoment;
 
-/// Claude Code's events that Provost has, with the moment that each is.
+/// Claude Code's events that Provost supports, with their hook points.
 const CLAUDE: &[(&str, HookMoment)] = &[
     ("SessionStart", HookMoment::SessionStart),
     ("UserPromptSubmit", HookMoment::PromptSubmit),
@@ -29,7 +29,7 @@ const NO_WATCH: &str = "what a run works with is fixed at its start; nothing is 
 const NO_WORKTREES: &str = "Provost makes the worktrees of sub-agents itself, with git";
 const NO_ELICITATION: &str = "Provost answers no questions of MCP servers";
 
-/// Claude Code's events that Provost doesn't have.
+/// Claude Code's events that Provost doesn't support.
 const NOT_IMPLEMENTED: &[(&str, &str)] = &[
     ("Setup", "Provost has no setup mode"),
     ("UserPromptExpansion", "Provost has no slash commands"),
@@ -49,15 +49,15 @@ const NOT_IMPLEMENTED: &[(&str, &str)] = &[
     ("ElicitationResult", NO_ELICITATION),
 ];
 
-/// How near a name must be to count as what was meant.
+/// Minimum similarity of a suggested name.
 const NEAREST_MIN: f64 = 0.8;
 
-/// Why an event's name leads to no moment.
+/// Why an event's name has no hook point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnknownEvent {
-    /// Nobody knows it.
+    /// The name is unknown.
     Unknown {
-        /// A name that is near to it.
+        /// A similar name.
         nearest: Option<&'static str>,
     },
     /// Claude Code has it, Provost doesn't, for this reason.
@@ -76,11 +76,11 @@ impl fmt::Display for UnknownEvent {
 
 impl std::error::Error for UnknownEvent {}
 
-/// The moment that an event's name means: one of Provost's own names (`pre_tool_call`) or of Claude Code's
-/// (`PreToolUse`), to the letter.
+/// The hook point of an event name: one of Provost's own names (`pre_tool_call`) or of Claude Code's
+/// (`PreToolUse`), matched exactly.
 ///
 /// # Errors
-/// When it is no event, or one that Provost doesn't have.
+/// When it is no event, or one that Provost doesn't support.
 pub fn moment_of(event: &str) -> Result<HookMoment, UnknownEvent> {
     let own = HookMoment::ALL.iter().find(|moment| moment.name() == event).copied();
     let claude = || CLAUDE.iter().find(|(name, _)| *name == event).map(|(_, moment)| *moment);
@@ -97,7 +97,7 @@ fn nearest(event: &str) -> Option<&'static str> {
     let own = HookMoment::ALL.iter().map(|moment| moment.name());
     let names = own.chain(CLAUDE.iter().map(|(name, _)| *name));
     let lower = event.to_lowercase();
-    // As the events are called that embedding programs have.
+    // The names of the typed events of embedding programs.
     let lower = lower.strip_prefix("on_").or_else(|| lower.strip_prefix("on")).unwrap_or(&lower);
     let near = |name: &str| strsim::jaro_winkler(&name.to_lowercase(), lower);
     names
@@ -111,7 +111,7 @@ fn by_nearness(a: &(f64, &str), b: &(f64, &str)) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0)
 }
 
-/// The name under which hooks are told of `moment`, about a result that is or isn't an error.
+/// The event name of `moment` in a hook's input, for a result that is or isn't an error.
 pub(crate) fn event_name(moment: HookMoment, failed: bool) -> &'static str {
     match moment {
         HookMoment::PostToolCall if failed => "PostToolUseFailure",

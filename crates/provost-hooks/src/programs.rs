@@ -1,4 +1,4 @@
-//! The port's implementation: whether a hook wants to be asked, asking it, and reading what it says.
+//! The port's implementation: selects hooks, asks them, and reads their answers.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,27 +20,27 @@ use crate::meaning::Meaning;
 use crate::question::Asked;
 use crate::spill::{capped, texts};
 
-/// What hook programs are run with.
+/// Options for running hook programs.
 pub struct ProgramHooksOptions {
-    /// Keeps the time of requests to servers.
+    /// Measures the time of requests to servers.
     pub clock: Arc<dyn Clock>,
-    /// Where texts of more than 10,000 characters are kept whole, a file each; made when it is needed. Without it
-    /// only their beginning is left.
+    /// The folder for the full text of texts over 10,000 characters, one file each; created on demand. Without it
+    /// only their beginning is kept.
     pub spill: Option<PathBuf>,
     /// Values of the variables that a server's headers may name, if the hook's policy allows the name too.
     pub header_env: HashMap<String, String>,
-    /// Takes keys out of what hooks say, before any of it is kept.
+    /// Removes keys from hooks' answers before any of it is stored.
     pub redactor: Arc<Redactor>,
-    /// Names of variables that commands see besides those that every child does. `OTEL_…` never passes.
+    /// Names of variables that commands see besides those of every child process. `OTEL_…` is never passed.
     pub extra_env: Vec<String>,
 }
 
 /// Runs hook programs: commands below `provost-process`'s guard, and requests to servers.
 ///
-/// A command gets the question as one JSON object on its standard input, which it needn't read, in the workspace, in
-/// a session of its own, without a terminal. The hook's timeout covers everything from the start on; what is left of
-/// the command half a second after that, or when the session's time limit is over, is ended by force, and so is what it leaves running when it ends by itself.
-/// 64 KiB are kept of each of its streams, and 64 KiB read of a server's answer.
+/// A command gets the question as one JSON object on its standard input, which it needn't read, in the workspace,
+/// in a session of its own, without a terminal. The hook's timeout starts with the process; half a second after
+/// it, or when the session's time limit is over, the command is killed, and so are processes that it leaves behind
+/// when it exits. 64 KiB are kept of each of its streams, and 64 KiB read of a server's response.
 pub struct ProgramHooks {
     poster: Poster,
     matchers: Matchers,
@@ -50,7 +50,7 @@ pub struct ProgramHooks {
 }
 
 impl ProgramHooks {
-    /// Runs nothing yet.
+    /// A runner for these options.
     #[must_use]
     pub fn new(options: ProgramHooksOptions) -> Self {
         Self {
@@ -62,10 +62,10 @@ impl ProgramHooks {
         }
     }
 
-    /// Whether matcher and condition let the question through.
+    /// Whether matcher and condition select the question.
     ///
     /// # Errors
-    /// When one of them can't be read or decided, in words.
+    /// When one of them is invalid or undecidable, in words.
     fn chosen(&self, hook: &HookPolicy, asked: Asked<'_>) -> Result<bool, String> {
         if let (Some(matcher), Some(names)) = (&hook.matcher, asked.names(hook.contract)) {
             let matcher = self.matchers.get(asked.moment, matcher);
@@ -108,8 +108,8 @@ impl ProgramHooks {
 
 #[async_trait]
 impl HookPrograms for ProgramHooks {
-    /// A hook whose matcher or condition can't be read is asked, so that somebody hears of it: its answer is that it
-    /// has none.
+    /// A hook with an invalid matcher or condition is asked, so that the problem is reported: its answer is that
+    /// it has none.
     fn wants(&self, hook: &HookPolicy, question: &HookQuestion, moment: HookMoment) -> bool {
         self.chosen(hook, Asked::by(hook, question, moment)).unwrap_or(true)
     }

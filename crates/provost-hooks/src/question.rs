@@ -1,4 +1,4 @@
-//! The JSON that a hook is given: Claude Code's names and types, and Provost's own words beside them.
+//! A hook's JSON input: Claude Code's names and types, and Provost's own beside them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::matcher::{Names, has_matchers};
 use crate::moment::{event_name, is_about_a_call};
 use crate::tool;
 
-/// The only way in which Provost starts to shorten a conversation.
+/// The only trigger with which Provost starts a compaction.
 const COMPACTION_TRIGGER: &str = "auto";
-/// What scripts are told of every end: the other reasons are things that people do on a screen.
+/// The reason of every session end in scripts: the other reasons are user actions in a terminal UI.
 const END_REASON: &str = "other";
 
-/// A question to the hooks of one moment.
+/// A question to the hooks of one hook point.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) question: &'a HookQuestion,
@@ -40,7 +40,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What is left of the time limit that binds the session, the end of what the hook starts included.
+    /// What is left of the session's time limit, which includes ending the hook's processes.
     pub(crate) fn limit(self) -> Option<Duration> {
         let limit_ms = match &self.question.subject {
             HookQuestionSubject::Consult(consult) => consult.limit_ms,
@@ -63,7 +63,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The tool call that it is about.
+    /// The tool call in question.
     pub(crate) fn call(self) -> Option<&'a CallDetails> {
         match self.details() {
             ConsultDetails::Call(call) | ConsultDetails::Result { call, .. } => Some(call),
@@ -79,12 +79,12 @@ impl<'a> Asked<'a> {
         )
     }
 
-    /// The event's name as the hook is told it.
+    /// The event's name in the hook's input.
     pub(crate) fn event(self) -> &'static str {
         event_name(self.moment, self.failed())
     }
 
-    /// What matchers are held against; `None` where they say nothing.
+    /// The names that matchers are compared with; `None` if matchers are ignored.
     pub(crate) fn names(self, contract: HookContract) -> Option<Names<'a>> {
         if !has_matchers(self.moment) {
             return None;
@@ -119,7 +119,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The question as the hook reads it.
+    /// The question as JSON.
     pub(crate) fn json(self) -> Value {
         let mut out = self.common();
         match &self.question.subject {
@@ -156,8 +156,8 @@ impl<'a> Asked<'a> {
         out
     }
 
-    /// The session that the hook is told, and where its log is. To scripts of other agents that is what a person began:
-    /// they know sub-agents by names of their own.
+    /// The session in the hook's input, and the path of its log. For scripts of other agents that is the session
+    /// that a person started: they identify sub-agents by other names.
     fn told_session(self) -> (SessionId, Option<&'a Path>) {
         let (session, question) = (self.session(), self.question);
         match (self.contract, question.agent.parent) {
@@ -168,7 +168,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Who the agent is, if another asked for it.
+    /// The agent, if it is a sub-agent.
     fn agent(self) -> Value {
         let HookAgent { parent: Some(parent), depth, name } = &self.question.agent else { return empty() };
         let mut fields = Map::new();
@@ -188,7 +188,7 @@ impl<'a> Asked<'a> {
         Value::Object(fields)
     }
 
-    /// How much the model shall think, in a script's words.
+    /// The model's effort, in a script's terms.
     pub(crate) fn effort(self) -> Option<&'static str> {
         self.question.model.effort.map(|effort| match effort {
             Effort::Minimal | Effort::Low => "low",
@@ -252,7 +252,7 @@ impl<'a> Asked<'a> {
         fields
     }
 
-    /// What the question's details say.
+    /// The fields with the question's details.
     fn more(self) -> Value {
         match self.details() {
             ConsultDetails::None | ConsultDetails::Call(_) => self.closing_words(""),
@@ -316,7 +316,7 @@ impl<'a> Asked<'a> {
         Value::Object(fields)
     }
 
-    /// What is said of the rest or end to come, at each of its moments.
+    /// The fields about the coming suspension or end, at each of its hook points.
     fn closing_words(self, last_text: &str) -> Value {
         let Some(HookSubject::Closing { outcome }) = self.about() else { return empty() };
         match (self.moment, outcome) {
@@ -333,7 +333,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// An agent that is asked for.
+/// An agent to be spawned.
 fn spawn(wanted: &WantedAgent) -> Value {
     json!({
         "agent": wanted.agent,
@@ -413,7 +413,7 @@ const fn notification_type(about: &HookSubject) -> &'static str {
     }
 }
 
-/// A failure in the few words that scripts know.
+/// A failure as one of the few kinds in scripts.
 const fn error_kind(outcome: &Outcome) -> &'static str {
     let Outcome::Failed { class, .. } = outcome else { return "unknown" };
     match class {

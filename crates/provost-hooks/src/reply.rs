@@ -1,18 +1,18 @@
-//! The JSON that a hook answers with, and what else it may print.
+//! A hook's JSON answer, and other output.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What a hook printed or sent.
+/// A hook's output.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// Nothing but spaces.
+    /// Only white space.
     Nothing,
-    /// Something that is no JSON object; with a complaint where it was probably meant to be one.
+    /// Something other than a JSON object; with a complaint if it was probably meant as one.
     Text { text: String, complaint: Option<String> },
     /// An answer.
     Reply(Box<Reply>),
-    /// A JSON object that is no answer, for this reason: nothing in it counts.
+    /// A JSON object that is no valid answer, for this reason: all of it is ignored.
     Misfit(String),
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Said {
 pub(crate) struct Reply {
     pub(crate) top: Top,
     pub(crate) specific: Specific,
-    /// What stands where it doesn't count, in words.
+    /// Ignored fields, in words.
     pub(crate) strays: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum PermissionDecision {
     Defer,
 }
 
-/// What a hook says for a person who was asked.
+/// A hook's answer to an approval request.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RequestDecision {
@@ -89,7 +89,7 @@ pub(crate) enum Behavior {
 const ONLY_WITHIN: &[&str] =
     &["permissionDecision", "permissionDecisionReason", "additionalContext", "updatedInput", "hookEventName"];
 
-/// Wishes within `hookSpecificOutput` that are never granted.
+/// Fields within `hookSpecificOutput` that are never applied.
 const NEVER_TAKEN: &[&str] = &[
     "updatedToolOutput",
     "updatedMCPToolOutput",
@@ -101,7 +101,7 @@ const NEVER_TAKEN: &[&str] = &[
     "reloadSkills",
 ];
 
-/// Reads what a hook that was told of `event` printed.
+/// Parses the output of a hook for `event`.
 pub(crate) fn read(output: &str, event: &str) -> Said {
     let text = output.trim();
     if text.is_empty() {
@@ -131,7 +131,7 @@ fn read_object(value: Value, event: &str) -> Said {
     }
 }
 
-/// What stands where it counts for nothing, in words.
+/// Ignored fields, in words.
 fn strays(value: &Value) -> Vec<String> {
     let outside = ONLY_WITHIN.iter().filter(|name| value.get(**name).is_some());
     let outside = outside.map(|name| {

@@ -1,4 +1,4 @@
-//! Texts that are too long: their beginning is shown, and the whole is kept in a file.
+//! Texts that are too long: their beginning is shown, and the whole is stored in a file.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use provost_event::counted;
 use provost_harness::HookAnswer;
 
-/// Characters of one text that the model or a person is shown.
+/// Maximum characters of one text for the model or the user.
 pub(crate) const CHARS_MAX: usize = 10_000;
 /// Characters shown of a longer one.
 const PREVIEW_CHARS: usize = 2_000;
 
-/// `answer` with no text longer than [`CHARS_MAX`]; what is longer is kept in `folder`, if there is one.
+/// `answer` with no text longer than [`CHARS_MAX`]; longer ones are stored in `folder`, if there is one.
 pub(crate) async fn capped(mut answer: HookAnswer, folder: Option<&Path>) -> HookAnswer {
     for text in texts(&mut answer) {
         if text.chars().nth(CHARS_MAX).is_some() {
@@ -21,7 +21,7 @@ pub(crate) async fn capped(mut answer: HookAnswer, folder: Option<&Path>) -> Hoo
     answer
 }
 
-/// All that a hook says in words.
+/// All texts of an answer.
 pub(crate) fn texts(answer: &mut HookAnswer) -> Vec<&mut String> {
     answer.decision.reason_mut().into_iter().chain(&mut answer.reminders).chain(&mut answer.note).collect()
 }

@@ -1,4 +1,4 @@
-//! Tools under the names that scripts know: their names, arguments and results, there and back.
+//! Tools by the names that scripts use: maps names, arguments and results in both directions.
 
 mod agent;
 mod path;
@@ -14,13 +14,13 @@ pub(crate) use agent::{call_changed, call_input, call_name, call_names, kind, ki
 use path::{absolute, relative};
 pub(crate) use response::{error_text, response};
 
-/// What one of Provost's tools is called elsewhere.
+/// The names of one of Provost's tools in scripts.
 struct Mapping {
     own: &'static str,
-    /// The name scripts are told.
+    /// The name in scripts.
     name: &'static str,
     fields: &'static [Field],
-    /// Fields that Provost's tool doesn't have, with the one value that they always have.
+    /// Fields that Provost's tool doesn't have, with their constant values.
     fixed: &'static [(&'static str, Fixed)],
 }
 
@@ -112,7 +112,7 @@ const MAPPINGS: &[Mapping] = &[
         ],
         fixed: &[("output_mode", Fixed::Text("content")), ("-i", Fixed::False), ("multiline", Fixed::False)],
     },
-    // Files by a pattern is the nearest that scripts have today; `LS` is what it was once.
+    // Scripts' nearest current tool is files by a pattern; `LS` is its former name.
     Mapping {
         own: "list_dir",
         name: "Glob",
@@ -137,12 +137,12 @@ fn mapping(tool: &str) -> Option<&'static Mapping> {
     MAPPINGS.iter().find(|mapping| mapping.own == tool)
 }
 
-/// The name that scripts are told.
+/// The tool's name in scripts.
 fn name_elsewhere(tool: &str) -> &str {
     mapping(tool).map_or(tool, |mapping| mapping.name)
 }
 
-/// All names that a matcher may use: the one that scripts are told first, or the tool's own.
+/// All names that a matcher may use: the one in scripts first, or the tool's own.
 fn names(tool: &str, contract: HookContract) -> Vec<&str> {
     let first = match contract {
         HookContract::Claude => name_elsewhere(tool),
@@ -152,7 +152,7 @@ fn names(tool: &str, contract: HookContract) -> Vec<&str> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// A call's arguments as scripts know them. What has no counterpart stays as it is.
+/// A call's arguments in scripts' form. Fields without a counterpart stay unchanged.
 fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
     let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
     let mut out = Map::new();
@@ -173,7 +173,7 @@ fn input_elsewhere(tool: &str, input: &Value, workspace: &Path) -> Value {
     Value::Object(out)
 }
 
-/// Arguments that a script wrote, as the tool itself takes them.
+/// A script's arguments in the tool's form.
 fn input_here(tool: &str, input: &Value, workspace: &Path) -> Value {
     let (Some(mapping), Value::Object(input)) = (mapping(tool), input) else { return input.clone() };
     let mut out = Map::new();
@@ -191,8 +191,8 @@ fn input_here(tool: &str, input: &Value, workspace: &Path) -> Value {
     Value::Object(out)
 }
 
-/// The arguments that a script would have a call made with, as the tool takes them; `None` where they are those it
-/// has. What a call is described as makes no difference.
+/// The changed arguments that a script wants for a call, in the tool's form; `None` if they are equal. A call's
+/// description makes no difference.
 fn changed(tool: &str, input: &Value, wanted: &Value, workspace: &Path) -> Option<Value> {
     let wanted = input_here(tool, wanted, workspace);
     let as_it_is = input_here(tool, &input_elsewhere(tool, input, workspace), workspace);

@@ -9,15 +9,15 @@ use crate::{condition, http};
 
 const TIMEOUT_MS: u64 = 600_000;
 const PROMPT_TIMEOUT_MS: u64 = 30_000;
-/// What all hooks at a session's end have together, unless one asks for more.
+/// The total time of all hooks at a session's end, unless one sets more.
 const SESSION_END_MS: u64 = 1_500;
 const SESSION_END_MS_MAX: u64 = 60_000;
-/// The longest timeout that means something, a year.
+/// The longest meaningful timeout, a year.
 const TIMEOUT_SECS_MAX: f64 = 31_536_000.0;
-/// Stands for "not said" until all hooks of the event are read.
+/// Stands for "not set" until all hooks of the event are read.
 const NOT_SAID: u64 = 0;
 
-/// A handler and where it stands.
+/// A handler and its place.
 pub(super) struct Handler<'a> {
     pub(super) event: &'a str,
     pub(super) moment: HookMoment,
@@ -28,7 +28,7 @@ pub(super) struct Handler<'a> {
 }
 
 impl Handler<'_> {
-    /// It in a few words.
+    /// A short description.
     pub(super) fn what(&self) -> String {
         let of = |name: &str| self.value.get(name).and_then(Value::as_str);
         let kind = of("type").unwrap_or("unknown");
@@ -39,7 +39,7 @@ impl Handler<'_> {
         }
     }
 
-    /// The hook, if it can be run. What is different from how it is written goes to `remarks`.
+    /// The hook, if it can be run. Differences from the file go to `remarks`.
     pub(super) fn policy(
         &self,
         matcher: Option<String>,
@@ -159,8 +159,8 @@ impl Handler<'_> {
     }
 }
 
-/// Gives the hooks at a session's end their time: a second and a half or the most that one of them asks for, at most
-/// a minute; and none more than it asks for itself.
+/// Sets the timeouts of the hooks at a session's end: 1.5 s, or the longest timeout that one of them sets, at most
+/// a minute; and for each at most its own timeout.
 pub(super) fn session_end_timeouts(hooks: &mut [HookPolicy]) {
     let most = hooks.iter().map(|hook| hook.timeout_ms).max().unwrap_or_default();
     let budget = most.clamp(SESSION_END_MS, SESSION_END_MS_MAX);
@@ -173,7 +173,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
-/// `text` as one word of a shell.
+/// `text` as one shell word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

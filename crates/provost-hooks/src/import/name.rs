@@ -1,12 +1,12 @@
-//! Names of imported hooks: unique, and telling what is run.
+//! Names of imported hooks: unique, and derived from what is run.
 
 use provost_event::HookProgram;
 
 use crate::http;
 
-/// Characters of a name that tell what is run.
+/// Maximum characters of the part derived from what is run.
 const CHARS_MAX: usize = 40;
-/// Endings of programs that an interpreter runs.
+/// File extensions of scripts for an interpreter.
 const SCRIPTS: &[&str] =
     &[".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"];
 

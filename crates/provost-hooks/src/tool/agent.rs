@@ -1,4 +1,4 @@
-//! Calls for other agents: whatever Provost's tool is called, scripts know one tool for all of them.
+//! Calls that spawn agents: scripts have one tool for all of them, whatever Provost's tool is called.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{changed, input_elsewhere, name_elsewhere, names};
 
-/// Provost's tool that scripts' one is.
+/// Provost's counterpart of the scripts' tool.
 const SPAWN: &str = "spawn_agent";
-/// The field by which scripts tell the kinds of agents apart.
+/// The field with the kind of agent in scripts.
 const KIND: &str = "subagent_type";
-/// What a call is for, in a few words.
+/// The call's short description.
 const LABEL: &str = "description";
 
 /// The tool that a call counts as.
@@ -20,12 +20,12 @@ fn tool_of(call: &CallDetails) -> &str {
     if call.wanted.is_some() { SPAWN } else { &call.tool }
 }
 
-/// The name of a call's tool that scripts are told.
+/// The name of a call's tool in scripts.
 pub(crate) fn call_name(call: &CallDetails) -> &str {
     name_elsewhere(tool_of(call))
 }
 
-/// All names of a call's tool that a matcher may use: the one that scripts are told first, or the tool's own.
+/// All names of a call's tool that a matcher may use: the one in scripts first, or the tool's own.
 pub(crate) fn call_names(call: &CallDetails, contract: HookContract) -> Vec<&str> {
     let Some(wanted) = &call.wanted else { return names(&call.tool, contract) };
     let elsewhere = names_of(SPAWN).into_iter().filter(|name| wanted.agent.is_none() || *name != SPAWN);
@@ -36,7 +36,7 @@ pub(crate) fn call_names(call: &CallDetails, contract: HookContract) -> Vec<&str
     }
 }
 
-/// All names that a matcher may use at moments that are about the agent itself: its kind's first, then its call's.
+/// All names that a matcher may use at hook points about the agent itself: its kind's first, then its call's.
 pub(crate) fn kind_names(call: &CallDetails, contract: HookContract) -> Vec<&str> {
     let configured = call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref());
     let mut all = agent_names(configured);
@@ -45,12 +45,12 @@ pub(crate) fn kind_names(call: &CallDetails, contract: HookContract) -> Vec<&str
     all
 }
 
-/// What scripts call a kind of agent.
+/// The name of a kind of agent in scripts.
 pub(crate) fn kind(configured: Option<&str>) -> &str {
     agent_names(configured).first().copied().unwrap_or_default()
 }
 
-/// A call's arguments as scripts know them.
+/// A call's arguments in scripts' form.
 pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) -> Value {
     let mut told = input_elsewhere(tool_of(call), input, workspace);
     if let (Some(WantedAgent { agent, name, .. }), Value::Object(fields)) =
@@ -64,7 +64,7 @@ pub(crate) fn call_input(call: &CallDetails, input: &Value, workspace: &Path) ->
     told
 }
 
-/// The arguments that a script would have a call made with, as its tool takes them; `None` where they are those it has.
+/// The changed arguments that a script wants for a call, in its tool's form; `None` if they are equal.
 pub(crate) fn call_changed(
     call: &CallDetails,
     input: &Value,

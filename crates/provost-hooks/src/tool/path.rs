@@ -1,13 +1,13 @@
-//! Paths in arguments: absolute for scripts, as short as they go for tools.
+//! Paths in arguments: absolute for scripts, as short as possible for tools.
 
 use std::path::{Component, Path, PathBuf};
 
 use provost_harness::BLOB_URI;
 
-/// Where `path` leads from `workspace`, without `.` and `..`. A kept output's name stays what it is.
+/// The absolute path of `path` from `workspace`, without `.` and `..`. A stored output's name stays unchanged.
 ///
-/// Links stay as they are written, but one that a `..` follows: that goes up from where the link leads, and a script
-/// that protects a folder must see which one it is.
+/// Links stay as written, except before a `..`, which goes up from the link's target: a script that protects a
+/// folder must see the real path.
 pub(super) fn absolute(workspace: &Path, path: &str) -> String {
     if path.starts_with(BLOB_URI) {
         return path.to_owned();
@@ -26,7 +26,7 @@ pub(super) fn absolute(workspace: &Path, path: &str) -> String {
     real.to_string_lossy().into_owned()
 }
 
-/// `path` from `workspace` on, if it is below.
+/// `path` relative to `workspace`, if it is below.
 pub(super) fn relative(workspace: &Path, path: &str) -> String {
     match Path::new(path).strip_prefix(workspace) {
         Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),

@@ -1,4 +1,4 @@
-//! Results of tool calls as scripts know them.
+//! Results of tool calls in scripts' form.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{call_input, call_name};
 
-/// The result of `call`, which did what it was asked. `input` is what Provost's tool was given.
+/// The result of `call`, which succeeded. `input` is the argument of Provost's tool.
 pub(crate) fn response(
     call: &CallDetails,
     finished: &ToolFinished,
@@ -49,7 +49,7 @@ pub(crate) fn response(
     }
 }
 
-/// What went wrong with a call. A shell's exit status comes first, as scripts expect it.
+/// The error text of a call. A shell's exit status comes first, as scripts expect it.
 pub(crate) fn error_text(finished: &ToolFinished) -> String {
     let output = finished.output.as_str();
     let last = output.lines().next_back().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Agents that work for others: their beginnings, wishes to stop and ends, and the calls that ask for them.
+//! Sub-agents: their starts, stops and ends, and the calls that spawn them.
 
 use expect_test::{Expect, expect};
 use provost_engine::WantedAgent;
@@ -24,7 +24,7 @@ fn asks_for_a_reviewer() -> Stage {
     stage
 }
 
-/// An agent with a call for one like itself.
+/// An agent with a call for a copy of itself.
 fn asks_for_its_like() -> Stage {
     let mut stage = Stage::new();
     stage.tool = "spawn_agent";
@@ -125,7 +125,7 @@ async fn a_sub_agents_calls_say_whose_they_are_and_our_own_contract_names_its_ow
     "#]],
     )
     .await;
-    // By our own contract a sub-agent's session is a session like any.
+    // By Provost's contract a sub-agent's session is like any session.
     told(
         &stage,
         own("subagent_stop", ""),

@@ -1,4 +1,4 @@
-//! Which questions a hook wants to be asked.
+//! Which questions a hook is asked.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Scripts as they are about, and what they come to by their contract.
+//! Existing scripts, and their results by their contract.
 
 use crate::stage::{Stage, check, claude, shown};
 use serde_json::json;

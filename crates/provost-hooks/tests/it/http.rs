@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stage::{Stage, claude, shown};
 
-/// A server that answers one request with `answer` and tells what it was asked; it never closes by itself.
+/// A server that answers one request with `answer` and returns the request; it never closes by itself.
 async fn serve(answer: Vec<u8>) -> (String, oneshot::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -28,7 +28,7 @@ async fn serve(answer: Vec<u8>) -> (String, oneshot::Receiver<String>) {
         }
         let _ = tell.send(String::from_utf8_lossy(&request).into_owned());
         let _ = stream.write_all(&answer).await;
-        // Until the client goes.
+        // Until the client closes the connection.
         let _ = stream.read(&mut buffer).await;
     });
     (url, told)
@@ -51,7 +51,7 @@ fn hook(url: &str) -> HookPolicy {
     HookPolicy { program: Some(program), ..claude("PreToolUse", "") }
 }
 
-/// The answers by both contracts, with the server's port taken out.
+/// The answers by both contracts, without the server's port.
 async fn asked(status: &str, body: &str) -> [String; 2] {
     let mut all = Vec::new();
     for contract in [HookContract::Claude, HookContract::Provost] {

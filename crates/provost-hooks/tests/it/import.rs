@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use provost_event::{HookContract, HookProgram, OnFailure};
 use provost_hooks::{Imported, import_claude};
 
-/// All that comes of a file, a line each.
+/// All results of a file, a line each.
 fn shown(imported: &Imported) -> String {
     let mut out = String::new();
     for hook in &imported.hooks {

@@ -1,4 +1,4 @@
-//! Provost's own contract: what isn't understood is no answer.
+//! Provost's own contract: an answer that isn't understood counts as none.
 
 use crate::stage::{Stage, check, own, shown};
 

@@ -1,4 +1,4 @@
-//! What hooks are told: the names and types that scripts probe.
+//! Hooks' input: the names and types that scripts probe.
 
 use expect_test::{Expect, expect};
 use provost_event::Effort;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-/// The question of `event`, without the fields that all have, a line each.
+/// The question of `event`, without the common fields, a line each.
 async fn check(stage: &Stage, event: &str, failed: bool, expected: Expect) {
     let mut told = stage.told(event, failed).await;
     let fields = told.as_object_mut().expect("an object");

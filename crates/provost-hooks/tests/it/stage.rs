@@ -19,22 +19,22 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// No hook of a test takes this long, unless its limits don't hold.
+/// No hook of a test takes this long, unless its limits don't work.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// Where the entry with a call's result stands.
+/// The position of the entry with a call's result.
 const FINISHED: Seq = Seq(7);
 
 pub(crate) struct Stage {
     folder: TempDir,
     pub(crate) hooks: ProgramHooks,
-    /// The call that questions about tools are about.
+    /// The tool of the call in questions about tools.
     pub(crate) tool: &'static str,
     pub(crate) input: Value,
     pub(crate) output: &'static str,
     pub(crate) effort: Option<Effort>,
-    /// The agent that the call asks for.
+    /// The agent that the call spawns.
     pub(crate) wanted: Option<WantedAgent>,
-    /// Who the agent is.
+    /// The agent's position and name.
     pub(crate) agent: HookAgent,
 }
 
@@ -69,7 +69,7 @@ impl Stage {
         }
     }
 
-    /// The folder the agent works in; its path has a space in it.
+    /// The workspace; its path contains a space.
     pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().canonicalize().expect("a path").join("work")
     }
@@ -105,7 +105,7 @@ impl Stage {
         SessionId::root(RunId::from_entropy(7))
     }
 
-    /// The agent that the call asks for.
+    /// The agent that the call spawns.
     pub(crate) fn child() -> SessionId {
         SessionId { agent: 5, ..Self::root() }
     }
@@ -139,7 +139,7 @@ impl Stage {
         })
     }
 
-    /// A question that hooks of `moment` are asked; `failed` tells of results.
+    /// A question to hooks of `moment`; `failed` is for results.
     pub(crate) fn question(&self, moment: HookMoment, failed: bool) -> HookQuestion {
         let (subject, records) = if matches!(moment, HookMoment::Stop | HookMoment::SubagentStop) {
             let check = StopCheck {
@@ -244,7 +244,7 @@ impl Stage {
         serde_json::from_str(&self.file("told.json")).expect("JSON")
     }
 
-    /// How many processes work in the workspace.
+    /// How many processes run in the workspace.
     pub(crate) fn left_running(&self) -> usize {
         let here = self.work();
         let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -256,7 +256,7 @@ fn is_in(process: &Path, folder: &Path) -> bool {
     std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder)
 }
 
-/// A hook with a command, by the contract of existing scripts.
+/// A hook with a command, with the contract of existing scripts.
 pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
     HookPolicy {
         name: "the hook".to_owned(),
@@ -271,12 +271,12 @@ pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
     }
 }
 
-/// The same by Provost's own contract.
+/// The same with Provost's own contract.
 pub(crate) fn own(event: &str, command: &str) -> HookPolicy {
     HookPolicy { contract: HookContract::Provost, ..claude(event, command) }
 }
 
-/// An answer in a line or a few.
+/// An answer as one or more lines.
 pub(crate) fn shown(answer: &HookAnswer) -> String {
     let mut lines = vec![match &answer.decision {
         HookDecision::Continue => "continue".to_owned(),
@@ -292,7 +292,7 @@ pub(crate) fn shown(answer: &HookAnswer) -> String {
     lines.join(" | ").replace('\n', "\\n")
 }
 
-/// Asks each script and holds what it comes to against what is expected; all that differ are shown.
+/// Asks each script and compares the result with the expected one; all differences are shown.
 pub(crate) async fn check(cases: &[(&str, &str, &str)], hook: fn(&str, &str) -> HookPolicy) {
     let mut wrong = Vec::new();
     for (event, script, expected) in cases {

@@ -1,4 +1,4 @@
-//! What scripts do that must not hang, leak or go unnoticed.
+//! Behaviour of scripts that must not hang, leak or go unnoticed.
 
 use std::time::{Duration, Instant};
 
@@ -109,7 +109,8 @@ async fn there_is_no_terminal() {
     assert_eq!(numbers.first(), numbers.last(), "it leads a session of its own");
 }
 
-/// The environment of this process can't be changed, so this test runs itself again with one that has secrets.
+/// The environment of this process can't be changed, so this test runs itself again with an environment that has
+/// secrets.
 #[tokio::test]
 async fn keys_and_telemetry_of_the_parent_are_not_passed_on() {
     const INNER: &str = "PROVOST_TEST_INNER";
