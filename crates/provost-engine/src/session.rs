@@ -113,6 +113,8 @@ struct Counters {
     calls: u32,
     answers: u32,
     tool_calls: u32,
+    /// How many of them were made when a turn last ended without any.
+    tool_calls_at_stop: u32,
     /// Failed attempts at the present answer.
     failed_attempts: u32,
     empty_answers: u32,

@@ -280,7 +280,7 @@ pub enum ConsultDetails {
         items: u32,
         /// What the provider counted of the last request, if it has.
         input_tokens: Option<u64>,
-        /// Tools called in this turn.
+        /// Tools called since the agent last ended a turn without a call, or since it began.
         tool_calls: u32,
     },
     /// Of a tool call.
@@ -299,7 +299,7 @@ pub enum ConsultDetails {
     },
     /// Of the end of a turn, or of a session.
     Text {
-        /// Tools called so far.
+        /// Tools called since the agent last ended a turn without a call, or since it began; of the end of a session all.
         tool_calls: u32,
         /// The agent's last words.
         last_text: String,

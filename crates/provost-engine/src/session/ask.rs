@@ -112,7 +112,7 @@ impl SessionState {
             HookSubject::Request { .. } => ConsultDetails::Request {
                 items: self.context.items(),
                 input_tokens: self.context.last_input_tokens(),
-                tool_calls: u32::try_from(self.calls.len()).unwrap_or(u32::MAX),
+                tool_calls: self.tool_calls_since_stop(),
             },
             HookSubject::Call { call } | HookSubject::Spawn { call } | HookSubject::Approval { call } => self
                 .call(call)
@@ -127,12 +127,21 @@ impl SessionState {
                     .filter_map(|call| Some((self.call_details(call), call.finished?)))
                     .collect(),
             },
-            HookSubject::TurnEnd { .. } | HookSubject::Closing { .. } => ConsultDetails::Text {
+            HookSubject::TurnEnd { .. } => ConsultDetails::Text {
+                tool_calls: self.tool_calls_since_stop(),
+                last_text: self.last_text().to_owned(),
+            },
+            HookSubject::Closing { .. } => ConsultDetails::Text {
                 tool_calls: self.counters.tool_calls,
                 last_text: self.last_text().to_owned(),
             },
             HookSubject::Compacted => ConsultDetails::Compacted { summary: self.compactions.summary.clone() },
         }
+    }
+
+    /// Tools called since the agent last ended a turn without a call, or since it began.
+    const fn tool_calls_since_stop(&self) -> u32 {
+        self.counters.tool_calls.saturating_sub(self.counters.tool_calls_at_stop)
     }
 
     fn result_details(&self, call: &provost_event::CallId) -> Option<ConsultDetails> {

@@ -341,6 +341,9 @@ impl SessionState {
     }
 
     fn turn_ended(&mut self) {
+        if self.calls.is_empty() {
+            self.counters.tool_calls_at_stop = self.counters.tool_calls;
+        }
         self.counters.turns_ended = self.counters.turns_ended.saturating_add(1);
         self.counters.interruptions = 0;
         self.counters.continuations = 0;

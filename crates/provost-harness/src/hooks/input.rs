@@ -54,7 +54,7 @@ inputs! {
         last_input_tokens: Option<u64>,
         /// The turn, from 1.
         turn: u32,
-        /// Tools called in this turn.
+        /// Tools called since the agent last ended a turn without a call, or since it began.
         tool_calls: u32,
         /// The way to say something to the model; only there if the hook was registered with
         /// [`HookOptions::may_remind`](super::HookOptions::may_remind).
@@ -99,8 +99,8 @@ inputs! {
         /// The beginning of what the agent that asked gets to see, at most
         /// [`SUMMARY_BYTES_MAX`](super::SUMMARY_BYTES_MAX) bytes, cut between characters.
         summary: &'a str,
-        /// Bytes of all that it gets to see.
-        output_bytes: usize,
+        /// All that it gets to see.
+        output: &'a str,
         /// How long it took since it was asked for, in milliseconds.
         duration_ms: u64,
     }
@@ -115,8 +115,8 @@ inputs! {
         /// The beginning of what the model sees of its output, at most
         /// [`SUMMARY_BYTES_MAX`](super::SUMMARY_BYTES_MAX) bytes, cut between characters.
         summary: &'a str,
-        /// Bytes of all that the model sees of its output.
-        output_bytes: usize,
+        /// All that the model sees of its output.
+        output: &'a str,
         /// How long it ran, in milliseconds.
         duration_ms: u64,
     }
@@ -124,7 +124,7 @@ inputs! {
     OnTurnEndInput {
         /// The turn, from 1.
         turn: u32,
-        /// Tools called so far.
+        /// Tools called since the agent last ended a turn without a call, or since it began.
         tool_calls: u32,
         /// The beginning of the agent's last words, at most [`PREVIEW_BYTES_MAX`](super::PREVIEW_BYTES_MAX) bytes,
         /// cut between characters.
@@ -225,7 +225,7 @@ views! {
                 child: *child,
                 outcome,
                 summary: beginning(&result.output, SUMMARY_BYTES_MAX),
-                output_bytes: result.output.len(),
+                output: &result.output,
                 duration_ms: result.duration_ms,
                 asked,
             })
@@ -241,7 +241,7 @@ views! {
                 tool: &call.tool,
                 is_error: result.status.is_error(),
                 summary: beginning(&result.output, SUMMARY_BYTES_MAX),
-                output_bytes: result.output.len(),
+                output: &result.output,
                 duration_ms: result.duration_ms,
                 asked,
             })

@@ -42,13 +42,13 @@ async fn each_event_fires_at_its_moment_with_its_input() {
         OnSessionStart => (), input: format!("start {:?}", input.source);
         OnPromptSubmit => OnPromptSubmitAction::Continue, input: format!("prompt {} {}", input.text, input.turn);
         PreLlmRequest => PreLlmRequestAction::Continue,
-            input: format!("request {} {} {}", input.turn, input.items, input.last_input_tokens.is_some());
+            input: format!("request {} {} {} {}", input.turn, input.items, input.last_input_tokens.is_some(), input.tool_calls);
         PreToolCall => PreToolCallAction::Continue,
             input: format!("before {} {} {}", input.call, input.tool, input.arguments.text());
         OnApproval => OnApprovalAction::Allow,
             input: format!("approval {} {}", input.call, !input.why.is_empty());
         PostToolCall => PostToolCallAction::Continue,
-            input: format!("after {} {} {} {}", input.call, input.is_error, input.summary, input.output_bytes);
+            input: format!("after {} {} {} {}", input.call, input.is_error, input.summary, input.output);
         OnTurnEnd => OnTurnEndAction::Finish,
             input: format!("turn {} {} {}", input.turn, input.tool_calls, input.preview);
         OnAbort => (), input: format!("abort {:?}", input.outcome);
@@ -65,19 +65,48 @@ async fn each_event_fires_at_its_moment_with_its_input() {
         [
             "start Startup",
             "prompt the goal 1",
-            "request 1 1 false",
+            "request 1 1 false 0",
             "before call_1_1 act {\"n\":1}",
             "approval call_1_1 true",
-            "after call_1_1 false acted 5",
+            "after call_1_1 false acted acted",
             "before call_1_2 act {\"fail\":2}",
             "approval call_1_2 true",
-            "after call_1_2 true it failed 9",
-            "request 2 4 true",
+            "after call_1_2 true it failed it failed",
+            "request 2 4 true 2",
             "turn 2 2 all is well",
             "end Completed { verdict: None, verification: None }",
         ]
     );
     stage.is_lawful(&DONE).await;
+}
+
+#[tokio::test]
+async fn calls_are_counted_from_where_the_agent_stopped_last() {
+    let script = "answers: [{tools: [{act: {n: 1}}, {act: {n: 2}}]}, {text: one}, {tools: [{act: {n: 3}}]}, {text: two}]";
+    let told = Arc::new(Mutex::new(Vec::<String>::new()));
+    let of_requests = told.clone();
+    let of_ends = told.clone();
+    let bench = Bench::new(script)
+        .on(
+            "requests",
+            from_fn::<PreLlmRequest>(move |input| {
+                of_requests.lock().unwrap().push(format!("request {}", input.tool_calls));
+                PreLlmRequestAction::Continue
+            }),
+        )
+        .on(
+            "ends",
+            from_fn::<OnTurnEnd>(move |input| {
+                of_ends.lock().unwrap().push(format!("turn {}", input.tool_calls));
+                OnTurnEndAction::Finish
+            }),
+        );
+    let mut stage = bench.start().await;
+    assert_eq!(stage.goes().await, DONE);
+    stage.run.say("and more", "ann").await.unwrap();
+    assert_eq!(stage.resumed().await, DONE);
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told, ["request 0", "request 2", "turn 2", "request 0", "request 1", "turn 1"]);
 }
 
 #[tokio::test]

@@ -231,7 +231,7 @@ async fn outputs_and_last_words_are_shown_in_part_and_cut_between_characters() {
         HookOptions::new("result"),
         from_fn::<PostToolCall>(|input| {
             assert_eq!((input.tool, input.is_error, input.duration_ms), ("shell", true, 12));
-            assert_eq!(input.output_bytes, 2 * SUMMARY_BYTES_MAX + 1);
+            assert_eq!(input.output, format!("a{}", "é".repeat(SUMMARY_BYTES_MAX)), "all of it");
             PostToolCallAction::Abort(input.summary.to_owned())
         }),
     );
