@@ -1,4 +1,4 @@
-//! One agent's actor: what it is (the fold of its log) and what it decides (Think→Act).
+//! One agent's actor: its state (the fold of its log) and its decisions.
 //!
 //! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `Wishing` → `Ready`. Every phase follows from
 //! the entries alone, so that a state read back from the log goes on where the lost one stood.
@@ -58,55 +58,55 @@ pub use call::PendingApproval;
 pub use goal::{GoalStatus, JUDGE_TOKENS};
 pub use progress::{ProgressReport, ProgressState, kind_of_text};
 
-/// How a session stands.
+/// The status of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// Nobody has started it.
+    /// It has not been started.
     New,
     /// It is worked on.
     Live,
-    /// A stepped session between two turns: it waits to be told to take this one.
+    /// A stepped session between two turns: it waits for the event that allows this one.
     BetweenTurns {
-        /// The turn that comes next.
+        /// The next turn.
         next: u32,
     },
-    /// It rests or has ended.
+    /// It is suspended or has ended.
     Rests(Outcome),
 }
 
-/// Where in a turn a session is.
+/// The phase of a session within a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Phase {
     /// Before its first entry.
     New,
-    /// The worktree that it works in is made, by the effect that this entry opened.
+    /// Its worktree is being made, by the effect that this entry opened.
     MakingWorktree(Seq),
-    /// The next thing is a model call; its budget is asked for.
+    /// A model call is next; budget for it was requested.
     Ready,
     /// A stepped session between turns.
     Between,
-    /// Hooks are asked, by this entry, before the next model call.
+    /// Hooks are called, by this entry, before the next model call.
     Preparing(Seq),
     /// A model call is in flight, opened by this entry.
     Thinking(Seq),
-    /// A failed model call waits to be made again, with a timer opened by this entry.
+    /// A failed model call waits for its retry, with a timer opened by this entry.
     Waiting(Seq),
-    /// Hooks are asked, by this entry, whether the conversation may be shortened.
+    /// Hooks are called, by this entry, on whether the conversation may be shortened.
     Compacting(Seq),
-    /// The calls of the last answer are run.
+    /// The tool calls of the last answer are run.
     Acting,
-    /// The agent wishes to stop, or its goal is verified; hooks or stop hooks are asked by the effect that this entry
-    /// opened.
+    /// The agent asks to stop, or its goal is verified; hooks or stop hooks are called by the effect that this
+    /// entry opened.
     Wishing(Seq),
-    /// The goal is verified; the next thing is to ask a judge, for which budget is asked for.
+    /// The goal is verified; a judge is next, and budget for it was requested.
     Verifying,
-    /// A judge is being asked, by this entry.
+    /// A judge is called, by this entry.
     Judging(Seq),
-    /// A judge that couldn't tell is asked again, with a timer opened by this entry.
+    /// A judge without a verdict is called again, with a timer opened by this entry.
     JudgeWaits(Seq),
 }
 
-/// Counters that a turn's or the whole session's limits look at.
+/// Counters for the limits of a turn or of the whole session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Counters {
     turns_ended: u32,
@@ -115,58 +115,58 @@ struct Counters {
     tool_calls: u32,
     /// How many of them were made when a turn last ended without any.
     tool_calls_at_stop: u32,
-    /// Failed attempts at the present answer.
+    /// Failed attempts at the current answer.
     failed_attempts: u32,
     empty_answers: u32,
     continuations: u32,
-    /// Interruptions of the present turn.
+    /// Interruptions of the current turn.
     interruptions: u32,
     /// Turns in a row in which no call succeeded.
     failed_turns: u32,
     stop_blocks: u32,
 }
 
-/// A wish that it makes way.
+/// A request to yield the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Yielding {
     /// The entry that set the timer, until that has fired.
     timer: Option<Seq>,
-    /// For whom, if for somebody.
+    /// The agent that gets the slot, if any.
     to: Option<SessionId>,
 }
 
-/// What the stop hooks last objected to.
+/// The last objection of the stop hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Block {
     reasons: Vec<String>,
     evidence: String,
     tool_calls: u32,
-    /// How often it came in a row on the same evidence.
+    /// How many times in a row it came with the same evidence.
     times: u32,
 }
 
-/// What hooks have been asked about already, and what the model was told.
+/// The questions that hooks have already answered, and the notices that the model has already got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Told {
-    /// The session's beginning, or its going on.
+    /// The start or the resumption of the session.
     session: bool,
     goal: bool,
     /// The model call of this number.
     request: u32,
     turn_end: bool,
     batch: bool,
-    /// The model knows that this turn is its last.
+    /// The model was notified that this turn is its last.
     last_turn: u32,
-    /// Percent of each limit that it was told of last, in the order of [`Dimension`].
+    /// The percentage of each limit in the model's last notice, in the order of [`Dimension`].
     limits: [u8; 4],
-    /// A compaction that they are still to be told of.
+    /// A compaction that hooks have yet to be notified of.
     compaction_untold: bool,
-    /// Last words were asked for at the present limit.
+    /// A final summary was requested at the present limit.
     wrapped_up: bool,
 }
 
 impl Told {
-    /// Percent of a limit that the model was told of last.
+    /// The percentage of a limit in the model's last notice.
     const fn percent_of(&self, dimension: Dimension) -> u8 {
         let [tokens, money, turns, time] = self.limits;
         match dimension {
@@ -188,8 +188,9 @@ impl Told {
     }
 }
 
-/// Results that wait for those of earlier calls of the same answer. The one thing of a session that isn't in its log:
-/// when it is lost, its effects are still open, and so count as interrupted. States are equal whatever they hold.
+/// Results that wait for those of earlier calls of the same answer. The only part of a session that isn't in its
+/// log: if it is lost, the effects are still open, and so count as interrupted. It doesn't affect the equality of
+/// states.
 #[derive(Debug, Clone, Default)]
 struct Held(BTreeMap<Seq, ToolResult>);
 
@@ -201,8 +202,8 @@ impl PartialEq for Held {
 
 impl Eq for Held {}
 
-/// Between two snapshots there is an entry for so many items of the conversation, if that makes more than usual: all of
-/// them together stay smaller than a few times the log.
+/// Items of the conversation per entry between two snapshots, if that gives more entries than the default: all
+/// snapshots together stay smaller than a few times the log.
 const ITEMS_AN_ENTRY: u64 = 2;
 
 /// A session: the fold of its log.
@@ -214,49 +215,49 @@ pub struct SessionState {
     goal: String,
     #[serde(skip)]
     policy: Option<AgentPolicy>,
-    /// What binds it in place of what its first entry says, where somebody has changed that.
+    /// The policy and the goal in place of its first entry's, if they were changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changed_policy: Option<Box<AgentPolicy>>,
-    /// The agent that asked for it.
+    /// The agent that requested it.
     #[serde(skip)]
     parent: Option<SessionId>,
     #[serde(skip)]
     depth: u32,
     turns_max: u32,
-    /// Turns that had ended when the agent that asked for it asked again: its limit counts from there.
+    /// Turns that had ended when its parent last asked it again: its limit counts from there.
     #[serde(default)]
     turns_before: u32,
-    /// Its goal was taken away, and it hasn't been told.
+    /// Its goal was cleared, and it has yet to be notified.
     #[serde(default)]
     lost_goal: bool,
     phase: Phase,
     outcome: Option<Outcome>,
-    /// What it was completed with, until something more is said to the agent.
+    /// Its outcome when it completed, until the agent gets another message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     done_before: Option<Outcome>,
     stopping: Option<Outcome>,
-    /// It was asked to make way for an agent.
+    /// The request to yield its slot, if there is one.
     yielding: Option<Yielding>,
-    /// It stops only because agents rest that work for it.
+    /// It stops only because its sub-agents are suspended.
     stops_for_child: bool,
-    /// At what the agent rests that it waits for, if one does.
+    /// The outcome of a suspended sub-agent that it waits for, if any.
     child_rests: Option<Outcome>,
-    /// How its goal stands, if it has one.
+    /// The state of its goal, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     goal_track: Option<Box<GoalTrack>>,
     /// The agent's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Box<Plan>>,
-    /// The worktree that it works in, if it has one of its own.
+    /// Its worktree, if it has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tree: Option<OwnTree>,
-    /// What is known of its terminal, if it is an external agent.
+    /// The state of its terminal, if it is an external agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     terminal: Option<Box<TerminalTrack>>,
-    /// When the time limit that binds its work is reached, by the last call.
+    /// The end of the time limit on its work, as of the last call.
     ends: Option<WorkEnds>,
     elapsed: Elapsed,
-    /// Which model is asked, and how it fares.
+    /// The model that is called, and its failures.
     #[serde(default)]
     asked: Asked,
     calls: Vec<Call>,
@@ -265,36 +266,36 @@ pub struct SessionState {
     calls_of_turn: CallsOfTurn,
     progress: Box<Progress>,
     block: Option<Block>,
-    /// How often in a row, at wishes to stop, each stop hook whose silence counts gave no answer at all.
+    /// For each stop hook whose failure counts, how many times in a row it gave no answer.
     #[serde(default)]
     unanswered: BTreeMap<String, u32>,
     context: Context,
     compactions: Compactions,
-    /// What people said, in their own words.
+    /// The messages of people, verbatim.
     said: VecDeque<String>,
     /// The files that were written last.
     written: VecDeque<String>,
-    /// What the model call in flight is for.
+    /// The purpose of the model call in flight.
     purpose: Purpose,
-    /// Where the session stands again when it has said its last words at a limit.
+    /// The phase to return to after the final summary at a limit.
     before_last_words: Option<Phase>,
     last_words: Option<String>,
-    /// What the agent said in the present turn; the last one's until the model is called again.
+    /// The agent's text in the current turn; that of the last turn until the next model call.
     turn_text: String,
     text_is_of_last_turn: bool,
-    /// Somebody spoke after the last model call was made.
+    /// A message arrived after the last model call was made.
     unheard: bool,
-    /// The last entry that somebody's words are.
+    /// The last message entry.
     #[serde(default)]
     last_said: Seq,
     memories: BTreeMap<String, Json>,
     #[serde(skip)]
     permissions: Option<Permissions>,
-    /// Patterns that somebody agreed to for the whole run.
+    /// Patterns that were approved for the whole run.
     approved: Vec<String>,
-    /// The last entry that is a snapshot.
+    /// The last snapshot entry.
     snapshot: Seq,
-    /// What hooks are being asked, by the entry that asked.
+    /// The open questions to hooks, by the entry that asks.
     questions: BTreeMap<Seq, HookSubject>,
     approvals: BTreeMap<Seq, PendingApproval>,
     told: Told,
@@ -366,7 +367,7 @@ impl SessionState {
         self.head
     }
 
-    /// How it stands.
+    /// The status.
     #[must_use]
     pub fn standing(&self) -> Standing {
         match (&self.outcome, self.phase) {
@@ -379,44 +380,45 @@ impl SessionState {
         }
     }
 
-    /// What it was given; absent before its first entry.
+    /// Its first entry's data; absent before that entry.
     #[must_use]
     pub const fn policy(&self) -> Option<&AgentPolicy> {
         self.policy.as_ref()
     }
 
-    /// What the agent said last: at the limit it rests at, or else in the turn it is in or stopped with.
+    /// The agent's last text: the final summary at a limit, or else the text of the turn that it is in or stopped
+    /// with.
     #[must_use]
     pub fn last_text(&self) -> &str {
         self.last_words.as_deref().unwrap_or(&self.turn_text)
     }
 
-    /// What the agent means to do, as it last said; absent while it has no plan.
+    /// The agent's plan as last stated; absent while it has none.
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_deref()
     }
 
-    /// Tokens of its next request for `purpose`, as the model's window is reckoned with: corrected by what the provider
-    /// reported, within bounds. Budgets go by the report itself.
+    /// Tokens of its next request for `purpose`, for the model's window: corrected by the provider's reports,
+    /// within bounds. Budgets use the reports themselves.
     #[must_use]
     pub fn window_tokens(&self, purpose: Purpose) -> u64 {
         self.request_tokens(purpose)
     }
 
-    /// How it gets on, by what was measured; absent before its first turn has ended.
+    /// The agent's measured progress; absent before its first turn has ended.
     #[must_use]
     pub fn progress(&self) -> Option<ProgressReport> {
         self.progress.report(self.stuck_turns())
     }
 
-    /// What each tool asked to be told at its next call.
+    /// What each tool gets at its next call.
     #[must_use]
     pub const fn memories(&self) -> &BTreeMap<String, Json> {
         &self.memories
     }
 
-    /// About how many tokens the next model call takes that has room for a useful answer.
+    /// The estimated tokens of the next model call, with room for a useful answer.
     #[must_use]
     pub fn next_call_tokens(&self) -> u64 {
         self.request_tokens(Purpose::Turn).saturating_add(crate::USEFUL_OUTPUT_TOKENS)
@@ -442,7 +444,7 @@ impl SessionState {
             | Phase::Wishing(seq)
             | Phase::Judging(seq)
             | Phase::JudgeWaits(seq) => {
-                // With the last questions asked, nothing but their answers is awaited.
+                // Once the last questions are asked, only their answers are awaited.
                 open.extend(self.closing().is_none().then_some(seq));
             }
             Phase::Acting => {
@@ -459,7 +461,7 @@ impl SessionState {
         open.into_iter().collect()
     }
 
-    /// The questions that wait for somebody's answer, the oldest first.
+    /// The open approval questions, oldest first.
     pub fn approvals(&self) -> impl Iterator<Item = &PendingApproval> {
         self.approvals.values()
     }
@@ -470,7 +472,7 @@ impl SessionState {
         self.elapsed
     }
 
-    /// Whether its last segment has ended, and only somebody's ask begins another.
+    /// Whether its last segment has ended. Only a request begins another.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.outcome.as_ref().is_some_and(Outcome::is_final)
@@ -484,7 +486,7 @@ impl SessionState {
         if self.outcome.is_some() { step } else { snapshot::taken(self, step, moment) }
     }
 
-    /// Takes from the log's first entry what a snapshot leaves out.
+    /// Restores from the log's first entry what a snapshot leaves out.
     pub(crate) fn complete(&mut self, first: &Entry) -> bool {
         let Entry::SessionStarted(started) = first else { return false };
         self.goal.clone_from(&started.goal);
@@ -519,7 +521,7 @@ impl SessionState {
 }
 
 impl Snapshots for SessionState {
-    /// A conversation that nothing shortens makes for a large state, which is written the more seldom.
+    /// A long conversation makes a large state, which is written less often.
     fn is_due(&self) -> bool {
         let size = u64::from(self.context.items()) / ITEMS_AN_ENTRY;
         self.head.0.saturating_sub(self.snapshot.0) >= size.max(snapshot::EVERY)
@@ -530,16 +532,16 @@ impl Snapshots for SessionState {
     }
 }
 
-/// When a time limit is reached, as the run's elapsed time.
+/// The end of a time limit, as the run's elapsed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct WorkEnds {
-    /// The agent is asked for its final summary.
+    /// When the agent is asked for its final summary.
     work: Elapsed,
-    /// All of it is used up.
+    /// When all of the limit is used up.
     limit: Elapsed,
 }
 
-/// One decision in the making.
+/// One decision in progress.
 struct Deciding<'a> {
     state: &'a mut SessionState,
     step: StepBuilder,

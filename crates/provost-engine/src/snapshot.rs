@@ -1,4 +1,4 @@
-//! Snapshots: what a log comes to, written into it now and then, so that reading it back costs no more for a long one.
+//! Snapshots: a log's state, written into the log at intervals, so that a long log takes no longer to read.
 
 use provost_event::{Entry, Json, Snapshot};
 use serde::Serialize;
@@ -7,30 +7,30 @@ use serde::de::DeserializeOwned;
 use crate::Step;
 use crate::moment::Moment;
 
-/// Entries between two snapshots, at least.
+/// Minimum number of entries between two snapshots.
 pub(crate) const EVERY: u64 = 1_000;
-/// The layout of states. It changes whenever one of their fields or an entry's meaning does; a snapshot of another
-/// layout is passed over.
+/// The version of the states' layout. It changes with each change of a state's fields or of an entry's meaning; a
+/// snapshot with another layout is ignored.
 const LAYOUT: u32 = 11;
 
-/// The layout of what nobody can read.
+/// The layout of a state that can't be read back.
 const NO_LAYOUT: u32 = 0;
 
-/// A state that snapshots are taken of.
+/// A state with snapshots.
 pub(crate) trait Snapshots: Serialize {
-    /// Whether enough has happened since the last one.
+    /// Whether enough has happened since the last snapshot.
     fn is_due(&self) -> bool;
 
     /// Folds in an entry.
     fn take_in(&mut self, entry: &Entry, now: Moment);
 }
 
-/// `step` with a snapshot of `state` behind it, if one is due. A step without entries never gets one.
+/// Appends a snapshot of `state` to `step`, if one is due. A step without entries never gets one.
 pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, now: Moment) -> Step {
     if step.entries.is_empty() || !state.is_due() {
         return step;
     }
-    // A state that has no JSON form would only make the log longer to read.
+    // A state without a JSON form gets no snapshot.
     if let Ok(json) = Json::of(state) {
         let entry = Entry::Snapshot(Snapshot { layout: LAYOUT, state: json });
         state.take_in(&entry, now);
@@ -39,7 +39,7 @@ pub(crate) fn taken(state: &mut impl Snapshots, mut step: Step, now: Moment) -> 
     step
 }
 
-/// What `state` is at this moment, to be kept where it isn't written into its own log.
+/// A snapshot of `state`, to be stored outside its own log.
 pub(crate) fn of(state: &impl Serialize) -> Snapshot {
     match Json::of(state) {
         Ok(state) => Snapshot { layout: LAYOUT, state },
@@ -47,7 +47,7 @@ pub(crate) fn of(state: &impl Serialize) -> Snapshot {
     }
 }
 
-/// The state that a snapshot holds; `None` if its layout isn't this program's.
+/// The state in a snapshot; `None` if its layout isn't this program's.
 pub(crate) fn state_of<T: DeserializeOwned>(snapshot: &Snapshot) -> Option<T> {
     if snapshot.layout != LAYOUT {
         return None;

@@ -1,4 +1,4 @@
-//! What a decision comes to: entries to append and effects to perform.
+//! The result of a decision: entries to append and effects to perform.
 
 use std::path::PathBuf;
 
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use crate::moment::Moment;
 use crate::{Event, Now};
 
-/// The result of one decision. A home keeps `entries`, `effects` and `closed` in one atomic act, together with
-/// the steps that `messages` lead to or durably on their way; only then are effects performed.
+/// The result of one decision. A backend stores `entries`, `effects` and `closed` atomically, together with the
+/// steps that `messages` lead to or with the messages themselves; only then are effects performed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Step {
     /// Entries to append, in order; the state already includes them.
     pub entries: Vec<Entry>,
     /// Effects to perform, each named by the entry that opened it.
     pub effects: Vec<EffectRequest>,
-    /// Effects that are over: their rows go, and nobody performs them again.
+    /// Effects that are over: their rows are removed, and no process performs them again.
     pub closed: Vec<Seq>,
-    /// Effects in flight that shall stop; their results are still awaited.
+    /// Effects in flight that must stop; their results are still awaited.
     pub aborts: Vec<Seq>,
     /// Events for other actors.
     pub messages: Vec<Message>,
 }
 
 impl Step {
-    /// Whether the event changed nothing: it was doubled, late or not meant for this state.
+    /// Whether the event changed nothing: it was a duplicate, late, or not meant for this state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
@@ -38,9 +38,9 @@ impl Step {
 /// An event for another actor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Whom it is for.
+    /// The actor that it is for.
     pub to: ActorKey,
-    /// What it says.
+    /// The event.
     pub event: Event,
 }
 
@@ -53,38 +53,39 @@ pub struct EffectRequest {
     pub effect: Effect,
 }
 
-/// Something to be done outside.
+/// A request to the world outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Ask the model. Answered by `Answered` or `ModelFailed`.
+    /// Call the model. Answered by `Answered` or `ModelFailed`.
     Think(Think),
     /// Run a tool. Answered by `ToolDone`.
     RunTool(ToolRun),
-    /// Ask the stop hooks. Answered by `StopChecked`.
+    /// Call the stop hooks. Answered by `StopChecked`.
     CheckStop(StopCheck),
-    /// Ask a judge whether the goal is reached. Answered by `Judged`.
+    /// Call a judge on whether the goal is reached. Answered by `Judged`.
     Judge(JudgeCall),
-    /// Ask hooks. Answered by `HooksAnswered`.
+    /// Call hooks. Answered by `HooksAnswered`.
     AskHooks(Consult),
-    /// Make a session's worktree, or find the one that is there already. Answered by `WorktreeReady`.
+    /// Make a session's worktree, or find the existing one. Answered by `WorktreeReady`.
     MakeWorktree(WorktreeOrder),
-    /// Look at what a session has done to its worktree. Answered by `WorktreeChecked`.
+    /// Inspect a session's changes to its worktree. Answered by `WorktreeChecked`.
     CheckWorktree(WorktreeCheck),
-    /// End the program at a session's terminal, with all that it started. Answered by `TerminalClosed`.
+    /// End the program at a session's terminal, with all its processes. Answered by `TerminalClosed`.
     CloseTerminal {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// What is left of the time limit that binds the session, in milliseconds; absent without one. The end of the
-        /// program is part of it.
+        /// The remaining time of the session's limit, in milliseconds; absent without one. It includes the time to
+        /// end the program.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit_ms: Option<u64>,
     },
-    /// Wait. Answered by `TimerFired`; the home itself does this, also across restarts.
+    /// Wait. Answered by `TimerFired`; the backend itself does this, also across restarts.
     Timer {
-        /// Until when by the wall clock. Only counts where the process that set it is gone, and then only shortens.
+        /// The end by the wall clock. Only counts if the process that set it is gone, and then only shortens the
+        /// wait.
         due: Timestamp,
-        /// How long, by a clock that can't be set.
+        /// The duration, by a clock that can't be set.
         remaining_ms: u64,
     },
 }
@@ -92,22 +93,22 @@ pub enum Effect {
 /// A model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Think {
-    /// Who thinks.
+    /// The session.
     pub session: SessionId,
-    /// In which turn.
+    /// The turn.
     pub turn: u32,
-    /// The last entry of the conversation that the model gets to see: the call's own `model_called`.
+    /// The last entry of the conversation that the model sees: the call's own `model_called`.
     pub through: Seq,
-    /// From where on it sees the log.
+    /// The part of the log that it sees.
     #[serde(default)]
     pub view: View,
-    /// What for.
+    /// The purpose.
     #[serde(default)]
     pub purpose: Purpose,
-    /// What it is asked besides, at the end of the conversation and no part of it.
+    /// An extra question at the end of the request, which is no part of the conversation.
     #[serde(default)]
     pub question: Option<String>,
-    /// Answers the session committed before this call; compaction doesn't change it.
+    /// Answers that the session committed before this call; compaction doesn't change it.
     pub answers_before: u32,
     /// Summaries of the conversation before this call.
     #[serde(default)]
@@ -117,10 +118,10 @@ pub struct Think {
     /// The model that is asked, by the policy's name.
     #[serde(default)]
     pub model: String,
-    /// How much it shall think first.
+    /// The thinking effort.
     #[serde(default)]
     pub effort: Option<Effort>,
-    /// Times as long as usual that it may say nothing.
+    /// The factor on the usual time that it may be silent.
     #[serde(default = "Think::once")]
     pub patience: u32,
 }
@@ -131,19 +132,19 @@ impl Think {
     }
 }
 
-/// From where on a model sees a log.
+/// The part of a log that a model sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
-    /// The last entry that it doesn't see any more; 0 where it sees all.
+    /// The last entry that it doesn't see; 0 if it sees all.
     pub from: Seq,
-    /// The entry with the summary that stands for those; 0 where there is none.
+    /// The entry with the summary that replaces those; 0 if there is none.
     pub summed_up_at: Seq,
 }
 
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRun {
-    /// Whose.
+    /// The session.
     pub session: SessionId,
     /// The call.
     pub call: CallId,
@@ -151,43 +152,43 @@ pub struct ToolRun {
     pub tool: String,
     /// The arguments.
     pub input: Json,
-    /// How long it may take, in milliseconds.
+    /// The timeout, in milliseconds.
     pub timeout_ms: u64,
-    /// What is left of the time limit that binds it, in milliseconds; absent without one. What it takes to end the tool is
-    /// part of it.
+    /// The remaining time of the limit that applies, in milliseconds; absent without one. It includes the time to
+    /// end the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
-    /// Bytes of output the model gets to see.
+    /// Maximum bytes of output for the model.
     pub output_bytes_max: usize,
-    /// What the tool asked to be told at its last call.
+    /// The state from the tool's last call.
     pub memory: Option<Json>,
-    /// The scripts that the call names, as they were when somebody was asked about it: with any others it isn't run.
-    /// Absent where nobody was asked, or it names none.
+    /// The scripts that the call names, as they were when it was approved: with any others it isn't run. Absent if
+    /// no approval was requested, or it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scripts: Option<Vec<NamedScript>>,
-    /// Whether it is looked afterwards which files of the workspace have changed.
+    /// Whether to look afterwards which files of the workspace have changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub looks_at_workspace: bool,
 }
 
-/// A question to the stop hooks.
+/// A call of the stop hooks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopCheck {
-    /// Who wants to stop.
+    /// The session that asks to stop.
     pub session: SessionId,
-    /// The turn that does.
+    /// Its turn.
     pub turn: u32,
     /// Tools called so far.
     pub tool_calls: u32,
-    /// The agent's last words.
+    /// The agent's final answer.
     pub final_text: String,
-    /// True if stop hooks have already made the agent go on.
+    /// Whether stop hooks have already made the agent continue.
     pub blocked_before: bool,
-    /// Why they are asked. Amid the work, and at a limit, only an agent with a goal is looked at.
+    /// Why they are called. During the work, and at a limit, only an agent with a goal is checked.
     #[serde(default = "StopCheck::claim")]
     pub trigger: GoalTrigger,
-    /// What is left of the time limit that binds it, in milliseconds; absent without one. What it takes to end the hooks is
-    /// part of it.
+    /// The remaining time of the limit that applies, in milliseconds; absent without one. It includes the time to
+    /// end the hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
 }
@@ -197,7 +198,7 @@ impl StopCheck {
         GoalTrigger::Claim
     }
 
-    /// Why they are asked, in the word that hooks get.
+    /// Why they are called, as hooks get it.
     #[must_use]
     pub const fn stop_reason(&self) -> &'static str {
         match self.trigger {
@@ -211,81 +212,81 @@ impl StopCheck {
 /// A git worktree that a session needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeOrder {
-    /// Who needs it.
+    /// The session.
     pub session: SessionId,
     /// The folder whose last commit it begins with.
     pub from: PathBuf,
-    /// Where it shall be.
+    /// Its path.
     pub path: PathBuf,
-    /// The branch that it shall be on.
+    /// Its branch.
     pub branch: String,
-    /// The commit that it shall begin with; absent for the last one of `from`.
+    /// Its first commit; absent for the last one of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
 
-/// A question about a session's worktree, before it comes to a rest or an end.
+/// A request to inspect a session's worktree before the session stops.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeCheck {
-    /// Whose.
+    /// The session.
     pub session: SessionId,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// The branch that was made with it.
     pub branch: String,
-    /// The folder that git keeps its repository's data in.
+    /// The folder in which git keeps its repository's data.
     pub repository: PathBuf,
     /// The commit that it began with.
     pub commit: String,
-    /// What becomes of it if nothing was done to it.
+    /// What happens to it if it is unchanged.
     pub untouched: Untouched,
 }
 
-/// What becomes of a worktree that nothing was done to.
+/// What happens to an unchanged worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Untouched {
-    /// It stays: its session may go on.
+    /// It stays: its session may be resumed.
     Stays,
-    /// It and its branch go.
+    /// It is removed with its branch.
     Goes,
 }
 
-/// A question to the hooks of a moment.
+/// A call of the hooks of a hook point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consult {
-    /// Whose hooks.
+    /// The session.
     pub session: SessionId,
-    /// In which turn, from 1.
+    /// The turn, from 1.
     pub turn: u32,
-    /// About what, as the log has it.
+    /// The trigger, as logged.
     pub about: HookSubject,
-    /// What the hooks are told besides.
+    /// Additional input for the hooks.
     pub details: ConsultDetails,
-    /// What is left of the time limit that binds the session, in milliseconds; absent without one. What it takes to end the
-    /// hooks is part of it.
+    /// The remaining time of the session's limit, in milliseconds; absent without one. It includes the time to end
+    /// the hooks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
 }
 
-/// What hooks are told besides what the log's question says.
+/// Input for hooks in addition to the logged trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConsultDetails {
-    /// Nothing.
+    /// None.
     None,
     /// Of a model call.
     Request {
-        /// Messages and results that it will send.
+        /// The number of messages and results that it will send.
         items: u32,
-        /// What the provider counted of the last request, if it has.
+        /// The provider's count of the last request, if known.
         input_tokens: Option<u64>,
         /// Tools called since the agent last ended a turn without a call, or since it began.
         tool_calls: u32,
     },
     /// Of a tool call.
     Call(CallDetails),
-    /// Of a tool call that was made.
+    /// Of a tool call that was run.
     Result {
         /// The call.
         call: CallDetails,
@@ -301,12 +302,12 @@ pub enum ConsultDetails {
     Text {
         /// Tools called since the agent last ended a turn without a call, or since it began; of the end of a session all.
         tool_calls: u32,
-        /// The agent's last words.
+        /// The agent's final answer.
         last_text: String,
     },
     /// Of a compaction that was made.
     Compacted {
-        /// What stands for what was left out.
+        /// The replacement for what was left out.
         summary: String,
     },
 }
@@ -314,58 +315,58 @@ pub enum ConsultDetails {
 /// A tool call as hooks see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallDetails {
-    /// Its name.
+    /// Its id.
     pub call: CallId,
     /// Its tool.
     pub tool: String,
     /// Its arguments.
     pub input: Json,
-    /// What the tool asked to be told at its last call.
+    /// The state from the tool's last call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Json>,
-    /// Why consent is needed, where it is.
+    /// Why approval is needed, if it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The agent that it asks for; absent of a call of any other tool.
+    /// The agent that it requests; absent for a call of any other tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Box<WantedAgent>>,
 }
 
-/// An agent that a call asks for, as hooks see it.
+/// An agent that a call requests, as hooks see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedAgent {
-    /// The configured sub-agent; absent for one like the agent that asks.
+    /// The configured sub-agent; absent for one like the requesting agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What it will be called; empty if nobody said.
+    /// Its name; empty if the call gives none.
     pub name: String,
-    /// What it is to reach; empty if the call's arguments make no sense.
+    /// Its goal; empty if the call's arguments are invalid.
     pub goal: String,
-    /// How urgent its work is, if the call says so.
+    /// Its priority, if the call gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
-    /// How many agents will stand above it.
+    /// How many agents will be above it.
     pub depth: u32,
 }
 
-/// One question to a judge.
+/// A call of a judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgeCall {
-    /// Whose goal; the session's policy says which, and who judges.
+    /// The session; its policy has the goal and the judges.
     pub session: SessionId,
-    /// The turn that it is about.
+    /// The turn that is judged.
     pub turn: u32,
     /// The goal's generation.
     pub generation: u32,
-    /// Why it is verified.
+    /// Why the goal is verified.
     pub trigger: GoalTrigger,
     /// The last entry that counts as evidence: the call's own `model_called`.
     pub through: Seq,
-    /// Which of the policy's judges, from 0.
+    /// The index of the judge in the policy, from 0.
     pub judge: u32,
     /// Whether its last answer was no verdict.
     pub again: bool,
-    /// Answers that this model has given as a judge in this session before.
+    /// Answers that this model has given before as a judge in this session.
     pub asked_before: u32,
     /// The cap on the answer.
     pub output_tokens_max: u32,
@@ -395,7 +396,7 @@ impl StepBuilder {
         self.step.effects.push(EffectRequest { seq, effect });
     }
 
-    /// What this very step has opened under that name before is closed with it.
+    /// Closes an effect, even if this same step has opened it.
     pub(crate) fn close(&mut self, seq: Seq) {
         self.step.effects.retain(|request| request.seq != seq);
         self.step.closed.push(seq);

@@ -1,11 +1,11 @@
-//! How many tokens a text is likely to be, where no provider has counted it yet.
+//! Estimates how many tokens a text has, where no provider has counted it yet.
 
-/// What stands around each block of a request.
+/// Tokens around each block of a request.
 pub(crate) const BLOCK_TOKENS: u64 = 8;
-/// What a picture counts as: providers take some 1,600 tokens for one of the largest size they don't scale down.
+/// Tokens of an image: providers take some 1,600 for one of the largest size that they don't scale down.
 pub(crate) const IMAGE_TOKENS: u64 = 1_600;
 
-/// Kinds of bytes that tokenizers keep apart.
+/// Classes of bytes that tokenizers separate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Lower,
@@ -13,7 +13,7 @@ enum Class {
     Digit,
     Space,
     Punctuation,
-    /// Punctuation that encoded bytes may have.
+    /// Punctuation that occurs in encoded bytes.
     Joint,
     /// Part of a character outside ASCII.
     Other,
@@ -32,7 +32,7 @@ impl Class {
         }
     }
 
-    /// Tokens of `length` such bytes in a row.
+    /// Tokens of `length` consecutive bytes of this class.
     const fn tokens(self, length: u64) -> u64 {
         match self {
             Self::Lower => length.div_ceil(6),
@@ -46,7 +46,7 @@ impl Class {
     }
 }
 
-/// A stretch of letters, digits and what joins them, so far.
+/// The current stretch of letters, digits and the characters that join them.
 #[derive(Debug, Default)]
 struct Stretch {
     bytes: u64,
@@ -56,7 +56,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Takes in a run of one class that has come to its end. Returns the tokens that this settles.
+    /// Adds a finished run of one class. Returns the tokens that this settles.
     fn end_of(&mut self, class: Class, length: u64) -> u64 {
         if matches!(class, Class::Space | Class::Punctuation | Class::Other) {
             return std::mem::take(self).tokens() + class.tokens(length);
@@ -67,8 +67,8 @@ impl Stretch {
         0
     }
 
-    /// Long ones whose class keeps changing are encoded bytes, in which tokenizers find next to no words: base64 comes to
-    /// almost three tokens in four bytes with those of OpenAI.
+    /// Long stretches that often change class are encoded bytes, in which tokenizers find almost no words: base64
+    /// has almost three tokens in four bytes with OpenAI's.
     const fn tokens(&self) -> u64 {
         let is_encoded = self.bytes >= ENCODED_BYTES && self.runs * 4 >= self.bytes;
         let encoded = (3 * self.bytes).div_ceil(4);
@@ -76,11 +76,11 @@ impl Stretch {
     }
 }
 
-/// Bytes from which on a stretch may be encoded bytes.
+/// Minimum bytes of a stretch that counts as encoded.
 const ENCODED_BYTES: u64 = 20;
 
-/// Tokens of `text`, by the shapes of its words: a little more than most tokenizers count, of prose and code as well
-/// as of numbers, encoded bytes and other scripts. Takes time linear in its length.
+/// Tokens of `text`, by the shapes of its words: slightly more than most tokenizers count, for prose and code as
+/// well as for numbers, encoded bytes and other scripts. Takes time linear in its length.
 #[must_use]
 pub fn tokens_of(text: &str) -> u64 {
     let (mut sum, mut class, mut length) = (0_u64, Class::Space, 0_u64);

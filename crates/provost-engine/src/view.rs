@@ -1,27 +1,27 @@
-//! How a part of the log looks to a model that doesn't get to see it as it was.
+//! How a part of the log looks to a model that gets a shortened form of it.
 
 use provost_event::Seq;
 
-/// Bytes that stay of a result that is cut.
+/// Bytes that are kept of a cut result.
 const CUT_BYTES: usize = 1_000;
-/// Bytes of a result that its line begins with.
+/// Bytes of a result at the beginning of its line.
 const LINE_BYTES: usize = 80;
-/// A result that is no longer than this stays as it is.
+/// A result that isn't longer than this is never shortened.
 const SHORT_BYTES: usize = 240;
 
-/// A tool's result, as far as its shorter forms hang on it.
+/// A tool's result, as its shorter forms need it.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultText<'a> {
-    /// The entry that has it.
+    /// The entry of the result.
     pub entry: Seq,
-    /// What the model sees of it at first.
+    /// The original output for the model.
     pub output: &'a str,
-    /// Pictures that came with it.
+    /// Images that came with it.
     pub images: usize,
 }
 
 impl ResultText<'_> {
-    /// The result as one line; `None` where it is as short as that anyway.
+    /// The result as one line; `None` if that isn't shorter.
     #[must_use]
     pub fn line(&self) -> Option<String> {
         if self.output.len() <= SHORT_BYTES && self.images == 0 {
@@ -39,7 +39,7 @@ impl ResultText<'_> {
         Some(format!("[left out: {bytes} bytes{images}, entry {}; they begin: {begin}{more}]", self.entry))
     }
 
-    /// The beginning and the end of the result; `None` where it is as short as that anyway. Its pictures stay.
+    /// The beginning and the end of the result; `None` if that isn't shorter. Its images stay.
     #[must_use]
     pub fn cut(&self) -> Option<String> {
         let text = self.output;
@@ -53,7 +53,7 @@ impl ResultText<'_> {
     }
 }
 
-/// What stands for a picture that somebody sent, once it is left out.
+/// The note in place of an image that was sent and later left out.
 #[must_use]
 pub fn image_line(entry: Seq) -> String {
     format!("[a picture, left out; entry {entry}]")

@@ -1,4 +1,4 @@
-//! How a session has tool calls run: side by side where they can't meet, with results in the order of the calls.
+//! How a session runs tool calls: in parallel where they can't conflict, with results in the order of the calls.
 
 use provost_event::{
     Access, CallId, HookMoment, HookSubject, Json, Outcome, Seq, ToolFinished, ToolStarted, ToolStatus,
@@ -8,9 +8,9 @@ use super::{Call, Deciding, Phase, SessionState, Stage};
 use crate::event::ToolResult;
 use crate::{Effect, ToolRun};
 
-/// Bytes that a token of output stands for, by a careful estimate.
+/// Bytes per token of output, by a conservative estimate.
 const BYTES_PER_TOKEN: u64 = 3;
-/// What a call's output may have, however small the window is.
+/// Minimum output bytes of a call, however small the window is.
 const OUTPUT_BYTES_MIN: usize = 1_000;
 
 impl Deciding<'_> {
@@ -22,7 +22,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// Commits what can be committed in order, starts what can be started, and ends the turn after the last call.
+    /// Commits the results that are next in order, starts the calls that may start, and ends the turn after the
+    /// last call.
     pub(super) fn advance_calls(&mut self) {
         if self.state.phase != Phase::Acting || self.state.closing().is_some() {
             return;
@@ -33,7 +34,7 @@ impl Deciding<'_> {
         }
         loop {
             self.commit_results();
-            // Whoever is to make way begins nothing more.
+            // A session that yields starts nothing more.
             if self.state.stopping.is_some() || self.state.yielding.is_some() || !self.open_calls() {
                 break;
             }
@@ -49,7 +50,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Waits for what runs; then rests with the other calls as they are.
+    /// Waits for the running calls; then ends the segment and keeps the other calls as they are.
     fn hold(&mut self) {
         self.finish_held();
         if let Some(outcome) = self.state.stopping.clone().filter(|_| self.state.calls_stand_still()) {
@@ -57,7 +58,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Commits the results that wait for one before them, which may not come for long.
+    /// Commits results that wait for an earlier call whose result may take long.
     pub(super) fn finish_held(&mut self) {
         let running = self.state.running().map(|(call, seq)| (call.clone(), seq)).collect::<Vec<_>>();
         for (call, seq) in running {
@@ -69,7 +70,7 @@ impl Deciding<'_> {
     }
 
     fn commit_results(&mut self) {
-        // The result of another agent's work may be long in coming: those behind it don't wait.
+        // The result of another agent's work may take long: later results don't wait for it.
         let waits = |call: &&Call| !call.stage.has_result() && !matches!(call.stage, Stage::Delegated { .. });
         while let Some(call) = self.state.calls.iter().find(waits).cloned() {
             let result = match call.stage {
@@ -99,7 +100,7 @@ impl Deciding<'_> {
         self.finish_with(call, result, about);
     }
 
-    /// Commits a result, and has hooks asked `about` it if the call was run.
+    /// Commits a result, and calls hooks for `about` if the call was run.
     pub(super) fn finish_with(&mut self, call: Call, result: ToolResult, about: HookSubject) {
         let tool = call.tool.clone();
         let was_run = matches!(call.stage, Stage::Running(_) | Stage::Delegated { .. });
@@ -109,7 +110,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Commits a result that no hook is asked about.
+    /// Commits a result without calling hooks.
     pub(super) fn finish_without_hooks(&mut self, call: Call, result: ToolResult) {
         self.commit(ToolFinished {
             call: call.id,
@@ -125,7 +126,7 @@ impl Deciding<'_> {
         });
     }
 
-    /// The result of a call that is not to be run.
+    /// The result of a call that won't be run.
     fn result_without_run(&self, call: &Call) -> Option<ToolResult> {
         if self.state.holds_calls() {
             return None;
@@ -151,7 +152,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Gives each call that has no result one that says that it wasn't made, and ends the turn. Nothing runs.
+    /// Gives each call without a result one that says that it wasn't run, and ends the turn. Nothing is running.
     pub(super) fn cancel_calls(&mut self) {
         self.withdraw_approvals();
         let open =
@@ -184,7 +185,7 @@ impl Deciding<'_> {
         self.open(Effect::RunTool(run));
     }
 
-    /// What is left of the time limit that binds the agent, if one does.
+    /// The remaining time of the limit that applies to the agent, if any.
     pub(super) fn limit_left_ms(&self) -> Option<u64> {
         Some(self.state.ends?.limit.since_ms(self.step.now().elapsed))
     }
@@ -209,7 +210,7 @@ impl Deciding<'_> {
         self.run_tool(&call.id, memory);
     }
 
-    /// Whether hooks are yet to say what they think of all the results.
+    /// Whether hooks have yet to decide on all the results together.
     fn asks_about_batch(&mut self) -> bool {
         let is_batch = |about: &HookSubject| matches!(about, HookSubject::Batch { .. });
         if self.state.questions.values().any(is_batch) {
@@ -243,13 +244,13 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether nothing runs for the calls, and no hook is asked about them.
+    /// Whether no call is running, and no hook is called about one.
     pub(super) fn calls_stand_still(&self) -> bool {
         let is_about_calls = |about: &HookSubject| !matches!(about, HookSubject::Prompt { .. });
         self.running().next().is_none() && !self.questions.values().any(is_about_calls)
     }
 
-    /// Why a call can't be run at all, in words that help the model.
+    /// Why a call can't be run at all, as text for the model.
     fn objection(&self, call: &Call) -> Option<String> {
         if let Some(written) = &call.malformed {
             return Some(format!(
@@ -272,7 +273,7 @@ impl SessionState {
         })
     }
 
-    /// The calls that may start now: in order, up to the first that could meet one before it.
+    /// The calls that may start now: in order, up to the first that could conflict with an earlier one.
     pub(super) fn startable(&self) -> Vec<Call> {
         let begun = |call: &&Call| call.stage != Stage::Pending && !call.stage.has_result();
         let mut claims = self.calls.iter().filter(begun).map(|call| self.claim(call)).collect::<Vec<_>>();
@@ -291,8 +292,8 @@ impl SessionState {
         ready
     }
 
-    /// Bytes of output that one of the answer's calls may give, so that all of them together leave half of the
-    /// model's window for the rest.
+    /// Maximum output bytes for each call of the answer, so that all of them together leave half of the model's
+    /// window for the rest.
     pub(super) fn output_share(&self) -> usize {
         let Some(room) = self.room() else { return usize::MAX };
         let bytes = usize::try_from(room.saturating_mul(BYTES_PER_TOKEN) / 2).unwrap_or(usize::MAX);
@@ -301,7 +302,7 @@ impl SessionState {
 
     fn claim(&self, call: &Call) -> Claim {
         match self.tool(&call.tool).map(|spec| &spec.access) {
-            // What another agent touches isn't known, but it is told to work beside the others.
+            // The files that a sub-agent accesses aren't known, but it is told to work beside the others.
             Some(Access::Reads | Access::Delegates) => Claim::Reads,
             Some(Access::Writes { path_field }) => match path_in(&call.input, path_field) {
                 Some(path) => Claim::Writes(path),
@@ -317,7 +318,7 @@ fn cancelled() -> ToolResult {
     ToolResult::without_run(ToolStatus::Cancelled, text)
 }
 
-/// What a call may touch.
+/// What a call may access.
 #[derive(Debug, PartialEq, Eq)]
 enum Claim {
     Reads,
@@ -335,7 +336,7 @@ impl Claim {
     }
 }
 
-/// The path an argument names, taken apart; `None` where names alone don't tell what it leads to.
+/// The components of the path in an argument; `None` if the text alone doesn't determine the file.
 fn path_in(input: &Json, field: &str) -> Option<Vec<String>> {
     let value: serde_json::Value = input.read().ok()?;
     let path = value.get(field)?.as_str()?;

@@ -1,11 +1,11 @@
-//! What the agent is told of its limits: how far each is used, and that a turn is the last.
+//! The agent's notices about its limits: how far each is used, and that a turn is the last.
 
 use provost_event::{Dimension, Exhausted, ItemKind, LimitOwner, Limits, MicroDollars, Purpose};
 
 use super::{Deciding, SessionState};
 use crate::LimitUse;
 
-/// Percent of a limit that the agent is told of, each once.
+/// The percentages of a limit at which the agent gets a notice, each once.
 const THRESHOLDS: [u8; 3] = [95, 80, 50];
 
 const LAST_TURN: &str = "This is your last turn: tools that you call now are still run, and then you are asked once, \
@@ -14,7 +14,7 @@ const LAST_OF_RUN: &str = "This is the last turn that the run may take, of all i
                            still run, and then you are asked once, without tools, how far the work has come. Finish \
                            what matters most.";
 
-/// What the run said of its limits when it reserved budget.
+/// The limits that the run reported with a reservation.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) limits: Vec<LimitUse>,
@@ -22,7 +22,7 @@ pub(super) struct Heard {
 }
 
 impl Deciding<'_> {
-    /// Before the budget is asked for: the agent's own last turn.
+    /// Before budget is requested: the agent's own last turn.
     pub(super) fn announce_last_turn(&mut self) {
         let turn = self.state.next_turn();
         if self.state.turns_limit() == Some(turn) {
@@ -30,9 +30,9 @@ impl Deciding<'_> {
         }
     }
 
-    /// Once it is reserved: the limits of the run and of the agents above.
+    /// After the reservation: the limits of the run and of the agents above.
     pub(super) fn announce_limits(&mut self, heard: &Heard) {
-        // An external agent's program would take it for a task.
+        // An external agent would take the notice for a task.
         if self.state.is_external() {
             return;
         }
@@ -59,7 +59,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Turns that the agent itself may take since it was last asked.
+    /// The agent's own turn limit since it was last asked.
     fn turns_limit(&self) -> Option<u32> {
         let limit = Some(self.turns_max).filter(|turns| *turns != Limits::TURNS_UNLIMITED)?;
         Some(limit.saturating_sub(self.turns_before))
@@ -69,7 +69,7 @@ impl SessionState {
         self.counters.turns_ended.saturating_sub(self.turns_before)
     }
 
-    /// The agent's own turns, once they are used up.
+    /// The agent's own turn limit, once it is used up.
     pub(super) fn turns_exhausted(&self) -> Option<Exhausted> {
         let turns = self.turns_since_asked();
         let limit = self.turns_limit().filter(|limit| turns >= *limit)?;
@@ -77,7 +77,7 @@ impl SessionState {
         Some(Exhausted { owner: LimitOwner::Agent, ..exhausted })
     }
 
-    /// `limits` with the agent's own turns, where they are nearer to their end.
+    /// `limits` with the agent's own turn limit, if that is nearer to its end.
     fn limits_near(&self, limits: &[LimitUse]) -> Vec<LimitUse> {
         let own = self.turns_limit().map(|limit| LimitUse {
             dimension: Dimension::Turns,
@@ -91,13 +91,13 @@ impl SessionState {
         all
     }
 
-    /// Whether a provider has counted what is asked.
+    /// Whether a provider has counted the request's conversation.
     pub(super) fn is_counted(&self, purpose: Purpose) -> bool {
         purpose != Purpose::Judge && self.context.is_counted()
     }
 }
 
-/// What the agent is told once `threshold` percent of a limit are used.
+/// The agent's notice once `threshold` percent of a limit are used.
 fn notice(limit: LimitUse, threshold: u8) -> String {
     let owner = match limit.owner {
         LimitOwner::Run => "the run's",

@@ -1,4 +1,4 @@
-//! What a session makes of a model's answer or failure.
+//! How a session handles a model's answer or failure.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ impl Deciding<'_> {
             Purpose::Turn => self.turn_answered(answer),
             Purpose::Summary => self.summed_up(answer),
             Purpose::WrapUp => self.wrapped_up(answer),
-            // A judge's answer comes as a judgement.
+            // A judge's answer comes as a separate event.
             Purpose::Judge => {}
         }
     }
@@ -101,14 +101,14 @@ impl Deciding<'_> {
         }
         if self.state.stopping.is_some() {
             if self.state.wants_last_words() {
-                // Nobody waits for that answer any more, but for one to another question.
+                // No task waits for that answer any more, only for the answer to another question.
                 let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
                 self.commit(Retry::at_once(call, cause, failure.usage));
             }
             return self.next_call();
         }
         if failure.class == ErrorClass::Aborted && self.state.yielding.is_some() {
-            // It is made again when there is a slot.
+            // The call is made again once there is a slot.
             let (call, cause) = (self.state.counters.calls, RetryCause::Interrupted);
             self.commit(Retry::at_once(call, cause, failure.usage));
             return self.next_call();
@@ -152,7 +152,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// A summary is done without: what it was to do is done by rule.
+    /// There is no summary: the conversation is shortened by rule.
     fn without_summary(&mut self, failure: ModelFailure) {
         let why = format!("{}: {}", failure.class.words(), failure.message);
         let call = self.state.counters.calls;
@@ -166,7 +166,8 @@ impl Deciding<'_> {
         self.rest(Outcome::Failed { class: failure.class, message });
     }
 
-    /// The conversation is shortened by rule as far as it can be, and the call is made once more. A summary is done without.
+    /// The provider rejected the request as too long: the conversation is shortened by rule as far as possible,
+    /// and the call is made once more. A summary is skipped.
     fn too_long(&mut self, failure: ModelFailure) {
         if self.state.purpose == Purpose::Turn && self.state.compactions.refused {
             let note = " (also after leaving out everything that can be left out)";
@@ -191,7 +192,7 @@ fn is_empty(content: &[Block]) -> bool {
     })
 }
 
-/// Some providers name calls by their place in the answer, or not at all.
+/// Some providers name calls by their index in the answer, or not at all.
 fn make_call_ids_unique(content: &mut [Block]) {
     let mut seen = HashSet::new();
     for (place, block) in content.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Consent: somebody is asked whether a call may be made, and one answer counts.
+//! Approval: a person is asked whether a call may be made, and the first answer counts.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl Deciding<'_> {
         self.open(now.timer(timeout_ms));
     }
 
-    /// An answer to the question that entry `asked` asks; only the first counts.
+    /// The answer to the question of entry `asked`; only the first counts.
     pub(super) fn resolve(&mut self, asked: Seq, answer: ApprovalAnswer, by: String) {
         let Some(open) = self.state.approvals.get(&asked) else { return };
         let answer = if open.is_for_one_call() { bound_to_one_call(answer) } else { answer };
@@ -53,7 +53,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// What was agreed to for longer answers other questions too.
+    /// An approval with a longer scope also answers other open questions.
     fn settle_covered(&mut self, by: &str) {
         let covered = |state: &SessionState| {
             let allows = |tool: &str, input| {
@@ -69,7 +69,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Whoever is asked has until then; the entry just committed gave them the time anew.
+    /// Sets the deadline of the open questions; the entry just committed gave them the full time again.
     pub(super) fn time_approvals(&mut self) {
         if !self.state.approvals.is_empty() {
             self.open(self.step.now().timer(self.state.approval_timeout_ms()));
@@ -105,7 +105,7 @@ impl Deciding<'_> {
         self.advance_calls();
     }
 
-    /// The session ends: nobody needs to answer any more.
+    /// The session ends: open questions no longer need an answer.
     pub(super) fn withdraw_approvals(&mut self) {
         let open = self.state.approvals.keys().copied().collect::<Vec<_>>();
         for asked in open {
@@ -125,7 +125,7 @@ impl SessionState {
         self.policy.as_ref().map_or(0, |policy| policy.permissions.approval_timeout_ms)
     }
 
-    /// The timers of the questions that wait for somebody.
+    /// The timers of the open questions.
     pub(super) fn approval_timers(&self) -> BTreeSet<Seq> {
         let timer = |stage: Stage| match stage {
             Stage::Approving { timer, .. } => Some(timer),
@@ -134,7 +134,7 @@ impl SessionState {
         self.calls.iter().filter_map(|call| timer(call.stage)).collect()
     }
 
-    /// The questions that `timer` ends, each with its tool.
+    /// The questions that expire with `timer`, each with its tool.
     fn approving_until(&self, timer: Seq) -> Vec<(Seq, String)> {
         let late = self.calls.iter().filter_map(|call| match call.stage {
             Stage::Approving { asked, timer: found } if found == timer => Some((asked, call.tool.clone())),
@@ -143,7 +143,7 @@ impl SessionState {
         late.collect()
     }
 
-    /// Whether nobody but the permissions wants somebody asked about a call.
+    /// Whether only the permissions require approval of a call, and no hook.
     fn is_asked_by_rules(&self, id: &CallId) -> bool {
         let Some(call) = self.call(id).filter(|call| !matches!(call.word, Word::Ask(_))) else {
             return false;
@@ -152,7 +152,7 @@ impl SessionState {
     }
 }
 
-/// What a script holds may be something else at the next call: consent to one is for this call, whatever was meant.
+/// A script may have changed by the next call: its approval is for this call only, whatever scope was chosen.
 fn bound_to_one_call(answer: ApprovalAnswer) -> ApprovalAnswer {
     match answer {
         ApprovalAnswer::Allow { .. } => ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None },

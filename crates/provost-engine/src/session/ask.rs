@@ -1,4 +1,4 @@
-//! Which hooks are asked when, and with what.
+//! Which hooks are called when, and with what input.
 
 use provost_event::{HookMoment, HookSubject, HooksAsked, Outcome, Priority, Seq, SessionSource};
 
@@ -7,12 +7,12 @@ use crate::permission::{agent_names, names_of};
 use crate::run::SPAWN_TOOL;
 use crate::{CallDetails, Consult, ConsultDetails, Effect, WantedAgent};
 
-/// Who the goal's words are by, when hooks are asked about them.
+/// The author of the goal text in the prompt hooks.
 const GOAL: &str = "goal";
 
 impl Deciding<'_> {
-    /// Asks the hooks about `about`. While the session rests the question is only noted: it is asked when the
-    /// session goes on.
+    /// Calls the hooks for `about`. While the session is suspended the question is only recorded, and asked when
+    /// the session is resumed.
     pub(super) fn ask(&mut self, about: HookSubject) {
         self.commit(HooksAsked { about });
         if self.state.outcome.is_none() {
@@ -20,7 +20,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has the hooks asked what the entry `seq` asks.
+    /// Calls the hooks for the question of entry `seq`.
     pub(super) fn open_question(&mut self, seq: Seq) {
         let Some(about) = self.state.questions.get(&seq).cloned() else { return };
         let details = self.state.details(&about);
@@ -43,18 +43,18 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether a hook is there that is asked at `moment`.
+    /// Whether a hook is configured at `moment`.
     pub(super) fn has_hook(&self, moment: HookMoment) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.hooks.iter().any(|hook| hook.moment == moment))
     }
 
-    /// Whether hooks are to be asked about `about`.
+    /// Whether hooks are to be called for `about`.
     pub(super) fn has_hooks_for(&self, about: &HookSubject) -> bool {
         let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
         hooks.iter().any(|hook| hook.is_asked(about, self.parent))
     }
 
-    /// Whether a hook may want to be asked about a call of `tool`. Only patterns stay undecided here.
+    /// Whether a hook may match a call of `tool`. Patterns are assumed to match.
     pub(super) fn may_want(&self, moments: &[HookMoment], tool: &str) -> bool {
         let names = self.names(tool);
         let wants =
@@ -65,14 +65,14 @@ impl SessionState {
         })
     }
 
-    /// What hooks are to be asked before the next model call.
+    /// The question to hooks before the next model call.
     pub(super) fn preparation(&self) -> Option<HookSubject> {
         let call = self.counters.calls.saturating_add(1);
         let beginning = match (self.parent, self.source) {
             (Some(_), SessionSource::Startup) => HookSubject::Subagent,
             (_, source) => HookSubject::Session { source },
         };
-        // What another agent wants of it nobody said: hooks have seen it in that agent's call.
+        // A goal from another agent is no prompt of a person: hooks have seen it in that agent's call.
         let is_somebodys = self.parent.is_none();
         if !self.told.session && self.has_hooks_for(&beginning) {
             Some(beginning)
@@ -91,14 +91,14 @@ impl SessionState {
         matches!(about, HookSubject::Prompt { text, by } if by == GOAL && *text == self.goal && !self.told.goal)
     }
 
-    /// The question about the rest or end to come, while it is asked: of hooks, about the terminal, or the worktree.
+    /// The open question before the session stops: to hooks, to the terminal, or about the worktree.
     pub(super) fn closing(&self) -> Option<Seq> {
         let is_closing = |about: &HookSubject| matches!(about, HookSubject::Closing { .. });
         let asked = self.questions.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq);
         asked.or_else(|| self.terminal_question()).or_else(|| self.worktree_question())
     }
 
-    /// Whether what somebody said waits for hooks to let it pass.
+    /// Whether a message waits for hooks to accept it.
     pub(super) fn has_open_prompts(&self) -> bool {
         self.questions.values().any(|about| matches!(about, HookSubject::Prompt { .. }))
     }
@@ -174,7 +174,7 @@ impl SessionState {
         WantedAgent { agent, name, goal, priority, depth: self.depth.saturating_add(1) }
     }
 
-    /// The names that matchers may have for a tool: also the kind of agent that it stands for.
+    /// The names that matchers may use for a tool, including the kind of agent that it stands for.
     fn names<'a>(&self, tool: &'a str) -> Vec<&'a str> {
         let mut names = names_of(tool);
         if self.delegates(tool) {
@@ -184,16 +184,16 @@ impl SessionState {
         names
     }
 
-    /// Whether hooks want to know of a rest or end like `outcome`.
+    /// The trigger for hooks on an outcome like this, if any is configured.
     pub(super) fn closing_subject(&self, outcome: &Outcome) -> Option<HookSubject> {
         let about = HookSubject::Closing { outcome: outcome.clone() };
-        // Hooks are asked in the session's folder.
+        // Hooks run in the session's folder.
         let has_begun = self.phase != Phase::New && !self.lacks_worktree();
         (has_begun && self.has_hooks_for(&about)).then_some(about)
     }
 }
 
-/// What a call for another agent says of it, as far as it makes sense.
+/// The agent that a call requests, as far as its arguments are valid.
 #[derive(Debug, Default, serde::Deserialize)]
 struct Said {
     goal: Option<String>,
@@ -201,7 +201,7 @@ struct Said {
     priority: Option<Priority>,
 }
 
-/// Whether a matcher is a plain name or a list of names, by the characters in it.
+/// Whether a matcher is a plain name or a list of names, by its characters.
 fn is_list(matcher: &str) -> bool {
     matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'))
 }

@@ -1,34 +1,34 @@
-//! One tool call of the last answer: how far it has come, and what was said of it.
+//! One tool call of the last answer: its stage, and the decisions about it.
 
 use provost_event::{
     ApprovalRequested, CallId, Json, NamedScript, PermissionDecided, Seq, Timestamp, ToolCall,
 };
 use serde::{Deserialize, Serialize};
 
-/// Where one tool call is.
+/// The stage of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Stage {
     Pending,
-    /// Hooks are asked whether it may be made, or may be consented to.
+    /// Hooks are called on whether it may be made, or may be approved.
     Asking(Seq),
-    /// Somebody is asked for consent by the entry `asked`, until the timer that `timer` set.
+    /// It needs approval, requested by the entry `asked`, until the timer that `timer` set.
     Approving {
         asked: Seq,
         timer: Seq,
     },
     Running(Seq),
-    /// Another agent works for it, asked for by this entry; `rests` while that one rests.
+    /// A sub-agent works for it, requested by this entry; `rests` while that agent is suspended.
     Delegated {
         started: Seq,
         rests: bool,
     },
-    /// It has its result; hooks are asked about that.
+    /// It has its result; hooks are called about that.
     Reviewing(Seq),
     Done,
 }
 
 impl Stage {
-    /// As it is when the session goes on: agents that rest are expected to go on too.
+    /// The stage when the session is resumed: suspended sub-agents are expected to be resumed too.
     pub(super) const fn resumed(self) -> Self {
         match self {
             Self::Delegated { started, .. } => Self::Delegated { started, rests: false },
@@ -41,7 +41,7 @@ impl Stage {
     }
 }
 
-/// What the hooks said of a call that is to be made.
+/// The hooks' decision on a call that is to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Word {
     #[default]
@@ -52,21 +52,21 @@ pub(super) enum Word {
     Deny(String),
 }
 
-/// What somebody said of a call that needs consent.
+/// The decision on a call that needs approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Consent {
     #[default]
     Unasked,
-    /// The hooks that could have consented left it to somebody else.
+    /// The hooks that could have approved it left it to a person.
     LeftOpen,
     Given,
     Refused(String),
 }
 
-/// A question that waits for somebody's answer.
+/// An open approval question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingApproval {
-    /// The entry that asked; names the question.
+    /// The entry that asked; identifies the question.
     pub asked: Seq,
     /// The call.
     pub call: CallId,
@@ -74,7 +74,7 @@ pub struct PendingApproval {
     pub tool: String,
     /// Its arguments.
     pub input: Json,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub why: String,
     /// The narrowest pattern that covers it.
     pub pattern: String,
@@ -86,7 +86,7 @@ pub struct PendingApproval {
     pub unnamed: bool,
     /// When it was asked.
     pub since: Timestamp,
-    /// When it counts as not answered. While the session rests nobody is late.
+    /// When it expires. While the session is suspended no question does.
     pub due: Timestamp,
 }
 
@@ -106,7 +106,7 @@ impl PendingApproval {
         }
     }
 
-    /// Whether no answer may count for more than this call, since the next one may run something else.
+    /// Whether an answer may only count for this call, because the next one may run something else.
     pub(super) const fn is_for_one_call(&self) -> bool {
         self.unnamed || !self.scripts.is_empty()
     }
@@ -120,15 +120,15 @@ pub(super) struct Call {
     pub(super) malformed: Option<String>,
     pub(super) stage: Stage,
     pub(super) word: Word,
-    /// What hooks said of the agent that it asks for.
+    /// The hooks' decision on the agent that it requests.
     #[serde(default)]
     pub(super) spawn: Word,
     pub(super) ruling: Option<PermissionDecided>,
     pub(super) consent: Consent,
-    /// The scripts that it names, as they were when somebody was to be asked.
+    /// The scripts that it names, as they were when approval was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scripts: Option<Vec<NamedScript>>,
-    /// A hook paused the session at this call; it is asked again when the session goes on.
+    /// A hook paused the session at this call; the hook is called again when the session is resumed.
     pub(super) paused: bool,
     /// The entry with its result.
     pub(super) finished: Option<Seq>,

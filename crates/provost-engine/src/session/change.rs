@@ -1,4 +1,4 @@
-//! A policy, or a goal, that somebody puts in place of what the session was started with.
+//! A policy or a goal that replaces the one that the session was started with.
 
 use provost_event::{AgentPolicy, AgentPolicyChanged, ItemKind};
 
@@ -13,7 +13,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has the agent know of a goal that it was given, or that was taken away, while it was suspended or over.
+    /// Notifies the agent of a goal that was set or cleared while it was suspended or had ended.
     pub(super) fn tell_of_changed_goal(&mut self) {
         if self.state.lost_goal {
             let body = "The condition for being done is taken away: judges no longer verify it. Do what you are asked.";
@@ -31,7 +31,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// `policy` binds, with what people have agreed to besides.
+    /// Applies `policy`, with the approvals of the run added.
     pub(super) fn is_bound_by(&mut self, policy: AgentPolicy) {
         let mut permissions = Permissions::of_agent(&policy, &policy.workspace);
         self.approved.iter().for_each(|pattern| permissions.approve(pattern));
@@ -66,7 +66,7 @@ impl SessionState {
         self.changed_policy = Some(Box::new(new.clone()));
     }
 
-    /// The judges begin anew, with a goal that the agent hasn't heard of; nothing that was found of another counts.
+    /// The judges begin anew with a goal that the agent doesn't know yet; findings on another goal don't count.
     fn goal_given(&mut self, had_another: bool) {
         let mut track = self.goal_track.take().unwrap_or_default();
         *track = super::GoalTrack {

@@ -1,9 +1,9 @@
-//! Keeping the conversation within the model's window: first what costs nothing, then a summary by the model, and
-//! where neither will do, a rule that always gets there.
+//! Keeps the conversation within the model's window: first by what costs nothing, then by a summary from the
+//! model, and if neither is enough by a rule that always succeeds.
 //!
-//! It always does where the room is three times what the system prompt, the tools and the goal take together, and 400
-//! tokens besides: what else stands for the part that is left out takes at most 55 % of the room, and the rule stops
-//! at 95 %. Where the room is smaller than that, the session may end because nothing is left to leave out.
+//! The rule always succeeds if the room is at least 400 tokens more than three times the total of the system
+//! prompt, the tools and the goal: the replacement for the part that is left out takes at most 55 % of the room,
+//! and the rule stops at 95 %. With less room the session may end because nothing is left to leave out.
 
 mod plan;
 mod text;
@@ -17,18 +17,18 @@ use super::{Deciding, SessionState};
 use crate::event::Answer;
 use crate::tokens::tokens_of;
 
-/// Parts of the room in hundredths: from where on results become lines, a summary is asked for, and the rule takes
-/// over.
+/// Percentages of the room: from where on results become lines, a summary is requested, and the rule applies.
 const TRIM_AT: u64 = 70;
 const SUM_UP_AT: u64 = 85;
 const EMERGENCY_AT: u64 = 95;
-/// A compaction that frees less than this is a poor one; so many in a row, and the window is used up.
+/// A compaction that frees a smaller percentage is a poor one; after the maximum of poor ones in a row the window
+/// is exhausted.
 const POOR_BELOW: u64 = 5;
 const POOR_MAX: u32 = 3;
-/// Tokens a summary may have, at most.
+/// Maximum tokens of a summary.
 const SUMMARY_TOKENS_MAX: u64 = 4_096;
 
-/// What the hooks said of the compaction that is due.
+/// The hooks' decision on the compaction that is due.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Leave {
     #[default]
@@ -37,43 +37,45 @@ pub(super) enum Leave {
     Refused {
         hook: String,
         reason: String,
-        /// It couldn't wait any longer when they were asked. Else they are asked once more when it can't.
+        /// The compaction couldn't be postponed when they were called. Otherwise they are called once more when it
+        /// can't.
         is_last: bool,
     },
 }
 
-/// How the conversation has been shortened up to now.
+/// How the conversation has been shortened so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Compactions {
-    /// Summaries so far, the model's and those by rule.
+    /// Summaries so far, by the model and by rule.
     pub(super) summaries: u32,
-    /// Those in a row that freed next to nothing.
+    /// Compactions in a row that freed next to nothing.
     poor: u32,
-    /// What the hooks said of the next one.
+    /// The hooks' decision on the next one.
     pub(super) leave: Leave,
-    /// What they are asked about can't wait any longer.
+    /// The compaction that they were called about can't be postponed.
     pub(super) is_last_question: bool,
     /// The provider has refused the request as too long.
     pub(super) overflow: bool,
-    /// What the smallest request that it refused so was estimated at: where nobody has told the window, that is it.
+    /// The estimate of the smallest request that was refused as too long: the upper bound if the window is
+    /// unknown.
     pub(super) refused_at: Option<u64>,
-    /// It has done so once for the present answer.
+    /// A request for the current answer has been refused already.
     pub(super) refused: bool,
-    /// A summary was to be made and can't stand for anything.
+    /// A summary was requested, and its answer is unusable.
     pub(super) useless: bool,
-    /// One was made for the present answer, other than a trim.
+    /// One was made for the current answer, other than a trim.
     pub(super) made: bool,
-    /// What stands for what was left out last.
+    /// The latest replacement for what was left out.
     pub(super) summary: String,
 }
 
 impl Compactions {
-    /// What a provider has refused as too long it may take when somebody has the session go on, or another one may.
+    /// A request that was refused as too long may be accepted after a resumption or by another model.
     pub(super) const fn forget_refusals(&mut self) {
         (self.overflow, self.refused, self.refused_at) = (false, false, None);
     }
 
-    /// The model has answered: what was refused before has room after all.
+    /// The model has answered: a request that was refused before fits after all.
     pub(super) const fn answered(&mut self) {
         if self.overflow {
             self.forget_refusals();
@@ -106,7 +108,8 @@ pub(super) enum Due {
 
 impl Deciding<'_> {
     /// Shortens the conversation if that is due. Returns whether the next model call must wait: for a summary, for
-    /// hooks, or for ever. Comes to an end: a trim leaves less to trim, and after the rule nothing but a trim is due.
+    /// hooks, or because the session ends. Terminates: a trim leaves less to trim, and after the rule only a trim
+    /// can be due.
     pub(super) fn make_room(&mut self) -> bool {
         while let Some(due) = self.state.due() {
             if self.state.asks_leave(due) {
@@ -129,7 +132,7 @@ impl Deciding<'_> {
         false
     }
 
-    /// Commits an emergency compaction. Returns whether there is room now; where not, the session has ended.
+    /// Commits an emergency compaction. Returns whether there is room now; if not, the session has ended.
     pub(super) fn shorten_by_rule(&mut self) -> bool {
         if let Leave::Refused { hook, reason, .. } = &self.state.compactions.leave {
             let why = format!("hook {hook} keeps it from being shortened: {reason}");
@@ -145,7 +148,8 @@ impl Deciding<'_> {
         true
     }
 
-    /// Shortens the conversation as far as last words need it, asking nobody. Returns whether there is room now.
+    /// Shortens the conversation as far as the final summary needs it, without calling hooks. Returns whether
+    /// there is room now.
     pub(super) fn make_room_for_last_words(&mut self) -> bool {
         while self.state.is_over(EMERGENCY_AT) || !self.state.has_room_for(Purpose::WrapUp) {
             let compactions = &self.state.compactions;
@@ -158,7 +162,8 @@ impl Deciding<'_> {
         true
     }
 
-    /// Shortens it to `room` tokens, so that last words can be paid for. Returns whether that was possible.
+    /// Shortens it to `room` tokens, so that the budget covers the final summary. Returns whether that was
+    /// possible.
     pub(super) fn shorten_for_budget(&mut self, room: u64) -> bool {
         let compactions = &self.state.compactions;
         let asks_none = compactions.leave == Leave::Given || !self.state.has_hook(HookMoment::PreCompact);
@@ -176,7 +181,7 @@ impl Deciding<'_> {
         false
     }
 
-    /// The model has summed up, or was to.
+    /// The model has answered the request for a summary.
     pub(super) fn summed_up(&mut self, answer: Answer) {
         let usage = answer.usage;
         match self.state.summary_of(answer) {
@@ -191,7 +196,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Tokens that an answer may have; never more than half of the window.
+    /// Maximum tokens of an answer; at most half of the window.
     pub(super) fn answer_tokens_max(&self) -> u32 {
         let Some(model) = self.model() else { return 0 };
         let half =
@@ -199,8 +204,8 @@ impl SessionState {
         model.output_tokens_max.min(half)
     }
 
-    /// Tokens that a request may have: the window less the cap on the answer, or what the provider was seen to refuse.
-    /// `None` while nothing is known.
+    /// Maximum tokens of a request: the window less the cap on the answer, or what the provider was seen to
+    /// refuse. `None` if neither is known.
     pub(super) fn room(&self) -> Option<u64> {
         match self.model()?.window_tokens {
             Some(window) => Some(window.saturating_sub(u64::from(self.answer_tokens_max()))),
@@ -208,7 +213,7 @@ impl SessionState {
         }
     }
 
-    /// The room, or less where the provider has just said that what it was sent is too long, whatever is known of its
+    /// The room, or less if the provider has just refused a request as too long, whatever is known about its
     /// model.
     fn limit(&self) -> Option<u64> {
         let refused = self.compactions.overflow.then(|| self.context.tokens());
@@ -218,7 +223,7 @@ impl SessionState {
         }
     }
 
-    /// A part of that, by the uncorrected estimate.
+    /// A percentage of that limit, by the uncorrected estimate.
     fn part(&self, hundredths: u64) -> u64 {
         self.limit().map_or(u64::MAX, |limit| self.part_of(limit, hundredths))
     }
@@ -232,20 +237,20 @@ impl SessionState {
         room.is_some_and(|room| self.context.tokens().saturating_mul(100) > room.saturating_mul(hundredths))
     }
 
-    /// Tokens of a request with what is asked besides.
+    /// Tokens of a request, including the extra question.
     pub(super) fn request_tokens(&self, purpose: Purpose) -> u64 {
         if purpose == Purpose::Judge {
             return self.judge_request_tokens();
         }
         if self.is_external() {
-            // Nobody knows before what its program will ask of which model.
+            // The requests that an external program will make aren't known in advance.
             return 0;
         }
         let question = self.question(purpose).map_or(0, |question| tokens_of(&question));
         self.context.tokens().saturating_add(self.context.scaled(question))
     }
 
-    /// Tokens of a request with what is asked besides, for budgets: at most, and by estimate alone.
+    /// Tokens of a request including the extra question, for budgets: at most, and by estimate alone.
     pub(super) fn reserved_tokens(&self, purpose: Purpose) -> (u64, u64) {
         if purpose == Purpose::Judge || self.is_external() {
             let tokens = self.request_tokens(purpose);
@@ -256,7 +261,7 @@ impl SessionState {
         (self.context.reserved_tokens(question), estimated)
     }
 
-    /// What a budget of `tokens` for the conversation comes to where its window is looked at.
+    /// What a budget of `tokens` for the conversation corresponds to in the window's count.
     pub(super) fn room_for_budget(&self, tokens: u64) -> u64 {
         let room = u128::from(tokens) * u128::from(self.context.tokens());
         let room = room / u128::from(self.context.reserved_tokens(0).max(1));
@@ -272,23 +277,24 @@ impl SessionState {
         self.compactions.overflow || self.is_over(EMERGENCY_AT)
     }
 
-    /// Whether it can't be shortened, and nobody is to be asked about that.
+    /// Whether it can't be shortened, and no hook is to be called about that.
     pub(super) fn is_exhausted(&self) -> bool {
         !self.asks_leave(Due::Emergency) && self.emergency().is_none()
     }
 
-    /// Whether the rule can shorten it any more.
+    /// Whether the rule can shorten it further.
     pub(super) fn can_shorten_by_rule(&self) -> bool {
         self.emergency().is_some()
     }
 
     pub(super) fn due(&self) -> Option<Due> {
         if self.is_external() {
-            // What its program keeps in mind is the program's.
+            // An external program manages its own context.
             return None;
         }
         if self.compactions.overflow {
-            // Where nothing can be left out it is sent once more as it is: the refusal may have been the provider's error.
+            // If nothing can be left out the request is sent once more unchanged: the refusal may have been an
+            // error of the provider.
             (self.asks_leave(Due::Emergency) || self.emergency().is_some()).then_some(Due::Emergency)
         } else if self.is_over(TRIM_AT) && self.trim().is_some() {
             Some(Due::Trim)
@@ -301,8 +307,8 @@ impl SessionState {
         }
     }
 
-    /// A summary, once for each answer; what it was to do is done by rule where it can't be had or has no room, if
-    /// there is a way.
+    /// A summary, once for each answer. If it can't be obtained or has no room, the rule replaces it where
+    /// possible.
     fn summary_due(&self) -> Option<Due> {
         let compactions = &self.compactions;
         if compactions.made || matches!(compactions.leave, Leave::Refused { .. }) {
@@ -328,7 +334,7 @@ impl SessionState {
         self.due() == Some(Due::Summary) && !self.asks_leave(Due::Summary)
     }
 
-    /// Tokens that a summary may have, with what the model thinks before it.
+    /// Maximum tokens of a summary, including the thinking before it.
     pub(super) fn summary_tokens_max(&self) -> u32 {
         let most = self.room().map_or(SUMMARY_TOKENS_MAX, |room| (room / 8).min(SUMMARY_TOKENS_MAX));
         let most = most.saturating_add(self.aside_thinking_tokens().into());

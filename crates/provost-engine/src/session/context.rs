@@ -1,4 +1,4 @@
-//! What the model sees of the conversation, by size: what each part takes, and what it would take in a shorter form.
+//! The conversation as the model sees it, by size: what each part takes, and what it would take in a shorter form.
 
 use provost_event::{
     AgentPolicy, AssistantMessage, Block, Compacted, Entry, Purpose, RetryCause, Seq, SessionStarted,
@@ -11,15 +11,15 @@ use crate::reminder_announcement;
 use crate::tokens::{BLOCK_TOKENS, IMAGE_TOKENS, tokens_of};
 use crate::view::{ResultText, image_line};
 
-/// How much an estimate counts against what a provider reports: as if so many tokens had been right before.
+/// The weight of an estimate against the provider's reports, as a number of tokens estimated correctly before.
 const PRIOR_TOKENS: u64 = 2_000;
-/// No report counts for less than a third or more than three times of what was estimated, but for what a provider puts
-/// around all requests.
+/// A report counts for at least a third and at most three times the estimate, not counting a provider's fixed
+/// overhead.
 const REPORT_BOUNDS: (u64, u64) = (333, 3_000);
-/// What a provider reports makes estimates larger and never smaller: the next text may be denser than those before.
+/// A report makes estimates larger, never smaller: the next text may be denser than the earlier ones.
 const DENSITY_BOUNDS: (u64, u64) = (1_000, 3_000);
 
-/// What says that there is a picture, to a model that can't see it.
+/// The note on an image for a model that can't see it.
 const UNSEEN_TOKENS: u64 = 32;
 
 /// A message, result or item of the conversation.
@@ -34,11 +34,12 @@ pub(super) struct Item {
     cut: u64,
     line: u64,
     pub(super) images: usize,
-    /// Names the call that it is the result of, if that only reads: the same call made again supersedes it.
+    /// The fingerprint of the call that it is the result of, if that only reads: the same call made later
+    /// supersedes it.
     pub(super) reads: Option<u64>,
 }
 
-/// An item as snapshots keep it: they have many.
+/// An item in snapshots, which have many.
 type Row = (Seq, Form, bool, u64, u64, u64, usize, Option<u64>);
 
 impl From<Row> for Item {
@@ -54,7 +55,7 @@ impl From<Item> for Row {
     }
 }
 
-/// How an item is shown, the longest first.
+/// The form in which an item is shown, the longest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Form {
     Whole,
@@ -63,7 +64,7 @@ pub(super) enum Form {
 }
 
 impl Item {
-    /// Something that is said; `image_tokens` is what a picture takes.
+    /// A message; `image_tokens` is the size of an image.
     fn said(at: Seq, text: u64, images: usize, image_tokens: u64) -> Self {
         let whole = text.saturating_add(times(image_tokens, images));
         let line = text.saturating_add(times(tokens_of(&image_line(at)), images));
@@ -81,12 +82,12 @@ impl Item {
         Self { at, form: Form::Whole, is_result: true, whole, cut, line, images, reads }
     }
 
-    /// Estimated tokens as it is shown.
+    /// Estimated tokens in its current form.
     pub(super) const fn shown(&self) -> u64 {
         self.in_form(self.form)
     }
 
-    /// Estimated tokens in a form, or in the shorter one that it has already.
+    /// Estimated tokens in `form`, or in its current form if that is shorter.
     pub(super) fn at_most(&self, form: Form) -> u64 {
         self.in_form(self.form.max(form))
     }
@@ -99,16 +100,16 @@ impl Item {
         }
     }
 
-    /// Whether a line would be shorter than what is shown.
+    /// Whether a line would be shorter than the current form.
     pub(super) const fn is_long(&self) -> bool {
         self.shown() > self.line
     }
 }
 
-/// What lies between two model calls: an answer and what was said to it.
+/// The items between two model calls: an answer and the replies to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Span {
-    /// The model call that it was sent with first.
+    /// The model call that first included it.
     pub(super) through: Seq,
     pub(super) items: Vec<Item>,
 }
@@ -119,7 +120,7 @@ impl Span {
     }
 }
 
-/// Estimated tokens of `items` as they are shown.
+/// Estimated tokens of `items` in their current forms.
 pub(super) fn shown(items: &[Item]) -> u64 {
     items.iter().map(Item::shown).fold(0, u64::saturating_add)
 }
@@ -135,19 +136,19 @@ struct Anchor {
     at: Seq,
 }
 
-/// What a provider reported last, as it did: budgets go by it.
+/// The provider's last report, unchanged: budgets use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Report {
     /// Tokens of a request, and of its answer as far as that is sent back.
     counted: u64,
     /// What they were estimated at.
     estimated: u64,
-    /// The entry that has the report: what stands after it is not among them.
+    /// The entry with the report: later entries are not included.
     at: Seq,
 }
 
 impl Report {
-    /// An estimate by the ratio of the report, and no less than it is.
+    /// An estimate scaled by the ratio of the report, and at least the estimate.
     fn scaled(&self, estimated: u64) -> u64 {
         let scaled = u128::from(estimated) * u128::from(self.counted);
         let scaled = scaled.div_ceil(u128::from(self.estimated.max(1)));
@@ -160,38 +161,38 @@ impl Report {
 pub(super) struct Context {
     /// System prompt and tools.
     pub(super) fixed: u64,
-    /// What a picture takes.
+    /// The size of an image.
     image_tokens: u64,
-    /// What stands for what was left out, if anything was: its tokens, and the pictures among it.
+    /// The replacement for what was left out, if anything was: its tokens, and the number of images left out.
     pub(super) summary: u64,
     pub(super) images_left_out: usize,
-    /// The last entry that the summary stands for, and the entry that has the summary.
+    /// The last entry that the summary replaces, and the entry with the summary.
     pub(super) from: Seq,
     pub(super) summed_up_at: Seq,
     pub(super) spans: Vec<Span>,
-    /// What the next call will send for the first time, or again because there was no answer to it.
+    /// What the next call sends for the first time, or again because it got no answer.
     pub(super) waiting: Vec<Item>,
     /// The last span was sent and has no answer yet.
     is_unanswered: bool,
-    /// Estimated tokens of all that, as it is shown.
+    /// Estimated tokens of all that in its current form.
     estimated: u64,
-    /// What the last request was estimated at.
+    /// The estimate of the last request.
     asked: u64,
     anchor: Option<Anchor>,
     report: Option<Report>,
-    /// The last model call was a judge's: it has another conversation.
+    /// The last model call was a judge's, which has another conversation.
     is_judge: bool,
-    /// A request was refused as too long that by what the provider reported was not.
+    /// A request was refused as too long although by the provider's own report it wasn't.
     underreports: bool,
     /// Tokens of the last request, as the provider counted them.
     last_input_tokens: Option<u64>,
 }
 
 impl Context {
-    /// Takes in an entry; `reads` names the call that a result is of, if it only reads.
+    /// Adds an entry; `reads` identifies the call of a result, if that only reads.
     pub(super) fn add(&mut self, at: Seq, entry: &Entry, reads: Option<u64>) {
         match entry {
-            // It takes its conversation over.
+            // A fork takes over its source's conversation.
             Entry::SessionStarted(started) if started.fork.is_some() => {}
             Entry::SessionStarted(started) => {
                 self.measures(started);
@@ -231,7 +232,7 @@ impl Context {
         }
     }
 
-    /// Begins a fork, whose model may be told other things beside the conversation.
+    /// Begins a fork, whose model may get other content besides the conversation.
     pub(super) fn forked(&mut self, started: &SessionStarted) {
         self.take_back();
         let before = self.fixed;
@@ -239,7 +240,7 @@ impl Context {
         self.estimated = self.estimated.saturating_sub(before).saturating_add(self.fixed);
     }
 
-    /// The model is told other things beside the conversation from here on.
+    /// The model gets other content besides the conversation from here on.
     pub(super) fn policy_changed(&mut self, old: &AgentPolicy, new: &AgentPolicy) {
         let before = self.fixed;
         self.fixed = before.saturating_sub(tokens_beside(old)).saturating_add(tokens_beside(new));
@@ -260,14 +261,15 @@ impl Context {
         self.image_tokens = if policy.model.images { IMAGE_TOKENS } else { UNSEEN_TOKENS };
     }
 
-    /// Whether the next call says anything that the model hasn't answered yet. Its last answer is no news.
+    /// Whether the next call includes anything that the model hasn't answered yet. Its own last answer doesn't
+    /// count.
     pub(super) fn has_news(&self) -> bool {
-        // What was said since the last answer waits behind that answer; the goal waits alone.
+        // Messages since the last answer wait after that answer; the goal waits alone.
         let is_new = self.spans.is_empty() && self.summary == 0;
         is_new || self.is_unanswered || self.waiting.len() > 1
     }
 
-    /// What was sent without an answer is still new to the model.
+    /// Content that was sent without an answer is still new to the model.
     fn take_back(&mut self) {
         if std::mem::take(&mut self.is_unanswered)
             && let Some(mut sent) = self.spans.pop()
@@ -291,11 +293,11 @@ impl Context {
         self.waiting.push(item);
     }
 
-    /// Takes in what the provider counted of the request and its `answer`, which has just been added.
+    /// Records the provider's count of the request and its `answer`, which has just been added.
     fn counted(&mut self, at: Seq, answer: &AssistantMessage) {
         let (usage, input) = (answer.usage, answer.usage.prompt_tokens());
         self.last_input_tokens = (input > 0).then_some(input);
-        // Reasoning that isn't shown isn't sent back.
+        // Hidden reasoning isn't sent back.
         let goes_back = |block: &Block| matches!(block, Block::Thinking { .. } | Block::Opaque { .. });
         let hidden = if answer.content.iter().any(goes_back) { 0 } else { usage.reasoning_tokens };
         let estimated = self.asked.saturating_add(self.waiting.last().map_or(0, Item::shown));
@@ -313,12 +315,12 @@ impl Context {
         self.anchor = (input > 0).then_some(Anchor { counted, estimated, at });
     }
 
-    /// From where on the model sees the log.
+    /// The part of the log that the model sees.
     pub(super) const fn view(&self) -> View {
         View { from: self.from, summed_up_at: self.summed_up_at }
     }
 
-    /// Messages, results and items that the next call sends; what was left out counts as one.
+    /// Messages, results and items that the next call sends; all that was left out counts as one.
     pub(super) fn items(&self) -> u32 {
         let spans = self.spans.iter().map(|span| span.items.len()).sum::<usize>();
         let summary = usize::from(self.summary > 0);
@@ -330,7 +332,7 @@ impl Context {
         self.last_input_tokens
     }
 
-    /// Tokens of the next request: what the provider counted last, and what has changed since by estimate.
+    /// Tokens of the next request: the provider's last count, plus the estimate of later changes.
     pub(super) fn tokens(&self) -> u64 {
         let Some(anchor) = self.anchor else { return self.estimated };
         let new = self.waiting.iter().filter(|item| item.at != anchor.at).map(Item::shown);
@@ -339,16 +341,16 @@ impl Context {
         let counted = if old >= anchor.estimated {
             anchor.counted.saturating_add(self.scaled(old.saturating_sub(anchor.estimated)))
         } else {
-            // What is left may be denser than what is gone, but it isn't more than all of it was.
+            // The rest may be denser than what was left out, but isn't more than all of it was.
             let part = anchor.counted.saturating_mul(old).div_ceil(anchor.estimated.max(1));
             part.max(old).min(anchor.counted)
         };
         counted.saturating_add(self.scaled(new))
     }
 
-    /// Tokens of the next request at most, for budgets: what the provider reported last, however much that was, with
-    /// what was added since by the same ratio; no less than the estimate. What was left out since is taken off by that
-    /// ratio too.
+    /// Maximum tokens of the next request, for budgets: the provider's last count, whatever it was, plus what was
+    /// added since by the same ratio; at least the estimate. What was left out since is subtracted by that ratio
+    /// too.
     pub(super) fn reserved_tokens(&self, question: u64) -> u64 {
         let estimated = self.estimated.saturating_add(question);
         let Some(report) = self.report else { return estimated };
@@ -372,12 +374,12 @@ impl Context {
         self.report.is_some()
     }
 
-    /// An estimate, corrected by how the last one compares with what the provider counted.
+    /// An estimate, corrected by the ratio of the provider's last count to its estimate.
     pub(super) fn scaled(&self, estimated: u64) -> u64 {
         estimated.saturating_mul(self.density()).div_ceil(1_000)
     }
 
-    /// What `tokens` are by the uncorrected estimate.
+    /// The uncorrected estimate that corresponds to `tokens`.
     pub(super) fn unscaled(&self, tokens: u64) -> u64 {
         tokens.saturating_mul(1_000) / self.density()
     }
@@ -426,7 +428,7 @@ impl Context {
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Pictures up to `through` that are shown or were left out with what a summary stands for.
+    /// Images up to `through` that are shown, or were left out with what a summary replaces.
     pub(super) fn images_through(&self, through: Seq) -> usize {
         let sent = self.spans.iter().flat_map(|span| &span.items).chain(&self.waiting);
         let gone = sent.filter(|item| item.at <= through).map(|item| item.images);
@@ -446,12 +448,12 @@ fn tokens_of_tool(tool: &ToolSpec) -> u64 {
     texts.into_iter().map(tokens_of).sum::<u64>().saturating_add(BLOCK_TOKENS)
 }
 
-/// Estimated tokens of a block; a picture's come besides.
+/// Estimated tokens of a block, without those of an image.
 fn tokens_of_block(block: &Block) -> u64 {
     match block {
         Block::Text(text) => tokens_of(text),
         Block::Image(_) => 0,
-        // A seal counts little or nothing with those who gave it.
+        // A signature counts little or nothing with the providers that send it.
         Block::Thinking { text, signature, .. } => {
             let seal = signature.as_ref().map_or(0, |seal| seal.len().div_ceil(8));
             tokens_of(text).saturating_add(u64::try_from(seal).unwrap_or(u64::MAX))
@@ -467,7 +469,7 @@ fn times(tokens: u64, count: usize) -> u64 {
     tokens.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX))
 }
 
-/// Tokens that the model is told beside the conversation.
+/// Tokens of what the model gets besides the conversation.
 fn tokens_beside(policy: &AgentPolicy) -> u64 {
     let tools = policy.tools.iter().map(tokens_of_tool).sum::<u64>();
     tokens_of(&policy.system_prompt).saturating_add(tools)

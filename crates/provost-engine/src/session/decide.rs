@@ -1,4 +1,4 @@
-//! What a session does about each event.
+//! Decisions of a session, for each event.
 
 use provost_event::{
     Block, Effort, Ended, Entry, ErrorClass, Exhausted, HookMoment, HookSubject, HooksAsked, ItemKind,
@@ -85,7 +85,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Something is wanted of a session whose log isn't there: its run doesn't wait for it.
+    /// The session has no log, and an event for it arrived: its run must not wait for it.
     fn is_missing(&mut self, event: SessionEvent) {
         let session = self.state.session;
         let outcome = match event {
@@ -123,7 +123,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Goes for the next model call, unless something stands against it.
+    /// Makes the next model call, unless something prevents it.
     pub(super) fn next_call(&mut self) {
         if let Some(outcome) = self.state.stopping.clone() {
             return self.rest(outcome);
@@ -135,7 +135,7 @@ impl Deciding<'_> {
             return self.rest(Outcome::BudgetExhausted(exhausted));
         }
         self.announce_last_turn();
-        // Whoever spoke shall be heard by the next call, if hooks let him.
+        // A new message is part of the next call, if hooks accept it.
         if self.state.phase == Phase::Ready && self.state.has_open_prompts() {
             return;
         }
@@ -152,7 +152,7 @@ impl Deciding<'_> {
         match self.state.next_purpose() {
             Purpose::WrapUp => self.wrap_up_refused(exhausted),
             Purpose::Judge => self.judge_refused(exhausted, is_judges),
-            // What can't be paid for is done without.
+            // A summary without budget is skipped.
             Purpose::Summary if self.state.can_shorten_by_rule() => {
                 if self.shorten_by_rule() {
                     self.next_call();
@@ -175,7 +175,7 @@ impl Deciding<'_> {
             is_counted: self.state.is_counted(purpose),
             output_tokens_max: self.state.output_tokens_max(purpose),
             price: self.state.model_of(purpose).and_then(|model| model.price),
-            // Before its first answer an agent has nothing to say at a limit.
+            // Before its first answer an agent has nothing for a final summary.
             keeps_back: matches!(purpose, Purpose::Turn | Purpose::Summary)
                 && self.state.counters.answers > 0,
             thinking_tokens: self.state.aside_thinking_tokens(),
@@ -188,7 +188,7 @@ impl Deciding<'_> {
         self.tell_run(RunEvent::Reserve(request));
     }
 
-    /// What a judge would have cost pays for nothing else, and nothing else for a judge.
+    /// Budget reserved for a judge pays for nothing else, and other budget not for a judge.
     fn awaits_budget_for(&self, call: u32, purpose: Purpose) -> bool {
         let state = &self.state;
         if state.wants_judge() != (purpose == Purpose::Judge) {
@@ -206,7 +206,7 @@ impl Deciding<'_> {
     fn reserved(&mut self, call: u32, output_tokens_max: u32, time_left: Option<TimeLeft>, heard: &Heard) {
         let purpose = self.state.next_purpose();
         if purpose == Purpose::Turn && (self.state.due().is_some() || self.state.yielding.is_some()) {
-            // Somebody has spoken since it was asked for.
+            // A message arrived after the request for budget.
             return self.next_call();
         }
         if purpose == Purpose::Judge && self.made_way() {
@@ -215,7 +215,7 @@ impl Deciding<'_> {
         if purpose == Purpose::Turn {
             self.announce_limits(heard);
         }
-        // It may have been asked for something else before.
+        // The reservation may have been requested for another purpose.
         let output_tokens_max = output_tokens_max.min(self.state.output_tokens_max(purpose));
         self.think(purpose, call, output_tokens_max, time_left);
     }
@@ -256,12 +256,12 @@ impl Deciding<'_> {
         }));
     }
 
-    /// Pays for the call in flight, by the model's price.
+    /// Charges the call in flight at the model's price.
     pub(super) fn settle(&mut self, usage: Usage) {
         self.settle_at(usage, None);
     }
 
-    /// The same, where it is told what it cost.
+    /// Charges the call in flight at the reported cost, if there is one.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
         let model = self.state.model_of(self.state.purpose);
         let price = model.and_then(|model| model.price);
@@ -298,7 +298,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Comes to rest or to the end, once the hooks know of it. Nothing is in flight any more.
+    /// Suspends or ends the session, once hooks have been notified. Nothing is in flight any more.
     pub(super) fn rest(&mut self, outcome: Outcome) {
         if self.state.closing().is_some() || self.wrap_up(&outcome) || self.checks_at_limit(&outcome) {
             return;
@@ -313,7 +313,7 @@ impl Deciding<'_> {
         self.ask(about);
     }
 
-    /// Calls that kept their place for a rest have none at the end.
+    /// Ends the segment. Calls that stay open in a suspended session get a result when it ends.
     pub(super) fn come_to_rest(&mut self, outcome: Outcome) {
         if outcome.is_final() {
             self.end_calls();
@@ -325,7 +325,8 @@ impl Deciding<'_> {
         self.end_segment(outcome);
     }
 
-    /// Ends a suspended session, in a segment of its own. Nothing of it is in flight, and no process may be there to ask hooks.
+    /// Ends a suspended session, in a segment of its own. Nothing is in flight, and there may be no process to
+    /// call hooks.
     fn end_suspended(&mut self, outcome: Outcome) {
         self.begin_segment(ResumeCause::ToEnd, None);
         self.end_calls();
@@ -359,9 +360,9 @@ impl Deciding<'_> {
         self.commit(TurnEnded { turn, tool_calls });
     }
 
-    /// After a turn that isn't the last: the next one, or a wait for somebody to ask for it.
+    /// After a turn that isn't the last: the next turn, or a wait for the event that allows it.
     pub(super) fn next_turn(&mut self) {
-        // A stepped session looks when it is told to take the next turn.
+        // A stepped session checks the goal when it is told to take the next turn.
         if self.state.phase != Phase::Between && self.looks_at_goal() {
             return;
         }
@@ -379,16 +380,17 @@ impl Deciding<'_> {
             return;
         }
         if outcome.is_final() {
-            // An operator who says it again doesn't wait for the last hooks.
+            // A repeated stop by a person doesn't wait for the last hooks.
             self.state.closing().into_iter().for_each(|seq| self.step.abort(seq));
         }
         if let (Some(seq), Outcome::BudgetExhausted(exhausted)) = (self.state.ending_at_limit(), &outcome)
             && exhausted.used >= exhausted.limit
         {
-            // The time for last words and for a last look at the goal is over too.
+            // The time for the final summary and for the last check of the goal is over too.
             self.step.abort(seq);
         }
-        // A second wish counts only when it is the harder one.
+        // A second request counts only if it ends what the first one suspends, or if the first came from suspended
+        // sub-agents.
         let is_harder =
             |first: &Outcome| !first.is_final() && (outcome.is_final() || self.state.stops_for_child);
         if !self.state.stopping.as_ref().is_none_or(is_harder) {
@@ -426,7 +428,7 @@ impl Deciding<'_> {
         self.tell_of_end(&before, text.is_some());
         self.tell_of_changed_goal();
         match text {
-            // Open questions are asked as soon as the session goes on.
+            // Open questions are asked as soon as the session is resumed.
             Some(text) if self.state.has_hook(HookMoment::PromptSubmit) => {
                 self.commit(HooksAsked { about: HookSubject::Prompt { text, by } });
             }
@@ -436,7 +438,7 @@ impl Deciding<'_> {
         self.go_on_from_phase();
     }
 
-    /// Begins another segment after a failure, within the limits of the one before.
+    /// Begins another segment after a failure, within the limits of the previous one.
     fn restart(&mut self, attempt: u32, attempts_max: u32) {
         let Some(before) = self.state.outcome.as_ref().map(ToString::to_string) else { return };
         let before = before.lines().next().unwrap_or_default();
@@ -450,7 +452,7 @@ impl Deciding<'_> {
         self.go_on_from_phase();
     }
 
-    /// Tells the agent how its last segment ended, unless it has only been suspended.
+    /// Tells the agent how its last segment ended, unless it was only suspended.
     fn tell_of_end(&mut self, outcome: &Outcome, is_told_more: bool) {
         if !outcome.is_final() {
             return;
@@ -474,7 +476,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// The turn that a model call belongs to. Last words open no turn of their own.
+    /// The turn that a model call belongs to. The final summary opens no turn of its own.
     fn turn_of(&self, purpose: Purpose) -> u32 {
         let amid_turn = self.before_last_words.unwrap_or(self.phase) == Phase::Acting;
         match purpose {
@@ -484,7 +486,7 @@ impl SessionState {
         }
     }
 
-    /// What the model is asked besides.
+    /// The extra question to the model.
     pub(super) fn question(&self, purpose: Purpose) -> Option<String> {
         match purpose {
             Purpose::Turn | Purpose::Judge => None,
@@ -493,7 +495,7 @@ impl SessionState {
         }
     }
 
-    /// Tokens that the answer may have.
+    /// Maximum tokens of the answer.
     fn output_tokens_max(&self, purpose: Purpose) -> u32 {
         match purpose {
             Purpose::Turn => self.answer_tokens_max(),
@@ -503,18 +505,18 @@ impl SessionState {
         }
     }
 
-    /// How much the model thinks about what it is asked besides its turns: as little as it can, where it does.
+    /// The thinking effort for an extra question: the lowest that the model has, if it thinks at all.
     fn aside_effort(&self) -> Option<Effort> {
         let model = self.model()?;
         if model.reasons { Some(Effort::Minimal) } else { model.effort }
     }
 
-    /// Tokens that it may think for about that.
+    /// Thinking tokens for an extra question.
     pub(super) fn aside_thinking_tokens(&self) -> u32 {
         self.model().map_or(0, |model| model.thinking_tokens(self.aside_effort()))
     }
 
-    /// The model that is asked.
+    /// The model that is called.
     pub(super) fn model_of(&self, purpose: Purpose) -> Option<&ModelPolicy> {
         match purpose {
             Purpose::Turn | Purpose::Summary | Purpose::WrapUp => self.model(),
@@ -522,7 +524,7 @@ impl SessionState {
         }
     }
 
-    /// What the next model call is for.
+    /// The purpose of the next model call.
     fn next_purpose(&self) -> Purpose {
         if self.wants_judge() {
             Purpose::Judge
@@ -536,7 +538,7 @@ impl SessionState {
     }
 }
 
-/// Whether an event still means something while hooks are asked about the rest or end to come.
+/// Whether an event still counts while the questions before a stop are open.
 const fn counts_at_the_end(event: &SessionEvent) -> bool {
     match event {
         SessionEvent::HooksAnswered { .. }

@@ -1,4 +1,4 @@
-//! Calls that have another agent work, and making way for one. The run starts the other agent and says what came of it;
+//! Calls that another agent works for, and yielding to one. The run starts the other agent and reports its result;
 //! the session only waits.
 
 use provost_event::{
@@ -11,13 +11,13 @@ use crate::event::ToolResult;
 use crate::{ChildReport, RunEvent};
 
 impl Deciding<'_> {
-    /// Asks the run for an agent; the entry just committed names the call.
+    /// Requests an agent from the run; the entry just committed identifies the call.
     pub(super) fn delegate(&mut self, tool: String, input: provost_event::Json) {
         let (parent, call) = (self.state.session, self.state.head);
         self.tell_run(RunEvent::Spawn { parent, call, tool, input });
     }
 
-    /// The other agent is done, or there is none. Also a session that rests takes this in: nobody says it again.
+    /// The other agent is done, or there is none. A suspended session records this too: the event isn't repeated.
     pub(super) fn child_done(&mut self, started: Seq, report: ChildReport) {
         let Some(call) = self.state.delegated_by(started).cloned() else { return };
         let limit = self.state.tool(&call.tool).map_or(usize::MAX, |spec| spec.output_bytes_max);
@@ -46,7 +46,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The other agent waits for somebody: so does this one, once nothing else is left to it.
+    /// The other agent is suspended: so is this one, once it has nothing else to do.
     pub(super) fn child_rests(&mut self, started: Seq, outcome: Outcome) {
         let works = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: false, .. });
         if self.state.outcome.is_some() || !self.state.delegated_by(started).is_some_and(works) {
@@ -56,7 +56,7 @@ impl Deciding<'_> {
         self.advance_calls();
     }
 
-    /// The other agent works again, or will.
+    /// The other agent works again, or is about to.
     pub(super) fn child_went_on(&mut self, started: Seq) {
         let rests = |call: &super::Call| matches!(call.stage, Stage::Delegated { rests: true, .. });
         if self.state.outcome.is_none() && self.state.delegated_by(started).is_some_and(rests) {
@@ -64,7 +64,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Yields its slot at the next check. For `grace_ms` a model call in flight may still come to its end.
+    /// Yields its slot at the next check. A model call in flight has `grace_ms` to finish.
     pub(super) fn make_way(&mut self, to: Option<SessionId>, grace_ms: u64) {
         if self.state.outcome.is_some() || self.state.stopping.is_some() || self.state.yielding.is_some() {
             return;
@@ -87,7 +87,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The time for making way is over: a model call can be made again, a tool call can't.
+    /// The grace period is over: a model call can be made again, a tool call can't.
     pub(super) fn grace_is_over(&mut self, timer: Seq) {
         let Some(Yielding { to, .. }) = self.state.yielding else { return };
         self.step.close(timer);
@@ -97,7 +97,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// At a check: rests if somebody is to be made way for. Returns whether it does.
+    /// At a check: yields the slot if that was requested. Returns whether it does.
     pub(super) fn made_way(&mut self) -> bool {
         let yields = self.state.yielding.is_some() && self.state.stopping.is_none();
         if yields {
@@ -108,18 +108,18 @@ impl Deciding<'_> {
 
     fn make_way_now(&mut self) {
         let Some(Yielding { to: by, .. }) = self.state.yielding else { return };
-        // Nothing of it is asked of hooks: the session goes on by itself.
+        // Hooks aren't called: the session continues without a request.
         self.come_to_rest(Outcome::Paused { why: PauseReason::Preempted { by } });
     }
 
-    /// Rests in the middle of its calls, if none of them can come further without somebody else: they keep their
-    /// place. Returns whether it does.
+    /// Suspends the session in the middle of its calls, if none of them can proceed without a sub-agent or a
+    /// person: the calls stay open. Returns whether it does.
     pub(super) fn rest_amid_calls(&mut self) -> bool {
         if self.state.stopping.is_some() || self.state.calls.iter().all(|call| call.stage == Stage::Done) {
             return false;
         }
         if self.state.yielding.is_some() {
-            // As long as one runs, results keep the order that they have without making way.
+            // While a call runs, results keep the order that they have without yielding.
             if self.state.running().all(|(_, seq)| self.state.held.0.contains_key(&seq)) {
                 self.finish_held();
             }
@@ -130,7 +130,7 @@ impl Deciding<'_> {
             return false;
         }
         let Some(outcome) = state.child_rests.clone() else { return false };
-        // One that hasn't begun would meet those that rest.
+        // A call that hasn't begun would conflict with the suspended ones.
         let rests = |stage: Stage| matches!(stage, Stage::Delegated { rests: true, .. });
         let mut open = state.calls.iter().map(|call| call.stage).filter(|stage| !stage.has_result());
         if !state.calls.iter().any(|call| rests(call.stage))
@@ -150,13 +150,14 @@ impl Deciding<'_> {
         }
     }
 
-    /// The session is worked on again. What else begins with the segment is committed before it goes on.
+    /// The session is worked on again. Other entries at the beginning of the segment are committed before it
+    /// proceeds.
     pub(super) fn begin_segment(&mut self, cause: ResumeCause, turns_max: Option<u32>) {
         let (budget, reopens) = (provost_event::Budget::default(), self.state.has_ended());
         self.commit(Resumed { cause, budget, turns_max, reopens });
     }
 
-    /// Does what the phase asks for that the session stood in when its last segment ended.
+    /// Proceeds from the phase in which the last segment ended.
     pub(super) fn go_on_from_phase(&mut self) {
         self.time_approvals();
         let questions = self.state.questions.keys().copied().collect::<Vec<_>>();
@@ -178,13 +179,14 @@ impl Deciding<'_> {
         }
     }
 
-    /// Gives each call that another agent works for a result that says that it is stopped: the run stops that agent.
+    /// Gives each call that a sub-agent works for a result that says that it was stopped: the run stops that
+    /// agent.
     pub(super) fn cut_delegated(&mut self) {
         let is_delegated = |stage: Stage| matches!(stage, Stage::Delegated { .. });
         let open =
             self.state.calls.iter().filter(|call| is_delegated(call.stage)).cloned().collect::<Vec<_>>();
         for call in open {
-            // No hook is asked about what nobody did.
+            // No hook is called about work that wasn't done.
             let call = super::Call { stage: Stage::Pending, ..call };
             let text = "The agent was stopped, and with it the one that worked for it.";
             self.finish(call, ToolResult::without_run(ToolStatus::Cancelled, text));
@@ -218,7 +220,7 @@ impl SessionState {
         }
     }
 
-    /// Whether nothing of it is done but by agents that work for it.
+    /// Whether it only waits for its sub-agents.
     pub(super) fn only_waits(&self) -> bool {
         let is_delegated = |call: &super::Call| matches!(call.stage, Stage::Delegated { .. });
         self.running().next().is_none() && self.questions.is_empty() && self.calls.iter().any(is_delegated)
@@ -236,10 +238,10 @@ impl SessionState {
     }
 }
 
-/// Bytes of the end of a text that are kept when its middle is left out: what is said of the agent stands there.
+/// Bytes at the end of a text that are kept when its middle is left out: they hold the status of the agent.
 const END_BYTES: usize = 2 * 1024;
 
-/// A text that is too long without its middle, with a note in its place.
+/// A text without its middle if it is too long, with a note in its place.
 fn cut(text: String, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text;

@@ -16,7 +16,7 @@ use super::{Block, Call, OwnTree, Phase, SessionState, Stage, WorkEnds, Yielding
 use crate::moment::Moment;
 use crate::permission::Permissions;
 
-/// What people said last, and files that were written last: so many are remembered for what is left out.
+/// How many of the last messages of people, and of the last files written, are kept for summaries.
 const SAID_MAX: usize = 100;
 const WRITTEN_MAX: usize = 50;
 
@@ -191,7 +191,7 @@ impl SessionState {
     }
 
     fn compacted(&mut self, compacted: &Compacted) {
-        // Hooks hear of one for each answer: what they remind of then may call for another.
+        // Hooks are notified of one compaction for each answer: their reminders may in turn require another.
         if compacted.how != CompactionKind::Trim && !self.compactions.made {
             self.told.compaction_untold = true;
         }
@@ -222,7 +222,7 @@ impl SessionState {
         }
     }
 
-    /// What names the call that `entry` is the result of, if that succeeded and only reads.
+    /// The fingerprint of the call that `entry` is the result of, if that succeeded and only reads.
     fn reads(&self, entry: &Entry) -> Option<u64> {
         let Entry::ToolFinished(finished) = entry else { return None };
         let call = self.call(&finished.call).filter(|_| finished.status == ToolStatus::Ok)?;
@@ -282,7 +282,7 @@ impl SessionState {
         self.phase = if retry.delay_ms == 0 { Phase::Ready } else { Phase::Waiting(self.head) };
     }
 
-    /// A call of an agent is nobody's effect: its result comes from the run.
+    /// A call for an agent is no effect: its result comes from the run.
     fn tool_started(&mut self, started: &ToolStarted) {
         let seq = self.head;
         if self.tool(&started.tool).is_some_and(|spec| spec.access == Access::Delegates) {
@@ -325,13 +325,13 @@ impl SessionState {
         }
     }
 
-    /// The file that a call writes, if that is what its tool does.
+    /// The file that a call writes, if its tool writes one.
     fn writes(&self, tool: &str, input: &Json) -> Option<String> {
         let Access::Writes { path_field } = &self.tool(tool)?.access else { return None };
         text_at(input, path_field)
     }
 
-    /// Remembers which files calls have written, the last ones.
+    /// Records a file that a call has written; only the last ones are kept.
     fn wrote(&mut self, path: String) {
         self.written.retain(|known| *known != path);
         self.written.push_back(path);
@@ -396,7 +396,7 @@ impl SessionState {
         self.done_before = self.outcome.take().filter(|outcome| matches!(outcome, Outcome::Completed { .. }));
         self.calls.iter_mut().for_each(|call| call.paused = false);
         if resumed.reopens && matches!(self.phase, Phase::Wishing(_)) {
-            // Nobody waits any more for what the stop hooks say of that wish: the turn goes on.
+            // The stop hooks' answers to that attempt to stop don't count any more: the turn continues.
             self.text_is_of_last_turn = true;
             self.phase = self.between_turns();
             if let Some(track) = &mut self.goal_track {
@@ -408,9 +408,9 @@ impl SessionState {
             self.source = SessionSource::Resume;
         }
         match resumed.cause {
-            // It goes on as if nothing had been.
+            // It continues as if there had been no interruption.
             ResumeCause::SlotFree | ResumeCause::ToEnd => self.goal_goes_on(),
-            // Those that work for it count for themselves.
+            // Interruptions of the sub-agents are counted in their own sessions.
             ResumeCause::Interrupted if self.only_waits() => {}
             ResumeCause::Interrupted => {
                 self.counters.interruptions = self.counters.interruptions.saturating_add(1);
@@ -441,7 +441,7 @@ impl SessionState {
         }
         self.ask_for_approval_anew(at);
         self.worktree_resumed();
-        // The stop hooks are asked anew, under a new name: a late answer to the old question doesn't count.
+        // The stop hooks are called anew, under a new id: a late answer to the old question doesn't count.
         if let Phase::Wishing(seq) = self.phase
             && !self.questions.contains_key(&seq)
         {
@@ -449,7 +449,7 @@ impl SessionState {
         }
     }
 
-    /// Whoever has not answered before the rest or the interruption gets the whole time once more.
+    /// A question that is still open after a suspension or an interruption gets the full time again.
     fn ask_for_approval_anew(&mut self, at: Timestamp) {
         let timeout_ms = self.approval_timeout_ms();
         self.approvals.values_mut().for_each(|open| open.due = at.plus_ms(timeout_ms));
@@ -463,7 +463,7 @@ impl SessionState {
 }
 
 impl Phase {
-    /// Where a session that rests goes on from: nothing is in flight then.
+    /// The phase from which a suspended session continues: nothing is in flight then.
     const fn at_rest(self) -> Self {
         match self {
             Self::Thinking(_)
@@ -483,14 +483,14 @@ impl Phase {
     }
 }
 
-/// The text that an argument is, if it is one.
+/// The text of an argument, if it is a text.
 fn text_at(input: &Json, field: &str) -> Option<String> {
     let value = input.read::<serde_json::Value>().ok()?;
     Some(value.get(field)?.as_str()?.to_owned())
 }
 
-/// A number for these texts, the same in every version: snapshots keep it. FNV-1a over 64 bits, as its authors
-/// published it, with a byte between the texts that UTF-8 doesn't have.
+/// A fingerprint of these texts, the same in every version, since snapshots store it. FNV-1a over 64 bits, as its
+/// authors published it, with a byte between the texts that doesn't occur in UTF-8.
 pub(super) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! A session whose conversation begins with another's: what it takes over, and how it begins.
+//! A session whose conversation begins as a copy of another's: what it takes over, and how it starts.
 
 use provost_event::{
     AgentPolicy, ItemKind, SessionFork, SessionSource, SessionStarted, Snapshot, ToolStatus,
@@ -8,12 +8,12 @@ use super::{Call, Deciding, Phase, SessionState, Stage};
 use crate::event::{ForkStart, ToolResult};
 use crate::snapshot;
 
-/// The result of a call that the conversation has no result of where it is forked.
+/// The result of a call that has none at the point of the fork.
 const NO_RESULT: &str = "The conversation was forked before this call had a result. The call isn't made again, and \
                          whether it was made where the conversation comes from isn't known here.";
 
 impl Deciding<'_> {
-    /// Begins with the other's conversation: what the model is told besides is what was open there, and the text.
+    /// Begins with the other conversation: the model also gets what was pending there, and the message.
     pub(super) fn start_fork(&mut self, fork: ForkStart) {
         let ForkStart { started, is_told_more } = fork;
         let Some(came_from) = started.fork.as_ref().map(|fork| fork.workspace.clone()) else { return };
@@ -44,13 +44,13 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// What a fork of the session takes over of it.
+    /// What a fork of the session takes over.
     #[must_use]
     pub fn fork_state(&self) -> Snapshot {
         snapshot::of(self)
     }
 
-    /// What binds a fork of the session, with the model that somebody has named since it began.
+    /// The policy for a fork of the session, with the model that was set since it began.
     #[must_use]
     pub fn fork_policy(&self) -> Option<AgentPolicy> {
         let mut policy = self.policy.clone()?;
@@ -60,8 +60,8 @@ impl SessionState {
         Some(policy)
     }
 
-    /// Where a session begins that is a fork: with the sizes of what the other's model has seen, and with its calls
-    /// that have no result. Limits, counters and what hooks were told begin anew.
+    /// The initial state of a fork: with the sizes of what the source's model has seen, and with its calls that
+    /// have no result. Limits, counters and the state of hooks begin anew.
     pub(super) fn begins_as_fork(&mut self, started: &SessionStarted, fork: &SessionFork) {
         let head = fork.through().next();
         let came_from = snapshot::state_of::<Self>(&fork.state);
@@ -73,7 +73,7 @@ impl SessionState {
             self.written = from.written;
             self.plan = from.plan;
             self.turn_text = from.turn_text;
-            // Where it comes from it has answered so often.
+            // The source's number of answers.
             self.counters.answers = from.counters.answers;
             self.text_is_of_last_turn = true;
             self.calls = from.calls;

@@ -1,8 +1,8 @@
-//! What stands between a tool call and its being made: hooks, then permissions, then somebody's consent. The most
-//! restrictive of them wins, always in this order.
+//! The checks before a tool call is made: hooks, then permissions, then approval. The most restrictive of them
+//! wins, always in this order.
 //!
-//! Hooks that decide about new agents come between permissions and consent: they hear of no agent that the permissions
-//! don't let be asked for, and no person is asked about one that a hook doesn't want.
+//! Hooks that decide on new agents come between permissions and approval: they aren't called for an agent that the
+//! permissions deny, and no person is asked about one that a hook denies.
 
 use provost_event::{Access, HookMoment, HookSubject, Permission, PermissionDecided};
 
@@ -10,7 +10,7 @@ use crate::permission::scripts_named;
 
 use super::{Call, Consent, Deciding, SessionState, Stage, Word};
 
-/// What a call needs next.
+/// The next check of a call.
 enum Clearance {
     Hooks,
     Ruling,
@@ -18,12 +18,13 @@ enum Clearance {
     HooksThatConsent,
     Consent,
     Nothing,
-    /// It isn't made; its result says why when its turn comes.
+    /// It isn't made; its result gives the reason in its turn.
     Refused,
 }
 
 impl Deciding<'_> {
-    /// Takes each call that may begin as far as it gets by itself; true if that changed anything.
+    /// Takes each call that may begin through the checks that need no answer; returns whether that changed
+    /// anything.
     pub(super) fn open_calls(&mut self) -> bool {
         let before = self.state.head;
         for call in self.state.startable() {
@@ -78,12 +79,12 @@ impl SessionState {
         }
     }
 
-    /// Whether calls of `tool` have another agent work.
+    /// Whether calls of `tool` start a sub-agent.
     pub(super) fn delegates(&self, tool: &str) -> bool {
         self.tool(tool).is_some_and(|spec| spec.access == Access::Delegates)
     }
 
-    /// Whether hooks may consent in somebody's place, or there are scripts to which consent is bound.
+    /// Whether hooks may approve in place of a person, or there are scripts that the approval is bound to.
     fn is_looked_at_before_consent(&self, call: &Call) -> bool {
         self.may_want(&[HookMoment::Approval], &call.tool)
             || self.has_hook(HookMoment::Notification)
@@ -105,7 +106,7 @@ impl SessionState {
         })
     }
 
-    /// Whether somebody must agree. A hook's word lifts the question only where no pattern has to do with it.
+    /// Whether the call needs approval. A hook's consent suffices only if no permission pattern matches.
     fn needs_consent(&self, call: &Call) -> bool {
         let ruling = call.ruling.as_ref();
         let asked_by_rules = ruling.is_some_and(|ruling| {
@@ -114,7 +115,7 @@ impl SessionState {
         asked_by_rules || matches!(call.word, Word::Ask(_))
     }
 
-    /// Why somebody must agree, in words.
+    /// Why the call needs approval, as text.
     pub(super) fn why_ask(&self, call: &Call) -> String {
         match (&call.word, &call.ruling) {
             (Word::Ask(reason), _) => reason.clone(),
@@ -123,7 +124,7 @@ impl SessionState {
         }
     }
 
-    /// Why a call isn't made though it could be, in words for the model.
+    /// Why a call is refused, as text for the model.
     pub(super) fn refusal(&self, call: &Call) -> Option<String> {
         if let Word::Deny(reason) = &call.word {
             return Some(reason.clone());
@@ -140,8 +141,8 @@ impl SessionState {
         }
     }
 
-    /// Whether the session is to rest in the middle of its calls, because one of them waits for somebody: those
-    /// that have not begun keep their place.
+    /// Whether the session is to be suspended in the middle of its calls, because one of them waits for an
+    /// approval, a sub-agent or a resumption: calls that have not begun stay open.
     pub(super) fn holds_calls(&self) -> bool {
         let waits = |call: &Call| {
             matches!(call.stage, Stage::Approving { .. })

@@ -1,4 +1,4 @@
-//! Whether the goal is reached: the claim is put to the stop hooks, then to the judges, and what they say decides.
+//! Whether the goal is reached: the stop hooks check the claim, then the judges, and their verdicts decide.
 
 mod check;
 mod judge;
@@ -18,7 +18,7 @@ use super::{Deciding, Phase};
 use crate::RunEvent;
 
 impl Deciding<'_> {
-    /// Begins to verify the goal: first the stop hooks are asked, then the judges.
+    /// Begins to verify the goal: first by the stop hooks, then by the judges.
     pub(super) fn start_check(&mut self, trigger: GoalTrigger) {
         let Some(track) = &self.state.goal_track else { return };
         let generation = track.generation.saturating_add(1);
@@ -30,7 +30,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Goes on with a verification that was interrupted.
+    /// Continues a verification that was interrupted.
     pub(super) fn go_on_checking(&mut self) {
         match (self.state.live_check().map(|check| check.trigger), self.state.phase) {
             (Some(GoalTrigger::Claim), Phase::Wishing(_)) => self.wish_to_stop(),
@@ -40,7 +40,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// Whoever asked the judge, or the stop hooks for a verification, is gone. Returns whether that was what was lost.
+    /// The process that called the judge, or the stop hooks for a verification, is gone. Returns whether a
+    /// verification was lost.
     pub(super) fn recover_check(&mut self, lost: Phase, fresh: &[Seq]) -> bool {
         match lost {
             Phase::Judging(seq) if fresh.contains(&seq) && self.state.live_check().is_some() => {}
@@ -69,7 +70,7 @@ impl Deciding<'_> {
         true
     }
 
-    /// Verifies at a limit, once, whether the goal is reached all the same. Returns whether that is asked.
+    /// Verifies once at a limit whether the goal is reached. Returns whether a verification begins.
     pub(super) fn checks_at_limit(&mut self, outcome: &Outcome) -> bool {
         if !self.state.may_check_at_limit(outcome) {
             return false;
@@ -84,7 +85,8 @@ impl Deciding<'_> {
         true
     }
 
-    /// Records what the verification came to, and does what follows: `rest` where nobody knows, if that is given.
+    /// Records the result of the verification, and acts on it: with the outcome `rest`, if given, where it is
+    /// unverified.
     fn conclude(&mut self, finding: GoalFinding, rest: Option<Outcome>) {
         let Some(check) = self.state.live_check() else { return };
         let (trigger, generation) = (check.trigger, check.generation);
@@ -96,7 +98,7 @@ impl Deciding<'_> {
             (GoalFinding::Achieved { .. }, _) if !unheard => {
                 let verdict = Verdict::find(&self.state.turn_text);
                 if matches!(self.state.phase, Phase::Wishing(_)) {
-                    // Time was over amid the claim.
+                    // The time limit was reached during the claim.
                     self.end_turn(0);
                 }
                 self.rest(Outcome::Completed { verdict, verification: Verification::Passed });
@@ -144,7 +146,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Rests as `rest` says, or as was asked for before; or else goes on with the work.
+    /// Stops with `rest` or with the outcome that was requested before; otherwise continues the work.
     pub(super) fn go_on_unfinished(&mut self, rest: Option<Outcome>) {
         match rest.or_else(|| self.state.stopping.clone()) {
             Some(outcome) => self.rest(outcome),
@@ -152,7 +154,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// A turn has ended: suspends it without progress for too long, or verifies if that is due. Returns whether it does.
+    /// A turn has ended: suspends the session after too many turns without progress, or verifies the goal if that
+    /// is due. Returns whether it does either.
     pub(super) fn looks_at_goal(&mut self) -> bool {
         if self.state.stopping.is_some() || self.state.outcome.is_some() {
             return false;
@@ -167,7 +170,7 @@ impl Deciding<'_> {
         is_due
     }
 
-    /// Nobody wants the goal any more. Whatever is in flight stops, and the session rests.
+    /// Clears the goal. What is in flight stops, and the session is suspended.
     pub(super) fn clear_goal(&mut self, by: String) {
         if !self.state.has_goal() {
             return;
@@ -175,7 +178,7 @@ impl Deciding<'_> {
         self.commit(GoalCleared { by: by.clone() });
         let agent = Some(self.state.session.agent);
         if self.state.outcome.as_ref().is_some_and(Outcome::is_preempted) {
-            // It would go on by itself.
+            // A preempted session would continue without a request.
             return self.tell_run(RunEvent::Pause { agent, by });
         }
         if self.state.outcome.is_some() || self.state.closing().is_some() {

@@ -1,4 +1,4 @@
-//! What a session makes of what hooks say.
+//! How a session applies the decisions of hooks.
 
 use provost_event::{
     HookDecision, HookMoment, HookReport, HookSubject, HooksDecided, ItemKind, NamedScript, OnFailure,
@@ -7,7 +7,7 @@ use provost_event::{
 
 use super::{Deciding, Phase, SessionState};
 
-/// What hooks said together, the mildest first.
+/// The combined decision of hooks, the least restrictive first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Heard {
     Free,
@@ -47,10 +47,10 @@ impl Deciding<'_> {
         }
     }
 
-    /// The questions that the session stands still for.
+    /// Applies decisions on the questions that the session waits for.
     fn gate_heard(&mut self, about: &HookSubject, heard: Heard) {
         let heard = match (about, heard) {
-            // The goal is all there is to do.
+            // Without its goal the session has nothing to do.
             (HookSubject::Prompt { .. }, Heard::Deny { hook, reason }) => Heard::Abort { hook, reason },
             (_, heard) => heard,
         };
@@ -84,7 +84,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The tools that run are left to their end; what has not begun waits for the session to go on.
+    /// Running tools finish; calls that have not begun wait until the session is resumed.
     fn pause_for(&mut self, about: &HookSubject, why: PauseReason) {
         let outcome = Outcome::Paused { why };
         match about {
@@ -104,7 +104,7 @@ impl Deciding<'_> {
     fn prompt_heard(&mut self, heard: Heard, text: String, by: String) {
         match heard {
             Heard::Deny { .. } => {
-                // A segment that was begun for what a hook refused has nothing to do.
+                // A segment that was begun for a message that a hook denied has nothing to do.
                 if let Some(done) = self.state.done_before.clone().filter(|_| self.state.stopping.is_none()) {
                     return self.rest(done);
                 }
@@ -119,7 +119,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// A stop was asked for while hooks were: what they said counts no more.
+    /// A stop was requested while hooks ran: their decisions no longer count.
     pub(super) fn go_on_stopping(&mut self) {
         match (self.state.phase, self.state.stopping.clone()) {
             (Phase::Acting, _) => self.advance_calls(),
@@ -136,7 +136,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// The most restrictive of what the hooks said; of several alike, the first.
+    /// The most restrictive of the hooks' decisions; among equal ones the first.
     pub(super) fn heard(&self, reports: &[HookReport]) -> Heard {
         let all = reports.iter().map(|report| self.heard_of(report));
         all.fold(Heard::Free, |first, next| if next.rank() > first.rank() { next } else { first })
@@ -155,7 +155,7 @@ impl SessionState {
         }
     }
 
-    /// What it means that a hook gave no answer: nothing, or the strongest no that its moment has.
+    /// The effect of a hook without an answer: none, or the strongest refusal at its hook point.
     fn failed(&self, report: &HookReport, why: String) -> Heard {
         let hooks = self.policy.as_ref().map(|policy| policy.hooks.as_slice()).unwrap_or_default();
         let policy = hooks.iter().find(|hook| hook.name == report.hook && hook.moment == report.moment);
@@ -187,7 +187,7 @@ impl SessionState {
                 | HookMoment::PostToolSuccess
                 | HookMoment::PostToolFailure,
             ) => Heard::Abort { hook, reason },
-            // Nobody waits for their word.
+            // No call waits for their decision.
             (
                 OnFailure::Deny,
                 HookMoment::Notification

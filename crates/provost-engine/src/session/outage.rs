@@ -1,5 +1,5 @@
-//! A model that gives no answer: how long it is tried again, which one is asked in its place, and when the session is
-//! suspended.
+//! A model that doesn't answer: how long it is retried, which fallback is called in its place, and when the
+//! session is suspended.
 
 use provost_event::{
     Elapsed, ErrorClass, ModelChange, ModelChanged, ModelFailure, ModelPolicy, ModelTrouble,
@@ -11,42 +11,42 @@ use super::{Deciding, SessionState};
 use crate::RunEvent;
 use crate::retry::retry_delay_ms;
 
-/// Between two tries while the session counts as suspended, unless the provider has named a time.
+/// The wait between two tries while the session counts as suspended, unless the provider has named a time.
 pub(super) const PROBE_MS: u64 = 300_000;
-/// An outage that lasts so long is told of, and what is waited from then on isn't worked time.
+/// An outage of at least this duration is reported, and the wait from then on isn't worked time.
 const UNTOLD_MS: u64 = 10_000;
-/// After so many calls in a row without any event the next may be silent for longer.
+/// After this number of calls in a row without any event the next may be silent for longer.
 const SILENT_CALLS: u32 = 2;
 const SILENT_PATIENCE: u32 = 3;
 
-/// Which model is asked, and how it fares.
+/// The model that is called, and its failures.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
-    /// The one that somebody named later than the policy.
+    /// The model that a later change names in place of the policy's.
     #[serde(skip_serializing_if = "Option::is_none")]
     named: Option<Box<ModelPolicy>>,
-    /// The place of the one that stands in, from 1; 0 while none does.
+    /// The number of the fallback in use, from 1; 0 if none is.
     fallback: u32,
     /// When the last call was made.
     called_at: Elapsed,
     #[serde(skip_serializing_if = "Option::is_none")]
     outage: Option<Outage>,
-    /// What was said of it later than the policy.
+    /// The value that a later change sets in place of the policy's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) outage_max_ms: Option<u64>,
 }
 
-/// Calls in a row that failed.
+/// Failed calls in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Outage {
     /// When the first was made.
     began: Elapsed,
-    /// From when on the present model's patience counts.
+    /// When the current model's patience began.
     since: Elapsed,
     /// Calls in a row without any event.
     silent: u32,
-    /// When patience was over.
+    /// When patience ended.
     suspended_at: Option<Elapsed>,
 }
 
@@ -75,24 +75,24 @@ impl Asked {
         }
     }
 
-    /// The policy's own model is asked again.
+    /// Returns to the policy's own model.
     pub(super) fn forget_model(&mut self) {
         self.named = None;
         self.resumed();
     }
 
-    /// The model that somebody has named.
+    /// The model that a later change has named.
     pub(super) fn named(&self) -> Option<&ModelPolicy> {
         self.named.as_deref()
     }
 
-    /// Times as long as usual that the next call may be without any event.
+    /// The factor on the usual time that the next call may be without any event.
     pub(super) fn patience(&self) -> u32 {
         let silent = self.outage.map_or(0, |outage| outage.silent);
         if silent >= SILENT_CALLS { SILENT_PATIENCE } else { 1 }
     }
 
-    /// When the first of the calls in a row that failed was made.
+    /// When the first of the failed calls in a row was made.
     fn began(&self) -> Elapsed {
         self.outage.map_or(self.called_at, |outage| outage.began)
     }
@@ -103,7 +103,7 @@ impl Asked {
 }
 
 impl Deciding<'_> {
-    /// The call may be made again: as long as patience lasts.
+    /// Retries the call, as long as patience lasts.
     pub(super) fn try_again(&mut self, failure: ModelFailure) {
         let asked = &self.state.asked;
         let now = self.step.now().elapsed;
@@ -119,7 +119,7 @@ impl Deciding<'_> {
         self.wait_for_provider(failure, delay_ms, false);
     }
 
-    /// Trying again doesn't help any more: the next model is asked, or the session is suspended.
+    /// Retries are over: a fallback is called, or the session is suspended.
     pub(super) fn give_up(&mut self, failure: ModelFailure) {
         let trouble = self.state.trouble(&failure);
         if let Some((number, to)) = self.state.next_fallback() {
@@ -147,11 +147,11 @@ impl Deciding<'_> {
         self.commit(Retry { call, cause: cause_of(failure), delay_ms, usage, outage_ms, suspended });
         self.open(now.timer(delay_ms));
         self.tell_of_outage(trouble, until, outage_ms.saturating_add(delay_ms), suspended);
-        // Nobody waits for a slot until a provider has time.
+        // No agent waits for the slot until the provider is available.
         self.made_way();
     }
 
-    /// Has the run know that nothing is worked until then, if that matters.
+    /// Reports to the run that no work is done until then, if that matters.
     pub(super) fn tell_of_outage(
         &mut self,
         trouble: ModelTrouble,
@@ -166,7 +166,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// A session that is tried from time to time begins with its first model each time.
+    /// A suspended session begins each further try with its first model.
     pub(super) fn try_first_model_again(&mut self) {
         if self.state.asked.fallback == 0 || self.state.asked.suspended_at().is_none() {
             return;
@@ -177,7 +177,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The session is suspended for what the model gave, or for what doesn't fit it.
+    /// Suspends the session for the model's error, or for a request that doesn't suit it.
     pub(super) fn suspend(&mut self, class: ErrorClass, message: impl Into<String>) {
         let trouble = self.state.trouble(&ModelFailure::new(class, message));
         self.rest(Outcome::Paused { why: PauseReason::Model(Box::new(trouble)) });
@@ -196,7 +196,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// The model that is asked.
+    /// The model that is called.
     #[must_use]
     pub fn model(&self) -> Option<&ModelPolicy> {
         let first = self.first_model()?;
@@ -208,7 +208,7 @@ impl SessionState {
         self.asked.named.as_deref().or_else(|| self.policy.as_ref().map(|policy| &policy.model))
     }
 
-    /// The model that stands in next, with its place from 1.
+    /// The next fallback, with its number from 1.
     fn next_fallback(&self) -> Option<(u32, ModelPolicy)> {
         let place = usize::try_from(self.asked.fallback).ok()?;
         let next = self.first_model()?.fallbacks.get(place)?;
@@ -229,7 +229,7 @@ impl SessionState {
         self.asked.outage_max_ms.unwrap_or(self.limits().outage_max_ms)
     }
 
-    /// After how many milliseconds a suspended session tries its model again by itself; `None` where it doesn't.
+    /// Milliseconds after which a suspended session retries its model; `None` if it doesn't.
     fn next_try_ms(&self, failure: &ModelFailure, now: Elapsed) -> Option<u64> {
         let helps = match failure.class.cause() {
             TroubleCause::Provider => true,
@@ -256,7 +256,7 @@ impl SessionState {
             ModelChange::Returned => self.asked.fallback = 0,
         }
         if let Some(outage) = &mut self.asked.outage {
-            // Another model has all its patience.
+            // Another model has its full patience.
             outage.since = now;
             outage.silent = 0;
         }

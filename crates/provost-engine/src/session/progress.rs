@@ -1,9 +1,9 @@
-//! Progress, as it can be measured: what is new and lasts. Nothing is read from what the agent says of itself, and numbers,
-//! times, ids and temporary names count for nothing: a loop whose output varies is still a loop.
+//! Measured progress: what is new and lasts. The agent's own statements don't count, and neither do numbers,
+//! times, ids and temporary names: a loop whose output varies is still a loop.
 //!
-//! *Lasting* is a changed file, a changed result of the stop hooks, a ticked step of the plan, and a new kind of call with
-//! a new kind of result. *Passing* is only one of both, what a check counts, or a file read that wasn't read before: that
-//! counts too, but not for ever ([`PASSING_TURNS_MAX`]).
+//! *Lasting* is a changed file, a changed result of the stop hooks, a completed step of the plan, or a new kind of
+//! call with a new kind of result. *Passing* is only one of call and result, a change of a check's counts, or a
+//! file read that wasn't read before. It counts too, but for a limited number of turns ([`PASSING_TURNS_MAX`]).
 
 mod kind;
 mod report;
@@ -19,24 +19,24 @@ use kind::{counts_of, kind_of_call, kind_of_check};
 pub use kind::kind_of_text;
 pub use report::{ProgressReport, ProgressState};
 
-/// What is remembered of each sort; what comes again after so many others counts as new.
+/// How many fingerprints of each kind are kept; one that was evicted counts as new again.
 const SEEN_MAX: usize = 1_000;
 /// Turns in a row that may bring only passing progress before they count as none.
 const PASSING_TURNS_MAX: u32 = 30;
-/// Edits of one file that differ from one before only in numbers and still count.
+/// Maximum number of counted edits of one file that differ from an earlier one only in numbers.
 const NUMBER_EDITS_MAX: u8 = 10;
-/// Files whose edits are counted so.
+/// Files for which those edits are counted.
 const EDITED_MAX: usize = 200;
-/// Turns that a report looks back on.
+/// Turns that a report covers.
 const RECENT_MAX: usize = 10;
 
-/// Numbers that were seen, the newest last.
+/// Fingerprints that were seen, the newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Seen(VecDeque<u64>);
 
 impl Seen {
-    /// Whether it is new.
+    /// Adds a fingerprint; returns whether it is new.
     fn add(&mut self, number: u64) -> bool {
         if self.0.contains(&number) {
             return false;
@@ -49,7 +49,7 @@ impl Seen {
     }
 }
 
-/// What a turn brought.
+/// The progress of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct TurnProgress {
@@ -60,11 +60,11 @@ struct TurnProgress {
     work: bool,
     calls: bool,
     results: bool,
-    /// Results differed at all, if only in numbers.
+    /// Results differed, even if only in numbers.
     varied: bool,
     /// It called a tool that did more than wait.
     acted: bool,
-    /// It waited for, or looked at, work that goes on by itself.
+    /// It waited for, or looked at, work in the background.
     waited: bool,
 }
 
@@ -82,30 +82,30 @@ impl TurnProgress {
 pub(super) struct MeasuredCall<'a> {
     pub(super) tool: &'a str,
     pub(super) input: &'a str,
-    /// The file that it writes, if that is all that it does.
+    /// The file that it writes, if it does nothing else.
     pub(super) writes: Option<&'a str>,
     /// It changes nothing.
     pub(super) reads: bool,
 }
 
-/// What was seen so far, and for how long nothing new was.
+/// What was seen so far, and for how many turns nothing was new.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Progress {
     /// Turns in a row without progress; those that only waited don't count.
     pub(super) idle_turns: u32,
-    /// The agent was told that it makes none.
+    /// The agent was notified that it makes no progress.
     pub(super) is_told: bool,
     passing_turns: u32,
     turn: TurnProgress,
     recent: VecDeque<TurnProgress>,
     calls: Seen,
     results: Seen,
-    /// Calls with their results, to the letter.
+    /// Calls with their results, verbatim.
     exact: Seen,
     counts: Seen,
     files: Seen,
-    /// Files with how often an edit of theirs differed only in numbers.
+    /// Files with the number of edits that differed only in numbers.
     number_edits: VecDeque<(u64, u8)>,
     ticked: Seen,
     stop_hooks: Seen,
@@ -113,7 +113,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// A call that has its result.
+    /// Measures a call with its result.
     pub(super) fn called(
         &mut self,
         call: &MeasuredCall<'_>,
@@ -137,7 +137,7 @@ impl Progress {
         let is_new_input = self.exact.add(fingerprint([call.tool, call.input]));
         let varies = self.exact.add(fingerprint([call.tool, call.input, output]));
         let counted = counts_of(output).is_some_and(|counts| self.counts.add(call_kind ^ counts));
-        // A tool that failed says what was wrong, in whatever words it was asked.
+        // A failed tool's error text varies with the request: it counts only with an exit status.
         let did_work = is_ok || facts.exit_status.is_some();
         self.turn.work |= is_new_call && is_new_result && did_work;
         self.turn.calls |= is_new_call;
@@ -148,7 +148,7 @@ impl Progress {
         }
     }
 
-    /// A file was written by a call of this kind.
+    /// Measures a file that was written by a call of this kind.
     fn wrote(&mut self, path: &str, call_kind: u64, is_new_input: bool) {
         let file = fingerprint([path]);
         let (is_new, is_changed) = (self.files.add(file), self.files.add(file ^ call_kind));
@@ -171,7 +171,7 @@ impl Progress {
         true
     }
 
-    /// The agent's plan, as it is now: only what is ticked counts.
+    /// Measures the agent's current plan: only completed steps count.
     pub(super) fn planned(&mut self, plan: &Plan) {
         self.turn.acted = true;
         for step in plan.items.iter().filter(|step| step.status == PlanStatus::Done) {
@@ -195,7 +195,7 @@ impl Progress {
         self.turn.checks |= self.stop_hooks.add(said) && !is_first;
     }
 
-    /// The workspace looks like this.
+    /// Measures the state of the workspace.
     pub(super) fn saw_workspace(&mut self, seen: &str) {
         if seen.is_empty() {
             return;
@@ -221,18 +221,19 @@ impl Progress {
         self.recent.push_back(turn);
     }
 
-    /// Whether a turn waited, or looked at what the one before had waited for.
+    /// Whether a turn waited, or looked at what the previous one had waited for.
     fn is_wait(&self, turn: TurnProgress) -> bool {
         let has_waited = self.recent.back().is_some_and(|last| last.waited);
         turn.waited || (turn.acted && has_waited)
     }
 
-    /// Somebody has the agent go on, or speaks to it.
+    /// The agent was resumed, or got a message.
     pub(super) const fn begin_anew(&mut self) {
         (self.idle_turns, self.passing_turns, self.is_told) = (0, 0, false);
     }
 
-    /// Whether the workspace is looked at after the next call, where so many turns without progress are too many.
+    /// Whether to look at the workspace after the next call, where `stuck_turns` turns without progress are too
+    /// many.
     pub(super) const fn looks_at_workspace(&self, stuck_turns: u32) -> bool {
         stuck_turns > 0 && self.idle_turns > 0 && self.idle_turns >= stuck_turns / 5
     }

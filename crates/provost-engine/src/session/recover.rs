@@ -1,4 +1,4 @@
-//! What a session does when whoever performed its effects is gone.
+//! How a session recovers when the process that performed its effects is gone.
 
 use provost_event::{
     Budget, CallFacts, HookSubject, HooksDecided, Outcome, PauseReason, ResumeCause, Resumed, Retry,
@@ -9,7 +9,7 @@ use super::{Deciding, Phase, SessionState};
 use crate::event::ToolResult;
 
 impl Deciding<'_> {
-    /// Nobody performs the open effects any more: each is made again or counted as lost.
+    /// No process performs the open effects any more: each is performed again or counted as lost.
     pub(super) fn recover(&mut self, fresh: &[Seq]) {
         if self.state.outcome.is_some() {
             return;
@@ -83,7 +83,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// Asks what hooks were being asked once more, or counts it as not said when the session shall stop anyway.
+    /// Repeats the open questions to hooks, or records them as unanswered if the session is to stop anyway.
     fn recover_questions(&mut self) -> Vec<Seq> {
         let questions = self.state.questions.clone();
         for (seq, about) in &questions {
@@ -118,7 +118,7 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// What a model call took that was lost: nobody knows. A program's own calls aren't ours to pay.
+    /// The usage of a lost model call, which is unknown. An external program's own calls aren't charged.
     pub(super) fn lost_usage(&self) -> Usage {
         if self.is_external() { Usage::default() } else { Usage::unconfirmed() }
     }

@@ -1,5 +1,4 @@
-//! Calls that come again, and calls that fail: counted turn by turn, so that what one answer asks for side by side counts
-//! once.
+//! Repeated calls and failing calls: counted by turn, so that parallel calls of one answer count once.
 
 use provost_event::{ItemKind, Outcome, PauseReason, ToolFinished, ToolStatus};
 use serde::{Deserialize, Serialize};
@@ -13,16 +12,16 @@ pub(super) struct Repeats {
     pub(super) times: u32,
 }
 
-/// What came of the calls of the present turn.
+/// The calls of the current turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct CallsOfTurn {
-    /// A number for all that it asked for, each call once.
+    /// A fingerprint of all its calls, each counted once.
     fingerprint: u64,
     last: u64,
-    /// Calls that were made, and that were rejected, denied or failed as a tool.
+    /// Calls that were made, and those that were rejected, denied or failed as a tool.
     made: u32,
     failed: u32,
-    /// One of them only waited for, or looked at, work that goes on by itself.
+    /// One of them only waited for, or looked at, work in the background.
     waited: bool,
 }
 
@@ -56,8 +55,8 @@ impl CallsOfTurn {
 }
 
 impl SessionState {
-    /// In how many turns in a row the same was called, the present one included. One without calls changes nothing; one
-    /// that waits begins anew.
+    /// In how many turns in a row the same calls were made, including the current one. A turn without calls
+    /// changes nothing; a turn that waits resets the count.
     pub(super) const fn repeats_with_turn(&self) -> Repeats {
         let (turn, last) = (self.calls_of_turn, self.repeats);
         if turn.is_empty() {
@@ -71,7 +70,7 @@ impl SessionState {
         }
     }
 
-    /// In how many turns in a row no call succeeded, the present one included.
+    /// In how many turns in a row no call succeeded, including the current one.
     pub(super) const fn failed_turns_with_turn(&self) -> u32 {
         let turn = self.calls_of_turn;
         if turn.is_empty() {
@@ -83,11 +82,11 @@ impl SessionState {
         }
     }
 
-    /// In how many turns in a row without progress it is suspended; 0: never.
+    /// The number of turns in a row without progress at which it is suspended; 0: never.
     pub(super) fn stuck_turns(&self) -> u32 {
         match self.bound_by() {
             Some((policy, _)) => policy.stuck_turns,
-            // What a program does inside isn't seen.
+            // What an external program does internally isn't known.
             None if self.is_external() => 0,
             None => self.limits().stuck_turns,
         }
@@ -95,7 +94,7 @@ impl SessionState {
 }
 
 impl Deciding<'_> {
-    /// Tells the model of calls that come again and of calls that all fail, before the turn ends.
+    /// Notifies the model of repeated calls and of turns in which all calls fail, before the turn ends.
     pub(super) fn notices_of_calls(&mut self) {
         let limits = self.state.limits();
         let times = self.state.repeats_with_turn().times;
@@ -134,7 +133,8 @@ impl Deciding<'_> {
         Some(Outcome::Paused { why })
     }
 
-    /// Suspends the session after too many turns without progress; tells the model before. Returns whether it does.
+    /// Suspends the session after too many turns without progress; notifies the model before. Returns whether it
+    /// suspends it.
     pub(super) fn looks_at_progress(&mut self) -> bool {
         let (idle, most) = (self.state.progress.idle_turns, self.state.stuck_turns());
         if most == 0 {

@@ -1,4 +1,5 @@
-//! When an agent wishes to stop: the stop hooks decide, and whoever keeps saying no about nothing new ends it.
+//! When an agent asks to stop: the stop hooks decide, and a stop hook that repeats its objection without new
+//! evidence suspends it.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use super::{Deciding, Phase, SessionState};
 use crate::event::StopCheckResult;
 use crate::{Effect, StopCheck};
 
-/// A check that gave no answer so many times in a row suspends the agent.
+/// Number of times in a row that a check may give no answer before the agent is suspended.
 const UNANSWERED_MAX: u32 = 2;
-/// What an agent is told of a check that couldn't be run.
+/// The agent's notice of a check that couldn't be run.
 const BROKEN: &str = "this check itself couldn't be run, which says nothing of your work: ";
 
 impl Deciding<'_> {
-    /// The answer asks for no tool: the agent thinks that it is done.
+    /// The answer has no tool calls: the agent considers its work done.
     pub(super) fn wish_to_stop(&mut self) {
         if self.state.has_hook(HookMoment::TurnEnd) && !self.state.told.turn_end {
             return self.ask(HookSubject::TurnEnd { turn: self.state.next_turn() });
@@ -25,7 +26,8 @@ impl Deciding<'_> {
         self.ask_stop_hooks();
     }
 
-    /// The entry just committed names the question; where the claim is to be verified, one that says so does.
+    /// Calls the stop hooks for the entry just committed, or begins the verification of the goal, which then calls
+    /// them.
     pub(super) fn ask_stop_hooks(&mut self) {
         if self.state.has_goal() && self.state.live_check().is_none() {
             return self.start_check(GoalTrigger::Claim);
@@ -33,7 +35,7 @@ impl Deciding<'_> {
         self.put_stop_question();
     }
 
-    /// Asks the stop hooks, if there are any.
+    /// Calls the stop hooks, if there are any.
     pub(super) fn put_stop_question(&mut self) {
         if !self.state.has_stop_hooks() {
             return self.may_stop(Verification::None);
@@ -54,7 +56,7 @@ impl Deciding<'_> {
         self.step.close(seq);
         let trigger = self.state.live_check().map(|check| check.trigger);
         if let Some(outcome) = self.state.stopping.clone().filter(|_| trigger.is_none()) {
-            // Whatever they said, they may have been cut short: a resume asks again.
+            // The hooks may have been cut short: they are called again after a resumption.
             self.commit(StopCheckCutShort { turn: self.state.next_turn(), reports: result.reports });
             return self.rest(outcome);
         }
@@ -77,7 +79,7 @@ impl Deciding<'_> {
             }
             None if reasons.is_empty() => self.may_stop(verification),
             None if is_wish => self.blocked(names, reasons),
-            // The agent hasn't asked: it goes on as if nobody had.
+            // The agent hasn't asked to stop: it continues as if there had been no check.
             None => self.go_on_unfinished(None),
         }
     }
@@ -104,7 +106,7 @@ impl Deciding<'_> {
         if self.state.live_check().is_some() { self.ask_judge() } else { self.let_go(verification) }
     }
 
-    /// Nothing stands against the agent's wish to stop; `verification` says what has confirmed that the work is done.
+    /// The agent may stop; `verification` is what has confirmed that the work is done.
     pub(super) fn let_go(&mut self, verification: Verification) {
         let verdict = Verdict::find(&self.state.turn_text);
         let unheard = self.state.unheard || self.state.has_open_prompts();
@@ -123,7 +125,7 @@ impl SessionState {
         has_own || self.has_hook(HookMoment::stop(self.parent))
     }
 
-    /// What stands against a stop: the hook's name, and its reason with that name, in configured order.
+    /// The objections to a stop: the hook's name, and its reason with that name, in configured order.
     pub(super) fn stop_reasons(&self, verdicts: &StopVerdicts) -> Vec<(String, String)> {
         let reason = |place: usize, report: &StopReport| match &report.verdict {
             StopHookVerdict::Allow | StopHookVerdict::Halt(_) => None,
@@ -140,7 +142,8 @@ impl SessionState {
         reasons.collect()
     }
 
-    /// What it means that the hook of the report at this place gave no answer. Stop hooks answer first, in the policy's order.
+    /// The effect of a missing answer of the hook at this index of the reports. Stop hooks come first, in the
+    /// policy's order.
     fn error_law(&self, place: usize, report: &StopReport) -> OnHookError {
         if let Some((goal, _)) = self.bound_by() {
             return goal.stop_hook_errors;
@@ -148,13 +151,14 @@ impl SessionState {
         let Some(policy) = &self.policy else { return OnHookError::Block };
         match policy.stop_hooks.get(place).filter(|hook| hook.name == report.name) {
             Some(hook) => hook.on_error,
-            // Those of other agents' contracts: what isn't an answer doesn't hold anybody back there.
+            // Hooks with the contract of another agent program: there, a missing answer doesn't prevent a stop.
             None if policy.hooks.iter().any(|hook| hook.name == report.name) => OnHookError::Ignore,
             None => OnHookError::Block,
         }
     }
 
-    /// Takes in which stop hooks gave no answer at all at a wish to stop, of those whose silence counts.
+    /// Counts for each stop hook, of those whose failure counts, how many times in a row it gave no answer when
+    /// the agent asked to stop.
     pub(super) fn count_unanswered(&mut self, verdicts: &StopVerdicts) {
         let mut unanswered = BTreeMap::new();
         for (place, report) in verdicts.reports.iter().enumerate() {
@@ -166,7 +170,7 @@ impl SessionState {
         self.unanswered = unanswered;
     }
 
-    /// What a person is told of the checks that gave no answer twice in a row; it isn't the agent who can mend them.
+    /// The message to a person about checks that gave no answer twice in a row; the agent can't repair them.
     fn given_up_checks(&self, names: &[String], reasons: &[String]) -> Vec<String> {
         let is_given_up =
             |name: &String| self.unanswered.get(name).is_some_and(|times| *times >= UNANSWERED_MAX);
@@ -183,13 +187,13 @@ impl SessionState {
         given_up.map(told).collect()
     }
 
-    /// Whether the effect that entry `seq` opened asks the stop hooks.
+    /// Whether the effect that entry `seq` opened calls the stop hooks.
     pub(super) fn is_checked_by(&self, seq: Seq) -> bool {
         self.phase == Phase::Wishing(seq) && self.outcome.is_none() && !self.questions.contains_key(&seq)
     }
 }
 
-/// What the stop hooks' answers confirm, where nothing of them stands against a stop.
+/// What the stop hooks' answers confirm, if there is no objection to a stop.
 fn verification_by(verdicts: &StopVerdicts) -> Verification {
     let ignored = verdicts.reports.iter().filter(|report| report.verdict.error().is_some());
     let checks = ignored.map(|report| report.name.clone()).collect::<Vec<_>>();

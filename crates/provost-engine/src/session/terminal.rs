@@ -1,5 +1,5 @@
-//! A session whose agent is somebody else's program: what is noted of its terminal, and that the program is ended before
-//! the session comes to a rest or an end.
+//! A session whose agent is an external program: the recorded state of its terminal, and that the program is ended
+//! before the session stops.
 
 use provost_event::{
     ApprovalAnswer, CallId, Exit, Outcome, Seq, TerminalEnding, TerminalEvent, TerminalNoted, TerminalState,
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use super::{Deciding, Phase, SessionState};
 use crate::Effect;
 
-/// Who answers a question at the terminal itself.
+/// The author of an answer that was given at the terminal itself.
 const BY_TERMINAL: &str = "somebody at the terminal";
 
-/// How it stands with a session's terminal.
+/// The state of a session's terminal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TerminalTrack {
-    /// A program was started, and nothing is noted of its end.
+    /// A program was started, and its end isn't recorded.
     is_open: bool,
-    /// What it does, as last noted.
+    /// Its state as last recorded.
     state: TerminalState,
-    /// The entry by which it is being ended.
+    /// The entry that requested its end.
     ending: Option<Seq>,
 }
 
@@ -31,7 +31,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The program no longer asks what somebody was asked for it.
+    /// The program withdrew its question: it was answered at the terminal.
     pub(super) fn ask_withdrawn(&mut self, call: &CallId) {
         let asked = self.state.approvals.values().find(|open| &open.call == call).map(|open| open.asked);
         if let Some(asked) = asked {
@@ -40,7 +40,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has the program ended before the session comes to `outcome`, if one is there. Returns whether it is waited for.
+    /// Ends the program before the session stops with `outcome`, if one is running. Returns whether to wait for
+    /// that.
     pub(super) fn closes_terminal(&mut self, outcome: &Outcome) -> bool {
         let is_open = self.state.terminal.as_ref().is_some_and(|terminal| terminal.is_open);
         if !is_open {
@@ -54,7 +55,7 @@ impl Deciding<'_> {
         true
     }
 
-    /// Asks anew, under the same name, for what nobody has seen to.
+    /// Repeats the request to end the program, under the same id.
     pub(super) fn close_terminal_again(&mut self) {
         if let Some(seq) = self.state.terminal_question() {
             self.step.close(seq);
@@ -75,7 +76,7 @@ impl Deciding<'_> {
             let exit = exit.unwrap_or(Exit::Unseen);
             self.commit(TerminalNoted::certain(TerminalEvent::Exited { exit }));
         }
-        // The last that is noted of it: nothing is left.
+        // The last record: no process is left.
         self.commit(TerminalNoted::certain(TerminalEvent::State(TerminalState::Exited)));
         if let Some(outcome) = self.state.stopping.clone() {
             self.come_to_rest(outcome);
@@ -84,13 +85,13 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// What the program at the terminal does, as last noted; absent where no program was started.
+    /// The state of the program at the terminal, as last recorded; absent if no program was started.
     #[must_use]
     pub fn terminal(&self) -> Option<TerminalState> {
         self.terminal.as_ref().map(|terminal| terminal.state)
     }
 
-    /// Whether the agent is somebody else's program.
+    /// Whether the agent is an external program.
     pub(super) fn is_external(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.external.is_some())
     }
@@ -102,7 +103,7 @@ impl SessionState {
             && self.terminal.as_ref().is_some_and(|terminal| terminal.is_open)
     }
 
-    /// The entry by which the program is being ended, while it is.
+    /// The entry that requested the end of the program, while that is pending.
     pub(super) fn terminal_question(&self) -> Option<Seq> {
         self.terminal.as_ref()?.ending
     }

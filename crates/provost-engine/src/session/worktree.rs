@@ -1,5 +1,5 @@
-//! A session that works in a git worktree of its own: it is made before anything else, and looked at before the session
-//! comes to an end or to a rest that whoever asked for its agent may have to judge.
+//! A session with a git worktree of its own: the worktree is made first, and inspected before the session ends, or
+//! is suspended in a way that its parent may have to judge.
 
 use provost_event::{
     ErrorClass, ItemKind, Outcome, PauseReason, Seq, Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft,
@@ -11,14 +11,14 @@ use super::{Deciding, Phase, SessionState};
 use crate::event::WorktreeResult;
 use crate::{Effect, Untouched, WorktreeCheck, WorktreeOrder};
 
-/// How it stands with a session's worktree.
+/// The state of a session's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OwnTree {
     worktree: Worktree,
     made: Option<WorktreeMade>,
-    /// The entry that asks what was done to it, while that is being found out, and what becomes of it if nothing was.
+    /// The entry that requested the inspection, while that is pending, and what happens to an unchanged worktree.
     asked: Option<(Seq, Untouched)>,
-    /// The same of the last answer, until the session goes on.
+    /// The same for the last inspection, until the session is resumed.
     found: Option<(Untouched, WorktreeLeft)>,
 }
 
@@ -33,7 +33,7 @@ impl OwnTree {
 }
 
 impl Deciding<'_> {
-    /// The session can't begin before its worktree is there.
+    /// The session can't begin before its worktree is ready.
     pub(super) fn make_worktree(&mut self) {
         if let (Phase::MakingWorktree(seq), Some(order)) = (self.state.phase, self.state.worktree_order()) {
             self.step.effect(seq, Effect::MakeWorktree(order));
@@ -84,8 +84,8 @@ impl Deciding<'_> {
         }
     }
 
-    /// Has somebody look at what was done to the worktree before the session comes to `outcome`, if that is to be
-    /// known. Returns whether it is asked.
+    /// Has the worktree's changes inspected before the session stops with `outcome`, if they must be known.
+    /// Returns whether an inspection is requested.
     pub(super) fn asks_about_worktree(&mut self, outcome: &Outcome) -> bool {
         if !self.state.is_to_ask_about_worktree(outcome) {
             return false;
@@ -98,7 +98,7 @@ impl Deciding<'_> {
         true
     }
 
-    /// Asks anew, under the same name, what nobody has answered.
+    /// Repeats a pending request under the same id.
     pub(super) fn ask_about_worktree_again(&mut self) {
         if let Some(seq) = self.state.worktree_question() {
             self.step.close(seq);
@@ -125,17 +125,17 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether it has no folder yet.
+    /// Whether its worktree has yet to be made.
     pub(super) fn lacks_worktree(&self) -> bool {
         self.tree.as_ref().is_some_and(|tree| tree.made.is_none())
     }
 
-    /// The question about the worktree, while it is asked.
+    /// The entry of the pending inspection.
     pub(super) fn worktree_question(&self) -> Option<Seq> {
         self.tree.as_ref()?.asked.map(|(seq, _)| seq)
     }
 
-    /// What the agent said last, and what it leaves in its worktree.
+    /// The agent's last text, with what it leaves in its worktree.
     pub(super) fn last_report(&self) -> String {
         let text = self.last_text();
         match self.worktree_report() {
@@ -144,14 +144,14 @@ impl SessionState {
         }
     }
 
-    /// What its worktree was made by, once that is there.
+    /// The request that its worktree was made by, once that is ready.
     #[must_use]
     pub fn worktree_made(&self) -> Option<(WorktreeOrder, &WorktreeMade)> {
         let (_, made) = self.made_worktree()?;
         Some((self.worktree_order()?, made))
     }
 
-    /// The worktree that it works in, once that is there.
+    /// The worktree that it works in, once that is ready.
     #[must_use]
     pub fn worktree(&self) -> Option<(&Worktree, &WorktreeMade)> {
         self.made_worktree().map(|(tree, made)| (&tree.worktree, made))
@@ -239,7 +239,7 @@ impl SessionState {
         }
     }
 
-    /// What is known of the worktree may be out of date soon. One that isn't there is asked for under a new name.
+    /// The last inspection may soon be out of date. A worktree that isn't ready is requested under a new id.
     pub(super) fn worktree_resumed(&mut self) {
         if let Phase::MakingWorktree(_) = self.phase {
             self.phase = Phase::MakingWorktree(self.head);
@@ -247,15 +247,15 @@ impl SessionState {
         if let Some(tree) = &mut self.tree
             && let Some((_, WorktreeLeft::Removed)) = tree.found.take()
         {
-            // It goes on with a new one.
+            // The session continues with a new one.
             tree.made = None;
             self.phase = Phase::MakingWorktree(self.head);
         }
     }
 }
 
-/// What becomes of a worktree that nothing was done to when its session comes to `outcome`; `None` where nobody is told
-/// of the worktree then.
+/// What happens to an unchanged worktree when its session stops with `outcome`; `None` if the worktree isn't
+/// reported then.
 fn untouched_at(outcome: &Outcome) -> Option<Untouched> {
     match outcome {
         Outcome::Completed { .. }

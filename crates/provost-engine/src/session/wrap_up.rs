@@ -1,5 +1,5 @@
-//! Last words at a limit: one more model call without tools, inside the budget, so that a run that rests has said how
-//! far it has come.
+//! The final summary at a limit: one more model call without tools, within the budget, so that a suspended run has
+//! a statement of its progress.
 
 use provost_event::{
     AsideCall, Block, Dimension, Exhausted, MicroDollars, ModelFailure, Outcome, Purpose, Seq, StopRequested,
@@ -9,11 +9,12 @@ use provost_event::{
 use super::{Deciding, Phase, SessionState};
 use crate::event::Answer;
 
-/// Tokens that last words may have.
+/// Maximum tokens of the final summary.
 const WRAP_UP_TOKENS_MAX: u32 = 1_024;
 
 impl Deciding<'_> {
-    /// Has the agent say how far it has come before it rests like `outcome`, if it can. Returns whether it is asked.
+    /// Asks the agent for a final summary before it stops with `outcome`, if that is possible. Returns whether it
+    /// is asked.
     pub(super) fn wrap_up(&mut self, outcome: &Outcome) -> bool {
         if !self.state.may_wrap_up(outcome) {
             return false;
@@ -58,7 +59,7 @@ impl Deciding<'_> {
         self.rest_as_asked();
     }
 
-    /// There is no budget for last words, or only for those about a shorter conversation.
+    /// There is no budget for the final summary, or only for one of a shorter conversation.
     pub(super) fn wrap_up_refused(&mut self, exhausted: Exhausted) {
         if self.shorten_for_budget(self.state.affordable(exhausted)) {
             return self.reserve(Purpose::WrapUp);
@@ -79,12 +80,12 @@ impl Deciding<'_> {
 }
 
 impl SessionState {
-    /// Whether the next model call is for last words.
+    /// Whether the next model call is for the final summary.
     pub(super) fn wants_last_words(&self) -> bool {
         self.stopping.as_ref().is_some_and(|outcome| self.may_wrap_up(outcome))
     }
 
-    /// An agent that has just said that it is done needs no other last words.
+    /// An agent that has just claimed to be done needs no final summary.
     fn may_wrap_up(&self, outcome: &Outcome) -> bool {
         let is_done = matches!(
             self.phase,
@@ -99,20 +100,20 @@ impl SessionState {
             && self.counters.interruptions < self.limits().interruptions_max
     }
 
-    /// Tokens of a conversation about which last words can still be paid for, by a careful guess.
+    /// Tokens of a conversation for which the budget covers a final summary, by a conservative estimate.
     fn affordable(&self, exhausted: Exhausted) -> u64 {
         let left = exhausted.limit.saturating_sub(exhausted.used);
         let price = self.model().and_then(|model| model.price);
         let tokens = match (exhausted.dimension, price) {
             (Dimension::Tokens, _) => left,
-            // What is asked costs no more than what is answered.
+            // The request costs no more per token than the answer.
             (Dimension::Money, Some(price)) => price.output_tokens_for(MicroDollars(left)),
             (Dimension::Money, None) | (Dimension::Turns | Dimension::WallTime, _) => 0,
         };
         self.room_for_budget(tokens.saturating_sub(u64::from(self.wrap_up_tokens_max())))
     }
 
-    /// What a model call took whose answer is no part of the conversation.
+    /// A model call whose answer is no part of the conversation.
     pub(super) fn aside_call(&self, usage: Usage, model: String) -> AsideCall {
         let price = self.model().and_then(|model| model.price);
         let cost = price.map(|price| price.cost(usage));
@@ -123,7 +124,7 @@ impl SessionState {
         self.answer_tokens_max().min(WRAP_UP_TOKENS_MAX.saturating_add(self.aside_thinking_tokens()))
     }
 
-    /// What the agent is asked at a limit.
+    /// The question to the agent at a limit.
     pub(super) fn wrap_up_question(&self) -> String {
         let why = self.stopping.as_ref().map(ToString::to_string).unwrap_or_default();
         format!(
@@ -133,7 +134,7 @@ impl SessionState {
         )
     }
 
-    /// The model call in flight, if it is for last words.
+    /// The model call in flight, if it is for the final summary.
     pub(super) fn wrapping_up(&self) -> Option<Seq> {
         match self.phase {
             Phase::Thinking(seq) if self.purpose == Purpose::WrapUp => Some(seq),

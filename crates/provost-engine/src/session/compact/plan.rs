@@ -1,4 +1,4 @@
-//! What a compaction of each kind would leave out.
+//! What each kind of compaction leaves out.
 
 use provost_event::{Block, Compacted, CompactionKind, Seq, StopReason};
 
@@ -8,20 +8,19 @@ use super::{EMERGENCY_AT, POOR_BELOW};
 use crate::event::Answer;
 use crate::tokens::{BLOCK_TOKENS, tokens_of};
 
-/// Parts of the room in hundredths: what the newest results keep when older ones become lines, and the newest turns
-/// beside a summary.
+/// Percentages of the room: what the newest results keep when older ones become lines, and the newest turns
+/// besides a summary.
 const KEPT: u64 = 25;
-/// What a trim must free to be worth a new beginning of the provider's cache.
+/// What a trim must free to justify a new start of the provider's cache.
 const TRIM_WORTH: u64 = 10;
-/// Where an emergency compaction gets to, and how far it goes to keep the newest results whole.
+/// The target of an emergency compaction, and how far it goes to keep the newest results whole.
 const EMERGENCY_TARGET: u64 = 50;
 const EMERGENCY_NEWEST: u64 = 80;
-/// Both where the window isn't known and a request was too long for it, in hundredths of that request.
+/// Both if the window is unknown and a request was too long for it, as a percentage of that request.
 const BLIND_TARGET: u64 = 20;
 
 impl SessionState {
-    /// Results that a later one supersedes, and old ones, as lines, and old pictures left out; `None` where that
-    /// frees too little.
+    /// Replaces superseded and old results by lines, and leaves out old images; `None` if that frees too little.
     pub(super) fn trim(&self) -> Option<Compacted> {
         let kept_max = self.part(KEPT);
         let (mut kept, mut lines_through) = (0_u64, Seq::START);
@@ -42,7 +41,7 @@ impl SessionState {
         Some(compacted).filter(|compacted| freed(compacted) > worth)
     }
 
-    /// Results behind `after` whose call was made again later.
+    /// Results after `after` whose call was made again later.
     fn superseded(&self, after: Seq) -> Vec<Seq> {
         let mut seen = std::collections::HashSet::new();
         let mut found = Vec::new();
@@ -59,18 +58,18 @@ impl SessionState {
         found
     }
 
-    /// With what the conversation comes to before and after it.
+    /// Adds the conversation's size before and after it.
     fn measured(&self, compacted: Compacted) -> Compacted {
         let tokens_after = self.context.tokens_after(&compacted);
         Compacted { tokens_before: self.context.tokens(), tokens_after, ..compacted }
     }
 
-    /// The end of what a summary would stand for: all but the newest turns.
+    /// The end of the range that a summary would replace: all but the newest turns.
     pub(super) fn summary_range(&self) -> Option<Seq> {
         self.cut_before_newest(self.part(KEPT).saturating_sub(shown(&self.context.waiting)))
     }
 
-    /// The end of the smallest range without which the spans take at most `room`. `None` when they do as they are.
+    /// The end of the smallest range without which the spans take at most `room`. `None` if they fit as they are.
     fn cut_before_newest(&self, room: u64) -> Option<Seq> {
         let mut kept = 0_u64;
         let spans = self.context.spans.iter().rev();
@@ -81,10 +80,10 @@ impl SessionState {
         spans.into_iter().find(is_first_out).map(|span| span.through)
     }
 
-    /// What an answer to the question for a summary comes to.
+    /// The compaction from an answer to the request for a summary.
     ///
     /// # Errors
-    /// Why it can't stand for anything.
+    /// Why the answer is unusable.
     pub(super) fn summary_of(&self, answer: Answer) -> Result<Compacted, String> {
         if answer.content.iter().any(|block| matches!(block, Block::ToolCall(_))) {
             return Err("it calls tools instead of summing up".to_owned());
@@ -115,8 +114,8 @@ impl SessionState {
         Ok(compacted)
     }
 
-    /// Shortens the conversation by rule: the goal, what people said, the plan and the newest turns that fit stay;
-    /// a line stands for the rest. `None` where even that leaves too much.
+    /// Shortens the conversation by rule: the goal, people's messages, the plan and the newest turns that fit
+    /// stay; a line replaces the rest. `None` if even that leaves too much.
     pub(super) fn emergency(&self) -> Option<Compacted> {
         self.emergency_within(self.limit().unwrap_or_else(|| self.context.tokens()))
     }
@@ -139,10 +138,10 @@ impl SessionState {
             .find(|compacted| compacted.tokens_after <= most && compacted.tokens_after < before)
     }
 
-    /// Leaves the newest turns that fit, with results in `form`, `beside` so many tokens of other things. `None` where
-    /// what hasn't been sent yet is too long in that form and there is a shorter one.
+    /// Leaves the newest turns that fit, with results in `form`, next to `beside` tokens of other content. `None`
+    /// if what hasn't been sent yet is too long in that form and there is a shorter one.
     fn newest_turns(&self, form: Form, beside: u64, room: u64) -> Option<Compacted> {
-        // Of a window that nobody has told, a refusal says only that it is smaller; there is one more try.
+        // If the window is unknown, a refusal only shows that it is smaller; there is one more try.
         let is_blind = self.compactions.overflow && self.model()?.window_tokens.is_none();
         let (newest_max, target) =
             if is_blind { (BLIND_TARGET, BLIND_TARGET) } else { (EMERGENCY_NEWEST, EMERGENCY_TARGET) };
@@ -152,7 +151,7 @@ impl SessionState {
             return None;
         }
         let left = self.part_of(room, target).saturating_sub(newest);
-        // Where no more turns need to go, what stands for the older ones may still be too long.
+        // If no more turns need to go, the replacement for the older ones may still be too long.
         let through = self.cut_before_newest(left).unwrap_or(self.context.from);
         let summary = if through.is_start() { String::new() } else { self.rule_text(through) };
         let in_form = |wanted| if form == wanted { self.head } else { Seq::START };

@@ -1,26 +1,26 @@
-//! What stands for the part of a conversation that is left out, and what the model is asked for it.
+//! The replacement for the part of a conversation that is left out, and the request to the model for it.
 
 use crate::session::SessionState;
 use crate::tokens::tokens_of;
 
-/// Parts of the room in hundredths that the parts of a summary may take: what people said, one of them, the state of
-/// tools, the files that were written, and an earlier summary in one by rule.
+/// Percentages of the room that the parts of a summary may take: people's messages, one of them, the state of
+/// tools, the files that were written, and an earlier summary within one by rule.
 const SAID: u64 = 12;
 const SAID_ONCE: u64 = 6;
 const MEMORIES: u64 = 25;
 const WRITTEN: u64 = 6;
 const WORDS: u64 = 12;
 
-/// What stands before the model's own words in a summary.
+/// The heading of the model's own text in a summary.
 const WORDS_BEGIN: &str = "\nWhat has happened, in your own words:\n";
 
-/// The model's own words in `summary`.
+/// The model's own text in `summary`.
 fn words_of(summary: &str) -> &str {
     summary.rsplit_once(WORDS_BEGIN).map_or("", |(_, words)| words)
 }
 
 impl SessionState {
-    /// What the model is asked when it shall sum up.
+    /// The request to the model for a summary.
     pub(in crate::session) fn summary_question(&self) -> String {
         "Your conversation is about to be shortened: its older part will be left out, and what you answer now will \
          stand for it. The goal, what people said, your plan and the newest turns stay as they are. Call no tool. \
@@ -30,14 +30,14 @@ impl SessionState {
             .to_owned()
     }
 
-    /// What stands for everything up to `through`, in the model's `words`.
+    /// The replacement for everything up to `through`, with the model's text `words`.
     pub(super) fn summary_text(&self, through: provost_event::Seq, words: &str) -> String {
-        // Whoever repeats an earlier summary mustn't seem to begin a new one in the middle.
+        // A model that repeats an earlier summary must not seem to begin a new one in the middle.
         let words = words.replace(WORDS_BEGIN.trim(), "");
         format!("{}{WORDS_BEGIN}{}", self.kept_text(through), words.trim())
     }
 
-    /// What stands for everything up to `through`, by rule.
+    /// The replacement for everything up to `through`, by rule.
     pub(super) fn rule_text(&self, through: provost_event::Seq) -> String {
         let mut text = self.kept_text(through);
         let words = shortened(words_of(&self.compactions.summary), self.part(WORDS));
@@ -48,7 +48,7 @@ impl SessionState {
         text
     }
 
-    /// What stays of everything up to `through` whoever sums it up: the goal, what people said, the state of tools,
+    /// What every summary keeps of everything up to `through`: the goal, people's messages, the state of tools,
     /// and the files that were written.
     fn kept_text(&self, through: provost_event::Seq) -> String {
         let (turns, calls) = (self.counters.turns_ended, self.counters.tool_calls);
@@ -80,7 +80,7 @@ impl SessionState {
     }
 }
 
-/// The last ones of `texts` that have at most so many tokens together, with `mark` in place of those before.
+/// The last of `texts` that together have at most `tokens_max` tokens, with `mark` in place of the earlier ones.
 fn newest(texts: Vec<String>, tokens_max: u64, mark: &str) -> Vec<String> {
     let mut left = tokens_max;
     let mut found = Vec::new();
@@ -96,7 +96,7 @@ fn newest(texts: Vec<String>, tokens_max: u64, mark: &str) -> Vec<String> {
     found
 }
 
-/// The beginning of `text` that has at most so many tokens, with a mark behind it where that isn't all.
+/// The beginning of `text` with at most `tokens_max` tokens, with a mark after it if that isn't all.
 fn shortened(text: &str, tokens_max: u64) -> String {
     let mut begin = text;
     loop {
@@ -112,7 +112,7 @@ fn shortened(text: &str, tokens_max: u64) -> String {
     if begin.len() == text.len() { text.to_owned() } else { format!("{begin} […]") }
 }
 
-/// What is said of `count` pictures that are left out.
+/// The note on `count` images that are left out.
 fn images_note(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! How what hooks, permissions and people say changes a session.
+//! How decisions of hooks, permissions and people change a session.
 
 use provost_event::{
     ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, HookSubject, HooksDecided,
@@ -53,7 +53,8 @@ impl SessionState {
 
     pub(super) fn decided(&mut self, decided: &HooksDecided) {
         let Some(about) = self.questions.remove(&decided.asked) else { return };
-        // What is said while the session stops may have been cut short, and is asked again when it goes on.
+        // A decision while the session stops may have been cut short: it is requested again when the session is
+        // resumed.
         let counts = self.stopping.is_none();
         let prepared =
             matches!(self.phase, Phase::Preparing(seq) | Phase::Compacting(seq) if seq == decided.asked);
@@ -93,7 +94,7 @@ impl SessionState {
         }
     }
 
-    /// What the hooks said of a call that is to be made, or of the agent that it asks for.
+    /// The hooks' decision on a call that is to be made, or on the agent that it requests.
     fn word(&mut self, id: &CallId, decided: &HooksDecided, of: fn(&mut Call) -> &mut Word) {
         let heard = self.heard(&decided.reports);
         let counts = self.stopping.is_none();
@@ -112,7 +113,7 @@ impl SessionState {
         }
     }
 
-    /// What the hooks said that may consent in somebody's place.
+    /// The decision of the hooks that may approve in place of a person.
     fn hooks_consented(&mut self, id: &CallId, decided: &HooksDecided) {
         let heard = self.heard(&decided.reports);
         let counts = self.stopping.is_none();

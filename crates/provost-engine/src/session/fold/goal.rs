@@ -1,4 +1,4 @@
-//! How what is said of a goal changes a session.
+//! How entries on a goal change a session.
 
 use provost_event::{
     Elapsed, GoalCheckStarted, GoalFinding, GoalJudged, GoalTrigger, GoalVerdict, JudgeAnswer,
@@ -17,13 +17,13 @@ impl SessionState {
         let Some(track) = &mut self.goal_track else { return };
         let back = match started.trigger {
             GoalTrigger::Claim => Phase::Wishing(head),
-            // Whoever told a stepped session to take the next turn did so before.
+            // The event that lets a stepped session take the next turn came earlier.
             GoalTrigger::Interval => Phase::Ready,
-            // One that was given up for the limit has left its own place behind.
+            // A check that was abandoned for the limit has its own phase to return to.
             GoalTrigger::Limit => track.check.as_ref().map_or(phase, |check| check.back),
         };
         match started.trigger {
-            // The turn of a claim needs no other look when it is over.
+            // The turn of a claim needs no other check when it is over.
             GoalTrigger::Claim => track.turns_at_interval = ended.saturating_add(1),
             GoalTrigger::Interval => track.turns_at_interval = ended,
             GoalTrigger::Limit => track.at_limit = true,
@@ -33,7 +33,8 @@ impl SessionState {
         self.phase = if asks_hooks { Phase::Wishing(head) } else { Phase::Verifying };
     }
 
-    /// The stop hooks' words, where a goal is verified. Returns whether they count as those about a wish to stop.
+    /// The stop hooks' answers during the verification of a goal. Returns whether they count as answers to an
+    /// attempt to stop.
     pub(super) fn goal_stop_hooks_said(&mut self, verdicts: &StopVerdicts, is_free: bool) -> bool {
         let Some(track) = &mut self.goal_track else { return true };
         let Some(check) = track.check.as_ref().filter(|check| !check.is_stale) else { return true };
@@ -107,7 +108,7 @@ impl SessionState {
         }
     }
 
-    /// The session is to stop, or the goal is no more: what the judges say comes too late.
+    /// The session is to stop, or the goal was cleared: the judges' answers no longer count.
     pub(super) fn goal_check_is_void(&mut self) {
         let Some(track) = &mut self.goal_track else { return };
         if let Some(check) = track.check.as_mut().filter(|check| !check.is_stale) {

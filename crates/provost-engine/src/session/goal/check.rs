@@ -1,4 +1,4 @@
-//! One verification: which judges have said what, and what that comes to together.
+//! One verification: the verdicts of the judges, and the joint result.
 
 use provost_event::{
     Confidence, GoalFinding, GoalPolicy, GoalTrigger, JudgeAnswer, SupervisorError, SupervisorVerdict,
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::Phase;
 
-/// What one judge says.
+/// The vote of one judge.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Vote {
     #[default]
@@ -16,31 +16,31 @@ enum Vote {
     Failed(SupervisorError),
 }
 
-/// A verification that goes on.
+/// A verification in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::session) struct Check {
     pub(in crate::session) trigger: GoalTrigger,
     pub(in crate::session) generation: u32,
-    /// Where the session stands again afterwards.
+    /// The phase to return to afterwards.
     pub(in crate::session) back: Phase,
     /// In the policy's order.
     votes: Vec<Vote>,
-    /// The judge's first answer was no verdict, and it is asked once more.
+    /// The judge's first answer was no verdict, and it is called once more.
     pub(in crate::session) again: bool,
     /// The judge was waited for once.
     pub(in crate::session) waited: bool,
-    /// The goal stands differently since it began: what the judges say means nothing any more.
+    /// The goal has changed since it began: the judges' verdicts no longer count.
     pub(in crate::session) is_stale: bool,
 }
 
-/// What the judges' words come to.
+/// The joint result of the votes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::session) enum Standing {
-    /// This judge is to be asked.
+    /// This judge is to be called.
     Open(usize),
     /// It is decided.
     Known(GoalFinding),
-    /// It would take the word of one who failed.
+    /// It depends on a judge that failed.
     Undecided(SupervisorError),
 }
 
@@ -59,8 +59,8 @@ impl Check {
         self.votes.iter().position(|vote| *vote == Vote::Unasked)
     }
 
-    /// With the answer of the judge that is asked, and whether it leaves the judges undecided; `wait_ms` where somebody is
-    /// asked again after so long. A wait as long as the provider asks for doesn't count as a failure, once.
+    /// Adds the answer of the called judge, and returns whether the judges are undecided; with `wait_ms`, judges
+    /// are called again after that wait. A wait that the provider asked for doesn't count as a failure, once.
     #[must_use]
     pub(in crate::session) fn heard(
         mut self,
@@ -88,7 +88,7 @@ impl Check {
         (self.again, self.waited) = (false, false);
         let is_undecided = matches!(self.standing(policy), Standing::Undecided(_));
         if is_undecided && wait_ms.is_some() {
-            // Those who failed are asked again.
+            // Judges that failed are called again.
             let failed = self.votes.iter_mut().filter(|vote| matches!(vote, Vote::Failed(_)));
             failed.for_each(|vote| *vote = Vote::Unasked);
         }
@@ -119,7 +119,7 @@ impl Check {
         match (self.next_judge(), self.last_error()) {
             (Some(judge), _) => Standing::Open(judge),
             (None, Some(error)) => Standing::Undecided(error.clone()),
-            // All have spoken, and nobody failed.
+            // All have a verdict, and no judge failed.
             (None, None) => Standing::Known(self.not_achieved(policy, is_for)),
         }
     }
@@ -172,7 +172,7 @@ impl Check {
     }
 }
 
-/// A judge's words, with its name where there are several.
+/// A judge's text, with its name if there are several.
 fn attributed(policy: &GoalPolicy, judge: usize, words: &str) -> String {
     match policy.judges.get(judge).filter(|_| policy.judges.len() > 1) {
         Some(judge) => format!("{}: {words}", judge.name),

@@ -1,4 +1,4 @@
-//! Asking judges: one call after the other, with waits where one can't tell.
+//! Calling judges: one after the other, with waits after answers without a verdict.
 
 use provost_event::{
     AsideCall, Elapsed, ErrorClass, Exhausted, GoalFinding, GoalJudged, GoalTrigger, JudgeAnswer,
@@ -14,16 +14,16 @@ use crate::session::{Deciding, SessionState};
 use crate::step::JudgeCall;
 use crate::tokens::tokens_of;
 
-/// Waits before a judge is asked again: the first, each next one twice as long, and the longest.
+/// Waits before a judge is called again: the first; each next one is twice as long, up to the longest.
 const WAIT_MS: u64 = 5_000;
 const WAIT_MS_MAX: u64 = 60_000;
-/// A provider that asks to wait longer than this counts as failed.
+/// A provider that asks for a longer wait counts as failed.
 const RETRY_AFTER_MS_MAX: u64 = 600_000;
 /// Tokens of a judge's request besides condition and evidence.
 pub const JUDGE_TOKENS: u64 = 1_500;
 
 impl Deciding<'_> {
-    /// Asks the next judge, or concludes.
+    /// Calls the next judge, or concludes.
     pub(in crate::session) fn ask_judge(&mut self) {
         let Some(check) = self.state.live_check() else { return };
         let times = self.state.counters.interruptions;
@@ -40,7 +40,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// There is budget for the call.
+    /// Budget for the call is reserved.
     pub(in crate::session) fn judge(&mut self, output_tokens_max: u32) {
         let (Some(track), Standing::Open(judge)) = (&self.state.goal_track, self.state.check_standing())
         else {
@@ -108,7 +108,7 @@ impl Deciding<'_> {
             stale: !is_live,
         });
         if let Some(message) = mismatch {
-            // A script that is wrong stays wrong.
+            // A wrong script won't change.
             return self.rest(Outcome::Failed { class: ErrorClass::ScriptMismatch, message });
         }
         match wait_ms {
@@ -118,17 +118,17 @@ impl Deciding<'_> {
                 if let Some((trouble, lasts_ms, suspended)) = outage {
                     self.tell_of_outage(trouble, now.at.plus_ms(wait_ms), lasts_ms, suspended);
                 }
-                // Nobody waits for a slot until a provider has time.
+                // No agent waits for the slot until the provider is available.
                 self.made_way();
             }
             None => self.ask_judge(),
         }
     }
 
-    /// The judges couldn't tell.
+    /// The judges reached no verdict.
     fn undecided(&mut self, error: String) {
         let (times, most) = self.state.failures();
-        // A claim that nobody can judge stands still; while the agent works, a failure or two don't matter.
+        // A claim without a verdict suspends the session; while the agent works, a few failures don't matter.
         let is_claim = self.state.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim);
         let outcome = (is_claim || times >= most)
             .then(|| Outcome::Paused { why: PauseReason::JudgeUnreachable { times, error: error.clone() } });
@@ -136,7 +136,7 @@ impl Deciding<'_> {
     }
 }
 
-/// What is wrong with a scripted judge's script, if that is it.
+/// The error in a scripted judge's script, if that is the failure.
 fn script_mismatch(answer: &JudgeAnswer) -> Option<String> {
     match answer {
         JudgeAnswer::Failed(SupervisorError::Llm { class: ErrorClass::ScriptMismatch, message }) => {
@@ -147,7 +147,7 @@ fn script_mismatch(answer: &JudgeAnswer) -> Option<String> {
 }
 
 impl SessionState {
-    /// The judge that is asked, or is next.
+    /// The judge that is called now or next.
     pub(in crate::session) fn judge_in_turn(&self) -> Option<&ModelPolicy> {
         let check = self.goal_track.as_ref()?.check.as_ref()?;
         self.goal_policy()?.judges.get(check.next_judge()?)
@@ -158,20 +158,20 @@ impl SessionState {
         AsideCall { call: self.counters.calls, usage, cost: price.map(|price| price.cost(usage)), model }
     }
 
-    /// Tokens of a judge's request, at most.
+    /// Maximum tokens of a judge's request.
     pub(in crate::session) fn judge_request_tokens(&self) -> u64 {
         let Some(policy) = self.goal_policy() else { return 0 };
         let condition = tokens_of(&policy.condition);
         u64::from(policy.evidence_tokens_max).saturating_add(condition).saturating_add(JUDGE_TOKENS)
     }
 
-    /// How long to wait before a judge is asked again after this answer; `None` where none is asked again because of
-    /// it.
+    /// The wait before a judge is called again after this answer, in milliseconds; `None` if this answer causes no
+    /// further call.
     fn wait_after(&self, answer: &JudgeAnswer, now: Elapsed) -> Option<u64> {
         let (policy, track) = self.bound_by()?;
         let check = track.check.as_ref().filter(|_| script_mismatch(answer).is_none())?;
         let own = (WAIT_MS << track.waits.min(8)).min(WAIT_MS_MAX);
-        // A wait that the run's time doesn't cover is none.
+        // There is no wait that exceeds the remaining time of the run.
         let fits = |wait: &u64| self.ends.is_none_or(|ends| now.plus_ms(*wait) < ends.work);
         let asked_for = match answer {
             JudgeAnswer::Failed(SupervisorError::RateLimited { retry_after_ms }) if !check.waited => {
@@ -194,8 +194,8 @@ impl SessionState {
         })
     }
 
-    /// How long to wait for a judge's provider where somebody waits outages out: patience first, then as any suspended
-    /// session does.
+    /// The wait for a judge's provider if outages are waited out: the patience first, then as in any suspended
+    /// session.
     fn wait_for_judge(&self, error: &SupervisorError, own: u64, now: Elapsed) -> Option<u64> {
         let asked_for = match error {
             SupervisorError::RateLimited { retry_after_ms } => *retry_after_ms,
@@ -210,7 +210,8 @@ impl SessionState {
         waits.then(|| wait.min(left_ms))
     }
 
-    /// What is waited for where a judge's provider can't be reached, for how long it has been, and whether patience is over.
+    /// The trouble with a judge's provider that can't be reached, how long it has lasted, and whether patience is
+    /// over.
     fn judges_outage(&self, answer: &JudgeAnswer, now: Elapsed) -> Option<(ModelTrouble, u64, bool)> {
         let JudgeAnswer::Failed(error) = answer else { return None };
         let class = match error {
@@ -229,7 +230,7 @@ impl SessionState {
         self.goal_policy().map_or(100, |policy| policy.budget_percent)
     }
 
-    /// What must be left of the budget beside a call and last words, so that the goal can be verified at a limit.
+    /// The budget that must be left besides a call and the final summary, to verify the goal at a limit.
     pub(in crate::session) fn kept_for_judges(&self, purpose: Purpose) -> (u64, MicroDollars) {
         let Some((policy, _)) = self.bound_by().filter(|_| purpose != Purpose::Judge) else {
             return (0, MicroDollars::default());

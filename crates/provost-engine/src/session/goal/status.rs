@@ -1,4 +1,4 @@
-//! How a goal stands, and what that means for the session.
+//! The status of a goal, and its consequences for the session.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use serde::{Deserialize, Serialize};
 use super::check::{Check, Standing};
 use crate::session::{Phase, SessionState};
 
-/// How a goal stands; the fold of what the log says of it.
+/// The state of a goal; the fold of its entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::session) struct GoalTrack {
-    /// Counted up by whatever changes how the goal stands.
+    /// Incremented by each change of the state.
     pub(in crate::session) generation: u32,
-    /// The verification that goes on.
+    /// The verification in progress.
     pub(in crate::session) check: Option<Check>,
-    /// Claims that were found wrong.
+    /// Claims that were rejected.
     pub(in crate::session) rounds: u32,
-    /// Times in a row that the judges couldn't tell.
+    /// Verifications in a row without a verdict.
     pub(in crate::session) failures: u32,
     /// Waits since the last verdict.
     pub(in crate::session) waits: u32,
-    /// When the first of the judges' calls in a row ended whose provider couldn't be reached.
+    /// When the first judge's call of the current outage ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::session) outage_since: Option<Elapsed>,
     /// Answers of judges, by the policy's name for them.
     pub(in crate::session) asked: BTreeMap<String, u32>,
-    /// The answers that the agent had given at the last verdict.
+    /// The number of the agent's answers at the last verdict.
     pub(in crate::session) answers_at_verdict: u32,
-    /// The turns that had ended when it was last verified in between.
+    /// The number of ended turns at the last verification by interval.
     pub(in crate::session) turns_at_interval: u32,
     pub(in crate::session) is_cleared: bool,
-    /// It was given while the agent was at rest, which is yet to be told.
+    /// It was set while the agent was suspended, and the agent has yet to be notified.
     #[serde(default)]
     pub(in crate::session) is_untold: bool,
-    /// It was given in place of another.
+    /// It replaced another goal.
     #[serde(default)]
     pub(in crate::session) had_another: bool,
     /// It was verified at the present limit.
@@ -44,27 +44,27 @@ pub(in crate::session) struct GoalTrack {
     pub(in crate::session) finding: Option<GoalFinding>,
 }
 
-/// How an agent's goal stands.
+/// The status of an agent's goal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GoalStatus {
-    /// What must be true.
+    /// The condition that must be true.
     pub condition: String,
-    /// How it stands.
+    /// The state.
     pub state: GoalState,
-    /// Counted up by each change of `state`.
+    /// Incremented by each change of `state`.
     pub generation: u32,
-    /// Claims that were found wrong, since somebody last had the agent go on.
+    /// Claims that were rejected since the agent was last resumed.
     pub rounds: u32,
-    /// Times in a row that the judges couldn't tell.
+    /// Verifications in a row without a verdict.
     pub failures: u32,
     /// Turns in a row without measurable progress.
     pub idle_turns: u32,
-    /// What the last verification came to.
+    /// The result of the last verification.
     pub finding: Option<GoalFinding>,
 }
 
 impl SessionState {
-    /// How the agent's goal stands; `None` for one that has none.
+    /// The status of the agent's goal; `None` if it has none.
     #[must_use]
     pub fn goal(&self) -> Option<GoalStatus> {
         let (policy, track) = (self.goal_policy()?, self.goal_track.as_ref()?);
@@ -97,7 +97,7 @@ impl SessionState {
         self.policy.as_ref()?.goal.as_deref()
     }
 
-    /// The goal that binds the agent: it has one, and nobody has cleared it.
+    /// The goal that applies to the agent: one is set and hasn't been cleared.
     pub(in crate::session) fn bound_by(&self) -> Option<(&GoalPolicy, &GoalTrack)> {
         let track = self.goal_track.as_deref().filter(|track| !track.is_cleared)?;
         Some((self.goal_policy()?, track))
@@ -107,7 +107,7 @@ impl SessionState {
         self.bound_by().is_some()
     }
 
-    /// The verification that goes on, if what it comes to still counts.
+    /// The verification in progress, if its result still counts.
     pub(in crate::session) fn live_check(&self) -> Option<&Check> {
         self.goal_track.as_ref()?.check.as_ref().filter(|check| !check.is_stale)
     }
@@ -119,7 +119,7 @@ impl SessionState {
         }
     }
 
-    /// The turn that a verification is about.
+    /// The turn of a verification.
     pub(in crate::session) fn turn_checked(&self, trigger: GoalTrigger) -> u32 {
         match trigger {
             GoalTrigger::Claim => self.next_turn(),
@@ -127,7 +127,7 @@ impl SessionState {
         }
     }
 
-    /// Whether a claim is verified.
+    /// Whether a claim is being verified.
     pub(in crate::session) fn checks_claim(&self) -> bool {
         self.live_check().is_some_and(|check| check.trigger == GoalTrigger::Claim)
     }
@@ -137,13 +137,13 @@ impl SessionState {
         matches!(self.phase, Phase::Verifying | Phase::JudgeWaits(_)) && self.live_check().is_some()
     }
 
-    /// Whether the session goes back to `phase` after last words, or after a last look at the goal.
+    /// Whether the session returns to `phase` after the final summary, or after the last check of the goal.
     pub(in crate::session) fn stands_aside_of(&self, phase: Phase) -> bool {
         let check = self.goal_track.as_ref().and_then(|track| track.check.as_ref());
         self.before_last_words == Some(phase) || check.is_some_and(|check| check.back == phase)
     }
 
-    /// The open effect of what is done at a limit before the session rests: last words, or a last look at the goal.
+    /// The open effect at a limit before the session stops: the final summary, or the last check of the goal.
     pub(in crate::session) fn ending_at_limit(&self) -> Option<Seq> {
         let at_limit = self.live_check().is_some_and(|check| check.trigger == GoalTrigger::Limit);
         match self.phase {
@@ -169,7 +169,7 @@ impl SessionState {
             && matches!(self.phase, Phase::Ready | Phase::Between)
     }
 
-    /// Whether something was done since the last verdict that may have reached the goal.
+    /// Whether the agent has worked since the last verdict, so that the goal may be reached.
     pub(in crate::session) fn may_check_at_limit(&self, outcome: &Outcome) -> bool {
         let Some((_, track)) = self.bound_by() else { return false };
         matches!(outcome, Outcome::BudgetExhausted(_))

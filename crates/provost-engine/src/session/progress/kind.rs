@@ -1,18 +1,18 @@
-//! What a text is a kind of: itself without numbers, times, ids and the names of temporary files, which differ from call
-//! to call and say nothing.
+//! The kind of a text: the text without numbers, times, ids and the names of temporary files, which vary from call
+//! to call without meaning.
 
 use std::collections::BTreeSet;
 
 use crate::session::fold::fingerprint;
 
-/// Folders whose entries have names made for the moment.
+/// Folders whose entries have temporary names.
 const TEMPORARY: [&str; 4] = ["/tmp/", "/var/folders/", "/dev/shm/", "/run/user/"];
 /// Units that may follow a number: of times and of sizes.
 const UNITS: [&str; 26] = [
     "s", "ms", "us", "µs", "μs", "ns", "m", "min", "mins", "h", "hr", "d", "sec", "secs", "second",
     "seconds", "k", "g", "t", "b", "kb", "mb", "gb", "kib", "mib", "gib",
 ];
-/// Words that a check counts by.
+/// Words with which a check reports counts.
 const COUNTED: [&str; 24] = [
     "passed",
     "passing",
@@ -39,23 +39,25 @@ const COUNTED: [&str; 24] = [
     "violations",
     "findings",
 ];
-/// Letters and digits that alternate at least so often, in a word of at least so many, are no word.
+/// Minimum number of alternations between letters and digits that mark a word of at least the following length as
+/// an id.
 const TURNS_MIN: usize = 2;
 const MIXED_MIN: usize = 8;
 /// Digits of a hexadecimal id, at least.
 const HEX_MIN: usize = 4;
-/// Digits of a hexadecimal id in groups (a UUID, a hardware address), at least: so many that no words are taken for one.
+/// Minimum digits of a hexadecimal id in groups (a UUID, a hardware address): enough that no words are taken for
+/// one.
 const GROUPED_HEX_MIN: usize = 12;
 
-/// The kind of a call: a number for its tool and its arguments.
+/// The kind of a call: a fingerprint of its tool and its arguments.
 pub(super) fn kind_of_call(tool: &str, input: &str) -> u64 {
     let mut kind = String::with_capacity(input.len());
     push_line(&mut kind, input);
     fingerprint([tool, &kind])
 }
 
-/// The kind of a text: a number for which kinds of lines it has, in whatever order and number. Numbers, times, ids and
-/// temporary names make no other kind. The same in every version: logs keep it.
+/// The kind of a text: a fingerprint of the kinds of its lines, whatever their order and number. Numbers, times,
+/// ids and temporary names don't change it. The same in every version: logs store it.
 #[must_use]
 pub fn kind_of_text(text: &str) -> u64 {
     let mut line_kind = String::new();
@@ -70,13 +72,14 @@ pub fn kind_of_text(text: &str) -> u64 {
     mixed(kinds)
 }
 
-/// The kind of a check's words: numbers count, the times that it took don't.
+/// The kind of a check's output: numbers count, durations don't.
 pub(super) fn kind_of_check(text: &str) -> u64 {
     let steady = text.split_whitespace().filter(|word| !is_duration(word)).map(|word| fingerprint([word]));
     mixed(steady)
 }
 
-/// A number for what a check counts in `text` ("3 failed", "Failures: 2"); `None` where it counts nothing.
+/// A fingerprint of the counts that a check reports in `text` ("3 failed", "Failures: 2"); `None` if there are
+/// none.
 pub(super) fn counts_of(text: &str) -> Option<u64> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -106,7 +109,7 @@ fn mixed(numbers: impl IntoIterator<Item = u64>) -> u64 {
     })
 }
 
-/// `0.32s`, `12ms`, `1.5µs`, with what stands around it.
+/// Whether `word` is a duration: `0.32s`, `12ms`, `1.5µs`, with punctuation around it.
 pub(super) fn is_duration(word: &str) -> bool {
     let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
     let number = bare.trim_end_matches(char::is_alphabetic);
@@ -116,7 +119,7 @@ pub(super) fn is_duration(word: &str) -> bool {
     is_number && matches!(unit, "s" | "ms" | "us" | "µs" | "μs" | "ns" | "sec" | "secs" | "seconds")
 }
 
-/// Adds the kinds of the words of `line`.
+/// Appends the kinds of the words of `line`.
 fn push_line(out: &mut String, line: &str) {
     for word in line.split_whitespace() {
         if !out.is_empty() && !out.ends_with(' ') {
@@ -143,7 +146,7 @@ fn push_word(out: &mut String, word: &str) {
     push_runs(out, rest);
 }
 
-/// Adds runs of letters and digits by their kind, and each other character once in a row.
+/// Appends runs of letters and digits by their kind, and any other repeated character once.
 fn push_runs(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -163,7 +166,7 @@ fn push_runs(out: &mut String, text: &str) {
     }
 }
 
-/// Adds the kind of what begins with one run; returns what isn't part of it.
+/// Appends the kind of what begins with one run; returns the rest.
 fn push_run<'t>(out: &mut String, text: &'t str) -> &'t str {
     if let Some(after) = after_grouped_hex(text) {
         push_number(out);
@@ -187,8 +190,8 @@ fn push_run<'t>(out: &mut String, text: &'t str) -> &'t str {
     after
 }
 
-/// What follows the groups of hexadecimal digits that `text` begins with, if they are an id: a group may be of letters
-/// only, but not all of them.
+/// The text after the groups of hexadecimal digits that `text` begins with, if they are an id: single groups may
+/// consist of letters only, but not all of them.
 fn after_grouped_hex(text: &str) -> Option<&str> {
     let separator = text.find(|c: char| !c.is_ascii_hexdigit())?;
     let sign = text.get(separator..)?.chars().next().filter(|c| matches!(c, '-' | ':'))?;
@@ -202,8 +205,8 @@ fn after_grouped_hex(text: &str) -> Option<&str> {
     is_id.then_some(after)
 }
 
-/// What follows the number that `text` begins with: with its fraction, its exponent and its units, or the other parts of
-/// a date, a time or a version.
+/// The text after the number that `text` begins with: after its fraction, exponent and units, or after the other
+/// parts of a date, a time or a version.
 fn after_number(text: &str) -> &str {
     let starts_with_digit = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let mut rest = text;
@@ -231,21 +234,21 @@ fn after_number(text: &str) -> &str {
     }
 }
 
-/// One number after another is one.
+/// Consecutive numbers count as one.
 fn push_number(out: &mut String) {
     if !out.ends_with('0') {
         out.push('0');
     }
 }
 
-/// Letters as they are, and the digits between them as one.
+/// Appends letters as they are, and the digits between them as one.
 fn push_letters(out: &mut String, run: &str) {
     for c in run.chars() {
         if c.is_ascii_digit() { push_number(out) } else { out.push(c) }
     }
 }
 
-/// Whether a run with a digit is the like of a hash or of a random name.
+/// Whether a run with a digit looks like a hash or a random name.
 fn is_id(run: &str) -> bool {
     let is_hex = run.len() >= HEX_MIN && run.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digits = run.chars().map(|c| c.is_ascii_digit()).collect::<Vec<_>>();
@@ -297,7 +300,7 @@ mod tests {
         }
     }
 
-    /// A group of four letters is in one of twenty random UUIDs.
+    /// A group of four letters occurs in one of twenty random UUIDs.
     #[test]
     fn groups_of_letters_in_an_id_make_no_other_kind() {
         for (one, other) in [

@@ -1,4 +1,4 @@
-//! What is told of an agent's progress.
+//! Reports of an agent's progress.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use super::{Progress, RECENT_MAX, TurnProgress};
 
-/// Turns in which something lasting must have happened for the agent to count as converging.
+/// Number of turns within which lasting progress counts as converging.
 const CONVERGING_WITHIN: usize = 5;
 
-/// How an agent gets on.
+/// The state of an agent's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgressState {
-    /// Something lasting was done in the last five turns.
+    /// There was lasting progress in the last five turns.
     Converging,
-    /// Calls and results differ, or it waits; nothing of it lasts.
+    /// Calls and results differ, or it waits; nothing lasts.
     Busy,
-    /// Nothing differs.
+    /// Nothing changes.
     Idle,
 }
 
-/// Tells whether a turn brought something of one kind.
+/// Returns whether a turn had one kind of progress.
 type Brought = fn(&TurnProgress) -> bool;
 
 impl fmt::Display for ProgressState {
@@ -34,21 +34,21 @@ impl fmt::Display for ProgressState {
     }
 }
 
-/// How an agent gets on, by what was measured.
+/// An agent's measured progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProgressReport {
-    /// In a word.
+    /// The state.
     pub state: ProgressState,
-    /// Why, the weightiest first: what the last ten turns brought.
+    /// The reasons, the most important first: the progress of the last ten turns.
     pub reasons: Vec<String>,
     /// Turns in a row without measurable progress; those that only waited don't count.
     pub idle_turns: u32,
-    /// At so many it is suspended; 0: never.
+    /// The number of turns without progress at which it is suspended; 0: never.
     pub stuck_turns: u32,
 }
 
 impl Progress {
-    /// `None` before a turn has ended.
+    /// The report; `None` before a turn has ended.
     pub(in crate::session) fn report(&self, stuck_turns: u32) -> Option<ProgressReport> {
         if self.recent.is_empty() {
             return None;
