@@ -1,8 +1,8 @@
-//! Permissions: whether a tool call may be made, is asked about, or is never made.
+//! Permissions: whether a tool call is allowed, needs approval, or is denied.
 //!
-//! Pure: a judgement hangs on the patterns, the call and the workspace's path, so that it is the same on every run
-//! and every replay. It looks at texts: it doesn't see where links lead, what a script file holds or what a program
-//! does. It is a fence for agents that err, and a sandbox is what holds those that don't mean well.
+//! Pure: a ruling depends only on the patterns, the call and the workspace's path, so that it is the same on every
+//! run and every replay. It examines text: it doesn't follow links, read script files or know what a program does.
+//! It guards against mistakes of agents; against malicious agents a sandbox is needed.
 
 mod call;
 mod glob;
@@ -25,25 +25,24 @@ pub use shell::ScriptNames;
 
 /// Compiled permissions of one agent.
 ///
-/// `deny` beats `ask` beats `allow` beats what the policy says of all other calls; `approved` patterns lift an `ask`,
-/// also one by default, and never a `deny`. `ask` and `deny` count where any part of a call is met
-/// ([`Pattern::touches`]); `allow` and `approved` where all of it is covered as it is written: every simple command
-/// of a shell command, by whichever of their patterns. Output into a file is only covered where the pattern speaks
-/// of `>`.
+/// `deny` beats `ask` beats `allow` beats the policy's default for all other calls; `approved` patterns lift an
+/// `ask`, also one by default, and never a `deny`. `ask` and `deny` count where any part of a call matches
+/// ([`Pattern::touches`]); `allow` and `approved` only where all of it is covered as written: every simple command
+/// of a shell command, by any of their patterns. Output into a file is only covered if the pattern contains `>`.
 ///
-/// A command whose text doesn't tell all that it runs (the name of a program put in by the shell, a script put
-/// together when it runs, what can't be read, more than 16 KiB) is covered by no `shell(PATTERN)`, and at least asked
-/// about where there are `ask` or `deny` patterns with arguments for the shell. Where such a `deny` may be met,
-/// nothing but a person's answer to that call lifts the question.
+/// A command whose text doesn't show all that it runs (the name of a program that the shell inserts, a script that
+/// is built at run time, what can't be read, more than 16 KiB) is covered by no `shell(PATTERN)`, and needs at
+/// least approval where there are `ask` or `deny` patterns with arguments for the shell. Where such a `deny` may
+/// match, only a person's answer to that call lifts the question.
 ///
-/// A command line that is started or typed at a `terminal` is read as one for the shell; an `ask` or `deny` of the
-/// shell's counts for it too, an `allow` or `approved` doesn't.
+/// A command line that is started or typed at a `terminal` is read like one for the shell: an `ask` or `deny` for
+/// the shell also counts for it, an `allow` or `approved` doesn't.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permissions {
     rules: Vec<Rule>,
     otherwise: Permission,
     workspace: PathBuf,
-    /// What binds the agent besides: the permissions of those above it.
+    /// The permissions of the agents above, which also apply.
     bounds: Vec<Self>,
 }
 
@@ -62,26 +61,26 @@ enum Kind {
     Approved,
 }
 
-/// What the permissions say of a call.
+/// The decision on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// What is to be done.
+    /// The permission.
     pub permission: Permission,
-    /// The pattern that decided, with its kind: `deny shell(rm *)`. Of several of one kind it is the one with the
-    /// most characters that stand for themselves, in its arguments first, then in its tool; then the earlier one.
+    /// The pattern that decided, with its kind: `deny shell(rm *)`. Among several of one kind the one with the
+    /// most literal characters, first in its arguments, then in its tool; then the earliest.
     pub rule: Option<String>,
-    /// Why, in words.
+    /// The reason, as text.
     pub why: String,
-    /// Whether no pattern spoke of it.
+    /// Whether no pattern matched.
     pub by_default: bool,
 }
 
 impl Permissions {
-    /// Reads the patterns of `policy`; relative paths in them count from `workspace`, an absolute path.
+    /// Reads the patterns of `policy`; relative paths in them are relative to `workspace`, an absolute path.
     ///
     /// # Errors
-    /// The first pattern that can't be read. Also an `allow` or `approved` one that begins with `~/`: whose home that
-    /// is isn't known here.
+    /// The first pattern that can't be read. Also an `allow` or `approved` one that begins with `~/`: the user's
+    /// home directory isn't known here.
     pub fn new(policy: &PermissionPolicy, workspace: &Path) -> Result<Self, PatternError> {
         for (kind, text) in patterns(policy) {
             let pattern = Pattern::parse(text)?;
@@ -93,22 +92,22 @@ impl Permissions {
         Ok(Self::of_policy(policy, workspace))
     }
 
-    /// The same for a policy that counts already, with patterns that can't be read: an `allow` or `approved` one
-    /// allows nothing, an `ask` or `deny` one counts for every call of its tool, or of all tools.
+    /// The same for a policy that already applies and may have patterns that can't be read: an `allow` or
+    /// `approved` one allows nothing, an `ask` or `deny` one counts for every call of its tool, or of all tools.
     #[must_use]
     pub fn of_policy(policy: &PermissionPolicy, workspace: &Path) -> Self {
         let rules = patterns(policy).filter_map(|(kind, text)| Rule::new(kind, text)).collect();
         Self { rules, otherwise: policy.otherwise, workspace: workspace.to_owned(), bounds: Vec::new() }
     }
 
-    /// The permissions of an agent that works in `workspace`, with what binds it besides.
+    /// The permissions of an agent that works in `workspace`, restricted by those of the agents above.
     #[must_use]
     pub fn of_agent(policy: &AgentPolicy, workspace: &Path) -> Self {
         let bounds = policy.bounds.iter().map(|bound| Self::of_policy(bound, workspace)).collect();
         Self { bounds, ..Self::of_policy(&policy.permissions, workspace) }
     }
 
-    /// Adds a pattern that somebody has agreed to for the rest of the run; one that can't be read adds nothing.
+    /// Adds a pattern that was approved for the rest of the run; one that can't be read adds nothing.
     pub fn approve(&mut self, pattern: &str) {
         self.rules.extend(Rule::new(Kind::Approved, pattern));
         self.bounds.iter_mut().for_each(|bound| bound.approve(pattern));
@@ -122,8 +121,8 @@ impl Permissions {
             && self.bounds.iter().all(Self::is_open)
     }
 
-    /// What is to be done about a call of `tool` with `input`: the most restrictive of what the agent's own
-    /// permissions and those that bind it besides say; of several alike, the first.
+    /// The ruling on a call of `tool` with `input`: the most restrictive of the agent's own permissions and those
+    /// of the agents above; among equal ones the first.
     #[must_use]
     pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
         let own = self.judge_alone(tool, input);
@@ -143,14 +142,14 @@ impl Permissions {
         let coverage = Coverage::of(&rules, &call);
         let covered = self.covered(&call, &coverage);
         match doubted(&rules, &call) {
-            // What can't be told is no reason to ask about what isn't made anyway.
+            // A denied call isn't made anyway, so that an unclear text is no reason to ask.
             Some(_) if covered.permission == Permission::Deny => covered,
             Some(ruling) => ruling,
             None => asked(&rules, &call, &coverage).unwrap_or(covered),
         }
     }
 
-    /// What becomes of a call that no pattern forbids or asks about.
+    /// The ruling on a call that no pattern denies or asks about.
     fn covered(&self, call: &Call<'_>, coverage: &Coverage<'_>) -> Ruling {
         let denies = self.otherwise == Permission::Deny;
         let by = |((allowed, approved), asked): ((&Option<_>, &Option<_>), &bool)| {
@@ -166,7 +165,7 @@ impl Permissions {
         if parts.iter().all(Option::is_none) {
             return ruling;
         }
-        // The rest of it is allowed: what isn't is what has to be decided.
+        // The other parts are allowed: the reason is in the ones that aren't.
         let bare = parts.iter().enumerate().filter(|(_, rule)| rule.is_none());
         let bare = call.named_parts(bare.map(|(part, _)| part));
         Ruling { why: format!("no pattern allows {bare}, and {}", ruling.why), ..ruling }
@@ -182,7 +181,7 @@ impl Permissions {
     }
 }
 
-/// The question that is raised by what a call's text doesn't tell.
+/// The question about a call whose text doesn't show all that it runs.
 fn doubted(rules: &[&Rule], call: &Call<'_>) -> Option<Ruling> {
     if let Some(rule) = touching(rules, call, Kind::Deny, Touch::Maybe) {
         return Some(rule.ruling(Permission::Ask, "may mean it: that shows only when the command runs"));
@@ -197,7 +196,7 @@ fn doubted(rules: &[&Rule], call: &Call<'_>) -> Option<Ruling> {
     Some(Ruling { permission: Permission::Ask, rule: None, why, by_default: false })
 }
 
-/// The question that an `ask` raises about a call, unless all the parts that it speaks of are approved.
+/// The question that an `ask` raises about a call, unless all the parts that it matches are approved.
 fn asked(rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ruling> {
     let approved = |part: usize| coverage.approved.get(part).copied().flatten().is_some();
     let open =
@@ -210,7 +209,7 @@ fn asked(rules: &[&Rule], call: &Call<'_>, coverage: &Coverage<'_>) -> Option<Ru
 struct Coverage<'r> {
     allowed: Vec<Option<&'r Rule>>,
     approved: Vec<Option<&'r Rule>>,
-    /// Which of the approved an `ask` speaks of: these an approval lets pass also where all others are denied.
+    /// Which of the approved parts an `ask` matches: their approval also counts where all other calls are denied.
     asked: Vec<bool>,
 }
 
@@ -291,7 +290,7 @@ fn touching<'r>(rules: &[&'r Rule], call: &Call<'_>, kind: Kind, touch: Touch) -
     most_specific(rules.iter().copied().filter(|rule| rule.kind == kind && rule.pattern.touch(call) == touch))
 }
 
-/// The earliest of the narrowest.
+/// The narrowest rule; among equal ones the first.
 fn most_specific<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> {
     rules
         .enumerate()
@@ -302,9 +301,9 @@ fn most_specific<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> 
 /// Returns the narrowest pattern that covers a call: `shell(git push origin main)`, `write_file(./src/a.rs)`,
 /// `mcp__issues__close({"number":7})`.
 ///
-/// For the shell it is all of the command. One that can't be covered by a pattern, since its text doesn't tell all
-/// that it runs, is given as it is, and asked about again. Where a tool's arguments can't be read, the pattern covers
-/// nothing.
+/// For the shell it is the whole command. A command that no pattern can cover, since its text doesn't show all
+/// that it runs, is returned as written, and needs approval again. If a tool's arguments can't be read, the
+/// pattern covers nothing.
 #[must_use]
 pub fn narrowest_pattern(tool: &str, input: &Json, workspace: &Path) -> String {
     let argument = match Call::read(tool, input, workspace).subject {
@@ -317,7 +316,8 @@ pub fn narrowest_pattern(tool: &str, input: &Json, workspace: &Path) -> String {
     format!("{}({})", glob::escaped(tool), glob::escaped(&argument))
 }
 
-/// The files that a call of the shell, or a line for a terminal, names as scripts to be run; `None` where it names none.
+/// The files that a call of the shell, or a line for a terminal, names as scripts to run; `None` if there are
+/// none.
 #[must_use]
 pub fn scripts_named(tool: &str, input: &Json) -> Option<ScriptNames> {
     match Call::read(tool, input, Path::new("/")).subject {

@@ -9,7 +9,7 @@ use super::names::names_of;
 use super::path::Place;
 use super::shell::{Reader, Script};
 
-/// Commands of one call that are named to somebody who is asked.
+/// Maximum number of commands of one call that an approval question names.
 const PARTS_NAMED_MAX: usize = 3;
 
 /// A call, its arguments read once.
@@ -19,20 +19,20 @@ pub(super) struct Call<'c> {
     pub(super) subject: Subject,
 }
 
-/// What a pattern's argument is compared to.
+/// The text that a pattern's argument is compared to.
 pub(super) enum Subject {
     /// A command for a shell.
     Shell(Script),
     /// A path.
     Path {
-        /// Where it leads.
+        /// Its target.
         place: Place,
-        /// Whether the tool goes through what is below it.
+        /// Whether the tool walks the folders below it.
         walks: bool,
     },
     /// All arguments.
     Json(String),
-    /// The argument that matters is missing or of a wrong type: the tool will refuse it.
+    /// The relevant argument is missing or of a wrong type: the tool will reject the call.
     Unreadable,
 }
 
@@ -43,7 +43,7 @@ impl<'c> Call<'c> {
         Self { tool, workspace, subject }
     }
 
-    /// How many parts of it must be covered: at least one.
+    /// The number of parts that must be covered: at least one.
     pub(super) fn parts(&self) -> usize {
         match &self.subject {
             Subject::Shell(script) => script.commands.len().max(1),
@@ -51,7 +51,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    /// These parts of it, in words: commands as they are written.
+    /// The text of these parts: commands as written.
     pub(super) fn named_parts(&self, parts: impl Iterator<Item = usize>) -> String {
         let Subject::Shell(script) = &self.subject else { return String::new() };
         let mut named: Vec<String> = Vec::new();
@@ -67,13 +67,13 @@ impl<'c> Call<'c> {
         if more > 0 { format!("{named} and {more} more") } else { named }
     }
 
-    /// Whether it runs a command line by another tool than the shell: what is never done there, or only with somebody's
-    /// consent, isn't done so either.
+    /// Whether it runs a command line by another tool than the shell: a `deny` or `ask` for the shell also counts
+    /// for it.
     pub(super) fn runs_as_shell_does(&self) -> bool {
         matches!(self.subject, Subject::Shell(_)) && names_of(self.tool).first() != Some(&"shell")
     }
 
-    /// Why it may do more than its text tells.
+    /// Why it may do more than its text shows.
     pub(super) fn unclear(&self) -> Option<&'static str> {
         match &self.subject {
             Subject::Shell(script) => script.unclear,
@@ -91,7 +91,7 @@ fn subject(tool: &str, value: Value, workspace: &Path) -> Subject {
             Some(Some(command)) => Subject::Shell(Script::read(command, Reader::NewShell)),
             _ => Subject::Unreadable,
         },
-        // What is typed may be read by a shell, or by anything else: it is taken for the worst.
+        // Typed text may be read by a shell or by another program: the most dangerous reading counts.
         "terminal" => match (text("action").flatten(), text("command").flatten(), text("text").flatten()) {
             (Some("start"), Some(line), _) | (Some("send"), _, Some(line)) => {
                 Subject::Shell(Script::read(line, Reader::Terminal))

@@ -1,7 +1,7 @@
-//! Globs in which `*` stands for any text and `\*` for a star; everything else stands for itself.
+//! Globs in which `*` matches any text and `\*` a star; all other characters are literal.
 
-/// Stands in a text for something that can't be known: any text, also none. No assigned character; where a text
-/// holds it itself, that text only counts as less known than it is.
+/// Marks an unknown part of a text: any text, also none. An unassigned character; if a text contains it itself,
+/// that text only counts as less known than it is.
 pub(super) const HOLE: char = '\u{10FFFF}';
 
 /// One step of a glob.
@@ -35,7 +35,7 @@ pub(super) fn steps_of(text: &str) -> Vec<Step> {
     steps
 }
 
-/// `text` as a pattern that stands for nothing else.
+/// `text` as a pattern that matches nothing else.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('*', "\\*")
 }
@@ -66,7 +66,7 @@ impl Glob {
         Self { steps, literals }
     }
 
-    /// The text that it stands for, if that is only one.
+    /// The only text that it matches, if there is just one.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.literals.as_slice() {
             [only] => Some(only),
@@ -74,28 +74,27 @@ impl Glob {
         }
     }
 
-    /// What stands in front of the first star.
+    /// The literal text before the first star.
     pub(super) fn prefix(&self) -> &str {
         self.literals.first().map_or("", String::as_str)
     }
 
-    /// Bytes of it.
+    /// The length of that text in bytes.
     pub(super) fn prefix_bytes(&self) -> usize {
         self.prefix().len()
     }
 
-    /// Characters that stand for themselves.
+    /// The number of literal characters.
     pub(super) fn literal_chars(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Is(_))).count()
     }
 
-    /// Whether `c` is among the characters that stand for themselves.
+    /// Whether `c` is among the literal characters.
     pub(super) fn has(&self, c: char) -> bool {
         self.steps.contains(&Step::Is(c))
     }
 
-    /// Whether all of `text` is what it stands for. A hole counts as a character of its own, so that only a star
-    /// takes it.
+    /// Whether it matches all of `text`. A hole counts as a character of its own, so that only a star matches it.
     pub(super) fn matches(&self, text: &str) -> bool {
         let [first, between @ .., last] = self.literals.as_slice() else {
             return self.literal() == Some(text);
@@ -105,7 +104,7 @@ impl Glob {
         else {
             return false;
         };
-        // The leftmost place of each is as good as any: what is left only gets longer.
+        // The leftmost match of each literal is always sufficient: the rest of the text is longest then.
         for literal in between {
             match rest.find(literal.as_str()) {
                 Some(at) => rest = rest.get(at + literal.len()..).unwrap_or_default(),
@@ -115,9 +114,9 @@ impl Glob {
         true
     }
 
-    /// Whether it may stand for `text`, if each hole may be any text.
+    /// Whether it may match `text` if each hole may be any text.
     pub(super) fn may_match(&self, text: &str) -> bool {
-        // Most texts differ at their beginning already.
+        // Most texts already differ at the beginning.
         let known = text.split(HOLE).next().unwrap_or_default();
         let first = self.literals.first().map_or("", String::as_str);
         if !first.starts_with(known) && !known.starts_with(first) {
@@ -154,7 +153,7 @@ impl Glob {
         states.last() == Some(&true)
     }
 
-    /// A star may stand for nothing.
+    /// A star may match nothing.
     fn pass_stars(&self, states: &mut [bool]) {
         for (at, step) in self.steps.iter().enumerate() {
             if *step == Step::Star

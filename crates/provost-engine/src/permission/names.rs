@@ -1,6 +1,6 @@
-//! The names that a tool is known by.
+//! The names of tools.
 
-/// A tool's own name and what scripts written for other agents call it.
+/// A tool's own name and its names in scripts for other agents.
 const KNOWN: [&[&str]; 9] = [
     &["shell", "Bash"],
     &["read_file", "Read"],
@@ -13,9 +13,9 @@ const KNOWN: [&[&str]; 9] = [
     &["spawn_agent", "Agent", "Task"],
 ];
 
-/// Returns the names that a tool answers to, its own first, then those that scripts of other agents use.
+/// Returns the names of a tool, its own first, then those in scripts for other agents.
 ///
-/// `tool` may be any of them; a name that nothing is known of stands alone.
+/// `tool` may be any of them; for an unknown name the result is that name alone.
 #[must_use]
 pub fn names_of(tool: &str) -> Vec<&str> {
     match KNOWN.iter().find(|names| names.contains(&tool)) {
@@ -24,11 +24,11 @@ pub fn names_of(tool: &str) -> Vec<&str> {
     }
 }
 
-/// What scripts of other agents call one that isn't configured, and has what the agent has that asks for it.
+/// The name, in scripts for other agents, of a sub-agent that isn't configured and has the tools of its parent.
 const ALIKE: &str = "general-purpose";
 
-/// Returns the names that a kind of agent answers to: that of a configured sub-agent, or those of one like the agent
-/// that asks, what scripts of other agents call it first.
+/// Returns the names of a kind of agent: of a configured sub-agent, or of one like the requesting agent; the names
+/// in scripts for other agents come first.
 #[must_use]
 pub fn agent_names(configured: Option<&str>) -> Vec<&str> {
     match configured {

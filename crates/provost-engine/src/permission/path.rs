@@ -4,15 +4,15 @@ use std::path::Path;
 
 use super::glob::Glob;
 
-/// Where the homes of users lie: the engine reads no environment, so it can't tell whose home `~` is.
+/// Where users' home directories are: the engine reads no environment, so that the user's own is unknown.
 const HOMES: [&[&str]; 4] = [&["home", "*"], &["Users", "*"], &["root"], &["var", "root"]];
 
 /// Whether upper and lower case are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
-    /// They differ: what is allowed is allowed as it is written.
+    /// They differ: an allowed path is allowed only as written.
     Counts,
-    /// They are the same, as in some file systems: what is forbidden has no other spelling.
+    /// They are the same, as in some file systems: a denied path has no other spelling.
     Folds,
 }
 
@@ -20,23 +20,23 @@ pub(super) enum Case {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     names: Vec<String>,
-    /// How many of the names are the workspace's, where it lies in there.
+    /// How many of the names are the workspace's, if the path is in the workspace.
     workspace_names: usize,
 }
 
-/// How a path stands to a pattern.
+/// How a path matches a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Meeting {
-    /// The pattern names it.
+    /// The pattern matches it.
     pub(super) exact: bool,
-    /// The pattern names it or a folder that it lies in.
+    /// The pattern matches it or a folder that contains it.
     pub(super) within: bool,
-    /// The pattern may name something below it.
+    /// The pattern may match something below it.
     pub(super) above: bool,
 }
 
 impl Place {
-    /// Where `path`, seen from `workspace`, leads by its text alone: links aren't followed.
+    /// The target of `path`, relative to `workspace`, by its text alone: links aren't followed.
     pub(super) fn new(path: &str, workspace: &Path) -> Self {
         let workspace = workspace.to_string_lossy();
         let mut home = Vec::new();
@@ -47,21 +47,21 @@ impl Place {
         Self { names, workspace_names }
     }
 
-    /// It as a pattern's text: from the workspace on, where it lies in there.
+    /// The path as the text of a pattern: relative to the workspace, if it is in there.
     pub(super) fn shown(&self) -> String {
         let below = self.names.get(self.workspace_names..).unwrap_or_default().join("/");
         match (self.workspace_names, below.as_str()) {
-            // A `/` at the end would be all that is in there.
+            // A `/` at the end would mean all that is in the folder.
             (0, "") => "/.".to_owned(),
             (0, _) => format!("/{below}"),
             (_, "") => ".".to_owned(),
             (_, path) if path.contains('/') && !path.starts_with("~/") => below,
-            // A lone name would stand for that name in every folder, and `~/` for a home.
+            // A single name would match in every folder, and `~/` a home directory.
             _ => format!("./{below}"),
         }
     }
 
-    /// How it stands to `pattern`.
+    /// How it matches `pattern`.
     pub(super) fn meets(&self, pattern: &str, workspace: &Path, case: Case) -> Meeting {
         let fold = |text: &str| match case {
             Case::Counts => text.to_owned(),
@@ -99,7 +99,7 @@ impl Meeting {
     }
 }
 
-/// Whether a pattern counts in every folder: it begins with `**/`, or is one name.
+/// Whether a pattern matches in every folder: it begins with `**/`, or is a single name.
 fn is_floating(pattern: &str) -> bool {
     let name = pattern.trim_end_matches('/');
     pattern.starts_with("**/") || !(name.is_empty() || name.contains('/') || name == "." || name == "..")
@@ -129,7 +129,7 @@ fn steps(from: &[Step], pattern: &str) -> Vec<Step> {
             _ => steps.push(Step::Name(Glob::new(name))),
         }
     }
-    // As in ignore files: a folder is all that is in it.
+    // As in ignore files: a folder means all that is in it.
     if pattern.ends_with('/') {
         steps.push(Step::Any);
     }

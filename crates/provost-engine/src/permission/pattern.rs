@@ -10,24 +10,24 @@ use super::names::names_of;
 use super::path::Case;
 use super::shell::ShellGlob;
 
-/// Bytes of a pattern.
+/// Maximum bytes of a pattern.
 const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
 /// A pattern can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the pattern `{pattern}` {complaint}")]
 pub struct PatternError {
-    /// The pattern as it was written; cut where it is very long.
+    /// The pattern as written; cut if it is very long.
     pub pattern: String,
-    /// What is wrong with it and what would be right, to stand behind its name.
+    /// The error and the remedy, to follow the pattern in a message.
     pub complaint: &'static str,
 }
 
-/// Names tool calls: `tool`, or `tool(PATTERN)` for those with certain arguments.
+/// Matches tool calls: `tool`, or `tool(PATTERN)` for those with certain arguments.
 ///
-/// `tool` is one of the tool's names ([`names_of`]), with `*` for any text; `*` alone is every tool, and `tool(*)` is the same
-/// as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*`
-/// stands for any text, `\*` for a star, and everything else for itself.
+/// `tool` is one of the tool's names ([`names_of`]), with `*` for any text; `*` alone is every tool, and `tool(*)`
+/// is the same as `tool`. What PATTERN is compared to depends on the tool of the call. In all of them `*` matches
+/// any text, `\*` a star, and all other characters are literal.
 ///
 /// - `shell`: one simple command. ` *` at the end also stands for no arguments, `git push:*` is `git push *`, runs of
 ///   blanks count as one space.
@@ -51,11 +51,11 @@ struct Argument {
     plain: Glob,
 }
 
-/// How sure it is that a pattern names a call.
+/// How certainly a pattern matches a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Touch {
     No,
-    /// It depends on what shows only when the call is made.
+    /// It depends on facts that are only known when the call is made.
     Maybe,
     Yes,
 }
@@ -93,59 +93,59 @@ impl Pattern {
         Ok(Self { tool: Glob::new(tool), argument })
     }
 
-    /// All calls of the tool that a pattern names that can't be read; of all tools if that can't either.
+    /// All calls of the tool of an unreadable pattern; of all tools if the tool can't be read either.
     pub(super) fn widest_of(text: &str) -> Self {
         let tool = text.trim().split('(').next().unwrap_or_default();
         let all = || Self { tool: Glob::new("*"), argument: None };
         Self::parse(tool).unwrap_or_else(|_| all())
     }
 
-    /// Whether any part of a call is met, which is the sense of `ask`, `deny` and the `if` of hooks.
+    /// Whether any part of a call matches, as `ask`, `deny` and the `if` of hooks use it.
     ///
-    /// A command counts as met where its text doesn't tell all that it runs, and a search or listing where what it
-    /// looks through may be met. For paths, upper and lower case are the same, and a pattern that names a folder
-    /// names what is in it.
+    /// A command counts as matched if its text doesn't show all that it runs, and a search or listing if anything
+    /// below its folder may match. For paths, upper and lower case are the same, and a pattern for a folder
+    /// includes its contents.
     #[must_use]
     pub fn touches(&self, tool: &str, input: &Json, workspace: &Path) -> bool {
         let call = Call::read(tool, input, workspace);
         self.speaks_of(&call) && (self.touch(&call) > Touch::No || call.unclear().is_some())
     }
 
-    /// Whether it is about calls of this tool, whatever their arguments.
+    /// Whether it is for calls of this tool, whatever their arguments.
     #[must_use]
     pub fn names(&self, tool: &str) -> bool {
         self.speaks_of_tool(tool)
     }
 
-    /// Whether it looks for text that the calls of this tool, one of those it names, never have: they are compared by their
-    /// arguments as a JSON object.
+    /// Whether it contains text that calls of this tool never have, because their arguments are compared as a JSON
+    /// object.
     #[must_use]
     pub fn misses_all(&self, tool: &str) -> bool {
         let argument = self.argument.as_ref().filter(|_| is_compared_as_json(tool));
         argument.is_some_and(|argument| !argument.plain.can_enclose('{', '}'))
     }
 
-    /// Whether it is about the call's tool.
+    /// Whether it is for the call's tool.
     pub(super) fn speaks_of(&self, call: &Call<'_>) -> bool {
         self.speaks_of_tool(call.tool)
     }
 
-    /// Whether it is about this tool.
+    /// Whether it is for this tool.
     pub(super) fn speaks_of_tool(&self, tool: &str) -> bool {
         names_of(tool).into_iter().any(|name| self.tool.matches(name))
     }
 
-    /// Whether it looks at arguments.
+    /// Whether it compares arguments.
     pub(super) fn is_bound(&self) -> bool {
         self.argument.is_some()
     }
 
-    /// Whether it begins at a home that nothing here knows.
+    /// Whether it begins at a home directory, which isn't known here.
     pub(super) fn is_of_home(&self) -> bool {
         self.argument.as_ref().is_some_and(|argument| argument.text.starts_with("~/"))
     }
 
-    /// Whether any part of a call of its tool is met.
+    /// Whether any part of a call of its tool matches.
     pub(super) fn touch(&self, call: &Call<'_>) -> Touch {
         let Some(argument) = &self.argument else { return Touch::Yes };
         let sure = |yes: bool| if yes { Touch::Yes } else { Touch::No };
@@ -162,12 +162,12 @@ impl Pattern {
                 sure(meeting.within || (*walks && meeting.above))
             }
             Subject::Json(json) => sure(argument.plain.matches(json)),
-            // The tool will refuse it; until then it may be anything.
+            // The tool will reject the call; until then it may be anything.
             Subject::Unreadable => Touch::Yes,
         }
     }
 
-    /// Which of a call's parts are covered: one flag a simple command, one in all for other calls.
+    /// Which of a call's parts are covered: one flag for each simple command, a single one for other calls.
     pub(super) fn covers(&self, call: &Call<'_>) -> Vec<bool> {
         let Some(argument) = &self.argument else { return vec![true; call.parts()] };
         match &call.subject {
@@ -188,7 +188,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it names the simple command at this place, surely or perhaps.
+    /// Whether it matches, certainly or possibly, the simple command with this index.
     pub(super) fn touches_part(&self, call: &Call<'_>, part: usize) -> bool {
         match (&self.argument, &call.subject) {
             (Some(argument), Subject::Shell(script)) => match script.commands.get(part) {
@@ -202,7 +202,7 @@ impl Pattern {
         }
     }
 
-    /// How narrow it is: characters of its PATTERN that stand for themselves, then those of its tool.
+    /// How narrow it is: the number of literal characters of its PATTERN, then of its tool.
     pub(super) fn specificity(&self) -> (usize, usize) {
         let argument = self.argument.as_ref().map_or(0, |argument| argument.shell.literal_chars());
         (argument, self.tool.literal_chars())

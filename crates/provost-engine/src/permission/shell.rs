@@ -1,5 +1,5 @@
-//! What a shell command runs, as far as its text tells: its simple commands, and those in their arguments, each in all
-//! the forms that a pattern may name it by.
+//! What a shell command runs, as far as its text shows: its simple commands, and those in their arguments, each in
+//! all the forms that a pattern may match.
 
 mod facts;
 mod files;
@@ -14,25 +14,24 @@ use reach::Reach;
 
 use super::glob::{Glob, HOLE};
 
-/// Bytes of a command that are read; a longer one is unclear.
+/// Maximum bytes of a command that are read; a longer one is unclear.
 pub(super) const COMMAND_BYTES_MAX: usize = 16 * 1024;
 
-/// Who reads a script.
+/// The program that reads a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
     /// A shell that is started for it.
     NewShell,
-    /// Whatever runs at a terminal: what it was told before still counts.
+    /// The program at a terminal, in which earlier input still has effect.
     Terminal,
 }
 
-/// A script, taken apart.
+/// A script with its commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Script {
     /// All its text, without blanks at its ends.
     pub(super) whole: String,
-    /// Its simple commands, in the order in which they stand, those of substitutions first; behind each one those in
-    /// its arguments.
+    /// Its simple commands, in their order, those of substitutions first; after each one those in its arguments.
     pub(super) commands: Vec<Command>,
     /// Why it may run more than these.
     pub(super) unclear: Option<&'static str>,
@@ -43,33 +42,34 @@ pub(super) struct Script {
 /// A simple command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Command {
-    /// As it is written, blanks evened out, without its redirections.
+    /// As written, with blanks normalized, without its redirections.
     pub(super) words: String,
-    /// The same with them.
+    /// The same with redirections.
     pub(super) written: String,
     /// Whether its output goes to a file.
     pub(super) writes: bool,
-    /// The commands in whose arguments it stands, the outermost first.
+    /// The commands that have it in their arguments, the outermost first.
     pub(super) within: Vec<Within>,
-    /// Why it can't be read: then it has no words, and only a pattern that names the argument it is about covers it.
+    /// Why it can't be read: then it has no words, and only a pattern that matches the argument in question covers
+    /// it.
     pub(super) unread: Option<&'static str>,
-    /// Without quotes, without assignments and folders in front; with holes.
+    /// Without quotes, leading assignments and folders; with holes.
     forms: Vec<String>,
-    /// Names of programs that it may run, for all that is known of it.
+    /// Names of programs that it may run, as far as is known.
     perhaps: Vec<String>,
 }
 
 /// A place in the arguments of another command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Within {
-    /// Which command of the script.
+    /// The index of the command in the script.
     pub(super) command: usize,
-    /// Where what names the inner command ends in the words of the other.
+    /// Where the text that matches the inner command ends in the words of the outer one.
     pub(super) end: usize,
 }
 
 impl Script {
-    /// Takes `text` apart.
+    /// Parses `text`.
     pub(super) fn read(text: &str, reader: Reader) -> Self {
         let whole = text.trim().to_owned();
         let unclear = match () {
@@ -92,7 +92,7 @@ impl Script {
 }
 
 impl Script {
-    /// A command as it is written; of what can't be read in one, why and in which.
+    /// A command as written; if an argument can't be read, the reason and the command that contains it.
     pub(super) fn words_of(&self, command: &Command) -> String {
         match (command.unread, command.within.last().and_then(|within| self.commands.get(within.command))) {
             (None, _) => format!("`{}`", command.written),
@@ -103,12 +103,12 @@ impl Script {
 }
 
 impl Command {
-    /// Whether `glob` covers it as it is written, a redirection to a file only where the glob speaks of one.
+    /// Whether `glob` covers it as written; a redirection to a file only if the glob contains one.
     fn is_covered_by(&self, glob: &ShellGlob) -> bool {
         self.named_by(glob).is_some()
     }
 
-    /// How much of its words, from their beginning, stands in `glob` letter by letter; nothing if it isn't covered.
+    /// The length of the prefix of its words that `glob` contains literally; `None` if it isn't covered.
     fn named_by(&self, glob: &ShellGlob) -> Option<usize> {
         if self.unread.is_some() {
             return None;
@@ -126,15 +126,15 @@ fn joined<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-/// A glob over simple commands: blanks are evened out, and a ` *` at its end also stands for nothing at all.
+/// A glob over simple commands: blanks are normalized, and a ` *` at its end also matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellGlob {
     exact: Glob,
-    /// With blanks evened out, where that makes a difference.
+    /// With blanks normalized, if that makes a difference.
     even: Option<Glob>,
     /// Without the ` *` at its end.
     bare: Option<Glob>,
-    /// Whether it speaks of more than one simple command.
+    /// Whether it contains more than one simple command.
     joins: bool,
 }
 
@@ -162,7 +162,7 @@ impl ShellGlob {
         Self { exact, even: even_glob, bare, joins }
     }
 
-    /// The one text that it stands for, if it stands for no other.
+    /// The only text that it matches, if there is just one.
     pub(super) fn literal(&self) -> Option<&str> {
         self.exact.literal()
     }
@@ -171,7 +171,7 @@ impl ShellGlob {
         self.exact.has(c)
     }
 
-    /// Characters that stand for themselves.
+    /// The number of literal characters.
     pub(super) fn literal_chars(&self) -> usize {
         self.exact.literal_chars()
     }
@@ -184,13 +184,13 @@ impl ShellGlob {
         self.globs().any(|glob| glob.matches(text))
     }
 
-    /// How much of `text`, from its beginning, it names letter by letter, if it stands for it.
+    /// The length of the prefix of `text` that it contains literally, if it matches.
     fn named(&self, text: &str) -> Option<usize> {
         self.globs().filter(|glob| glob.matches(text)).map(Glob::prefix_bytes).max()
     }
 
-    /// Which of `commands` it covers: those that it stands for, and those that stand in the arguments of such a one at
-    /// a place that it names.
+    /// Which of `commands` it covers: those that it matches, and those in the arguments of a matched one at a
+    /// position that it contains literally.
     pub(super) fn covers(&self, commands: &[Command]) -> Vec<bool> {
         let named: Vec<Option<usize>> = commands.iter().map(|command| command.named_by(self)).collect();
         let names = |within: &Within| {
@@ -199,7 +199,7 @@ impl ShellGlob {
         commands.iter().map(|one| one.is_covered_by(self) || one.within.iter().any(names)).collect()
     }
 
-    /// The program that it is about, if it begins with one.
+    /// The program that it begins with, if it is literal.
     fn program(&self) -> Option<&str> {
         let text = self.even.as_ref().unwrap_or(&self.exact).prefix();
         let (first, rest) = text.split_once(' ').map_or((text, None), |(first, rest)| (first, Some(rest)));
@@ -207,22 +207,22 @@ impl ShellGlob {
         (whole && !first.is_empty()).then(|| first.rsplit('/').next().unwrap_or_default())
     }
 
-    /// Whether it names a command of `script`, or a command that one of them runs.
+    /// Whether it matches a command of `script`, or a command that one of them runs.
     pub(super) fn touches(&self, script: &Script) -> bool {
         self.touches_whole(script) || script.commands.iter().any(|one| self.touches_command(one))
     }
 
-    /// Whether it speaks of several commands at once and names `script`.
+    /// Whether it contains several commands and matches `script`.
     pub(super) fn touches_whole(&self, script: &Script) -> bool {
         self.joins && self.matches(&script.whole)
     }
 
-    /// Whether it names `command`, or one that it runs.
+    /// Whether it matches `command`, or one that it runs.
     pub(super) fn touches_command(&self, command: &Command) -> bool {
         command.forms.iter().any(|form| self.matches(form))
     }
 
-    /// Whether it would name `command`, or one that it runs, if what isn't known of it were the worst.
+    /// Whether it may match `command`, or one that it runs, given what is unknown about it.
     pub(super) fn may_touch_command(&self, command: &Command) -> bool {
         if self.program().is_some_and(|name| command.perhaps.iter().any(|known| known == name)) {
             return true;
@@ -232,7 +232,7 @@ impl ShellGlob {
     }
 }
 
-/// Makes one space of each run of blanks outside of quotes.
+/// Replaces each run of blanks outside of quotes by one space.
 fn evened(steps: &[super::glob::Step]) -> Vec<super::glob::Step> {
     use super::glob::Step;
     let (mut even, mut quote, mut escaped) = (Vec::with_capacity(steps.len()), None, false);

@@ -261,7 +261,7 @@ impl Deciding<'_> {
         self.settle_at(usage, None);
     }
 
-    /// Charges the call in flight at the reported cost, if there is one.
+    /// Charges the call in flight at `cost`, or at the model's price if that is absent.
     pub(super) fn settle_at(&mut self, usage: Usage, cost: Option<MicroDollars>) {
         let model = self.state.model_of(self.state.purpose);
         let price = model.and_then(|model| model.price);

@@ -1,21 +1,22 @@
-//! What a script's text tells of its variables: which of them hold numbers, and which the shell works out.
+//! What a script's text shows about its variables: which of them hold numbers, and which the shell evaluates.
 //!
-//! Where a shell expects a number it takes the text of a variable for a sum, works that out, and runs the commands in
-//! it. So what is calculated with must be seen to be a number; a variable that the script doesn't set is none.
+//! Where a shell expects a number it evaluates the text of a variable as an arithmetic expression, and runs the
+//! commands in it. So each operand must be known to be a number; a variable that the script doesn't set isn't one.
 
 use std::collections::BTreeSet;
 
 use super::scan::Word;
 use super::variable::is_harmless_name;
 
-/// Variables that the shell itself counts with.
+/// Variables to which the shell itself assigns numbers.
 const COUNTS: [&str; 7] = ["RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID", "BASHPID"];
 
-/// Variables with bash's integer attribute that a script may set: whatever is assigned to them is worked out, commands in it included.
+/// Variables with bash's integer attribute that a script may set: values assigned to them are evaluated, with the
+/// commands in them.
 const INTEGERS: [&str; 8] =
     ["RANDOM", "SRANDOM", "SECONDS", "LINENO", "OPTIND", "HISTCMD", "EPOCHSECONDS", "BASH_SUBSHELL"];
 
-/// What is known of a script's variables, all scripts in its arguments included.
+/// The facts about a script's variables, including all scripts in its arguments.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     numbers: BTreeSet<String>,
@@ -25,12 +26,12 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Notes why the script may do more than its commands show.
+    /// Records why the script may do more than its commands show.
     pub(super) fn doubt(&mut self, why: &'static str) {
         self.unclear.get_or_insert(why);
     }
 
-    /// A variable gets a value, which is a number or isn't.
+    /// Records an assignment, and whether the value is a number.
     pub(super) fn bind(&mut self, name: &str, is_number: bool) {
         if !is_identifier(name) {
             return self.doubt("which variable it sets shows only when it runs");
@@ -44,14 +45,14 @@ impl Facts {
         if is_number { &mut self.numbers } else { &mut self.others }.insert(name.to_owned());
     }
 
-    /// A variable gets a value that isn't seen to be a number.
+    /// Records an assignment of a value that isn't known to be a number.
     fn doubt_integer(&mut self, name: &str) {
         if INTEGERS.contains(&name) {
             self.doubt("it sets a variable whose value the shell works out");
         }
     }
 
-    /// Looks at a word of a command: whether it sets something.
+    /// Records what a word of a command sets, if it sets anything.
     pub(super) fn see(&mut self, word: &Word, in_front: bool) {
         let Some((name, value)) = word.value.split_once('=') else { return };
         let name = name.strip_suffix('+').unwrap_or(name);
@@ -74,14 +75,14 @@ impl Facts {
         }
     }
 
-    /// A name or number that is calculated with.
+    /// Records a name or a number in an arithmetic expression.
     pub(super) fn count_with(&mut self, name: &str) {
         if name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic()) {
             self.counted.insert(name.to_owned());
         }
     }
 
-    /// What is put in with `$` where a number is expected.
+    /// Records an expansion with `$` where a number is expected.
     pub(super) fn count_with_put_in(&mut self, written: &str) {
         let bare = written.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         let name = bare.or_else(|| written.strip_prefix('$')).unwrap_or_default();
@@ -93,8 +94,8 @@ impl Facts {
         }
     }
 
-    /// Why more may run than is seen; asked once all of the script was read. Where commands before this one may have
-    /// set variables (at a terminal) none is known.
+    /// Why more may run than the text shows, once all of the script was read. If earlier commands may have set
+    /// variables (at a terminal), none is known.
     pub(super) fn unclear(&self, alone: bool) -> Option<&'static str> {
         let known = |name: &String| {
             let own = COUNTS.contains(&name.as_str()) || self.numbers.contains(name);
@@ -120,7 +121,7 @@ fn is_sum(raw: &str) -> bool {
     inner.is_some_and(|inner| !inner.contains("))"))
 }
 
-/// Whether a word stands for numbers alone: digits, a range of them, a sum, `$(seq …)`.
+/// Whether a word expands to numbers alone: digits, a range of them, an arithmetic expansion, `$(seq …)`.
 pub(super) fn is_number(word: &Word) -> bool {
     let raw = word.raw.as_str();
     let range = || {

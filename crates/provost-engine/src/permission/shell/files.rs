@@ -1,23 +1,23 @@
-//! Which files a command names as scripts: what it runs is in them, and not in its text.
+//! The files that a command names as scripts: they, and not its text, contain what it runs.
 
 use super::super::glob::HOLE;
 use super::program::{Program, program_of};
 use super::scan::Word;
 use super::variable::is_harmless_name;
 
-/// Names looked at in one command.
+/// Maximum names examined in one command.
 const NAMES_MAX: usize = 512;
-/// Bytes of a path.
+/// Maximum bytes of a path.
 const PATH_BYTES_MAX: usize = 4_096;
-/// Letters of options that may stand in one word in front of a name.
+/// Maximum option letters before a name in the same word.
 const LETTERS_MAX: usize = 8;
 
 /// Programs that change into folders that their arguments name, besides those that only run others.
 const CHANGE_FOLDERS: [&str; 11] =
     ["cd", "pushd", "env", "parallel", "make", "gmake", "cmake", "git", "find", "gfind", "bfs"];
-/// What the shell does itself with names and texts of commands.
+/// Builtins of the shell that work on names and texts of commands.
 const KEEP_COMMANDS: [&str; 8] = ["alias", "hash", "enable", "trap", "bind", "complete", "eval", "fc"];
-/// Variables that name folders in which programs look for what they run or load.
+/// Variables with the folders in which programs look for what they run or load.
 const FOLDERS_OF_PROGRAMS: [&str; 12] = [
     "GIT_EXEC_PATH",
     "GIT_TEMPLATE_DIR",
@@ -32,37 +32,37 @@ const FOLDERS_OF_PROGRAMS: [&str; 12] = [
     "GCC_EXEC_PREFIX",
     "BASH_LOADABLES_PATH",
 ];
-/// Calculators: what they read is no script.
+/// Calculators: their input is no script.
 const CALCULATE: [&str; 2] = ["bc", "dc"];
 
-/// Files that a command may run as scripts, as it names them: programs given by their paths, and arguments of shells,
-/// interpreters, `source` and `make`. What of them is a file shows where it runs.
+/// Files that a command may run as scripts, as it names them: programs given by their paths, and arguments of
+/// shells, interpreters, `source` and `make`. Which of them are files is only known where the command runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScriptNames {
     /// The files.
     pub files: Vec<String>,
-    /// What of it is a folder may be one that the command changes into, or looks for programs in: the files may be named
-    /// from there.
+    /// Names that, if they are folders, the command may change into or look for programs in: the files may be
+    /// relative to them.
     pub folders: Vec<String>,
-    /// Whether it may run a file that its text doesn't name. All its words that are files count as named then.
+    /// Whether it may run a file that its text doesn't name. Then all its words that are files count as named.
     pub unnamed: bool,
-    /// All words, for where it isn't told which of them are run.
+    /// All words, for commands where it is unknown which of them are run.
     words: Vec<String>,
-    /// The programs that are looked for in `PATH`.
+    /// The programs that are looked up in `PATH`.
     programs: Vec<String>,
-    /// Whether a shell or an interpreter reads what to do from its input.
+    /// Whether a shell or an interpreter reads its program from its input.
     reads_input: bool,
     /// Whether a shell does.
     shell_reads_input: bool,
     /// Whether `PATH` is set.
     sets_path: bool,
-    /// Whether words are added to a command that runs scripts, or a folder isn't known.
+    /// Whether words are added to a command that runs scripts, or a folder is unknown.
     adds: bool,
     runs_scripts: bool,
 }
 
 impl ScriptNames {
-    /// Notes what a command of these words names; `program` is its name without its folder, in lower case.
+    /// Records what a command of these words names; `program` is its name without its folder, in lower case.
     pub(super) fn note(&mut self, program: &str, first: &Word, arguments: &[Word]) {
         let named = resolved(first);
         self.unnamed |= named.contains(HOLE) || (!first.plain && !first.value.contains(HOLE));
@@ -98,13 +98,13 @@ impl ScriptNames {
         }
     }
 
-    /// The files of a module that `python` is told to run, if it is one of the workspace's.
+    /// The files of a module that `python` runs, if it is one of the workspace's.
     fn note_module(&mut self, arguments: &[Word]) {
         let mut is_module = false;
         for word in arguments {
             let value = resolved(word);
             let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-            // Behind other letters, too: `-Im x`.
+            // Also after other letters: `-Im x`.
             let glued = letters.and_then(|letters| letters.split_once('m')).map(|(_, name)| name);
             let name = if is_module { Some(value.as_str()) } else { glued };
             let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -123,33 +123,33 @@ impl ScriptNames {
         }
     }
 
-    /// Notes a variable that is set: where it changes what programs do, it may name what they run.
+    /// Records a variable that is set: if it changes what programs do, it may name what they run.
     pub(super) fn note_variable(&mut self, word: &Word) {
         self.note_path(word);
         let name = word.value.split_once('=').map_or("", |(name, _)| name);
         self.unnamed |= name == "PWD";
     }
 
-    /// Notes that what stands in `word` may be run.
+    /// Records that the text in `word` may be run.
     pub(super) fn note_text(&mut self, text: &str) {
         for name in tokens(text) {
             add(&mut self.files, name);
         }
     }
 
-    /// What a text may name that isn't read.
+    /// The names in a text that isn't parsed.
     pub(super) fn unread(text: &str) -> Self {
         let mut names = Self { unnamed: true, ..Self::default() };
         names.note_text(text);
         names
     }
 
-    /// Notes that what runs can't be told from the text.
+    /// Records that the text doesn't show what runs.
     pub(super) const fn note_unread(&mut self) {
         self.unnamed = true;
     }
 
-    /// Notes the files that are read as input.
+    /// Records the files that are read as input.
     pub(super) fn note_input(&mut self, written: &[String]) {
         let inputs = written.iter().filter_map(|text| text.trim_start_matches('0').strip_prefix('<'));
         for file in inputs.filter(|file| !file.starts_with(['<', '(', '&'])) {
@@ -157,7 +157,7 @@ impl ScriptNames {
         }
     }
 
-    /// Concludes of all of the script: what is run where no command names it.
+    /// Completes the record at the end of the script: what is run without a command that names it.
     pub(super) fn end(&mut self, text: &str) {
         let piped = text.replace("||", "").contains('|');
         self.unnamed |= self.reads_input && piped;
@@ -174,7 +174,7 @@ impl ScriptNames {
         }
     }
 
-    /// The arguments of a program that runs files.
+    /// Records the arguments of a program that runs files.
     fn note_scripts(&mut self, program: &str, arguments: &[Word]) {
         let is_make = program.ends_with("make");
         self.runs_scripts |= !is_make;
@@ -185,14 +185,14 @@ impl ScriptNames {
             let fills_in = value.contains(HOLE) || (!word.plain && !word.value.contains(HOLE));
             let names_file = !is_make || names_makefile(&value) || names_makefile(option);
             self.unnamed |= (before_operand && fills_in && names_file) || value.contains("{}");
-            // Behind the file, or the code, stand its own arguments; what stands behind an option may be its value.
+            // The file, or the code, is followed by its own arguments; a word after an option may be its value.
             let is_code = |option: &str| !option.starts_with("--") && option.ends_with(['c', 'e', 'm']);
             before_operand &= is_make || value.starts_with('-') || (!option.is_empty() && !is_code(option));
             option = if word.value.starts_with('-') { word.value.as_str() } else { "" };
         }
     }
 
-    /// Files that an interpreter runs where a folder is named.
+    /// The files that an interpreter runs if a folder is named.
     fn note_folder_run(&mut self, program: &str, arguments: &[Word]) {
         let inside: &[&str] = match program {
             _ if program.starts_with("python") || program.starts_with("pypy") => &["__main__.py"],
@@ -208,7 +208,7 @@ impl ScriptNames {
         }
     }
 
-    /// Whether a shell or an interpreter reads what to do from its input.
+    /// Whether a shell or an interpreter reads its program from its input.
     fn note_reading(&mut self, program: &str, arguments: &[Word]) {
         let is_shell = matches!(program_of(program), Program::Shell);
         let is_input = |value: &str| {
@@ -218,7 +218,7 @@ impl ScriptNames {
                 || value.starts_with("/proc/")
                 || (is_shell && letters.is_some_and(|letters| letters.contains('s')))
         };
-        // Code in the same word, or only a question about the program.
+        // Code in the same word, or an option that only prints information about the program.
         let is_told = |value: &str| {
             matches!(value, "--version" | "--help" | "-V" | "-h" | "-v" | "-version")
                 || (!value.starts_with("--") && value.starts_with("-c"))
@@ -231,7 +231,7 @@ impl ScriptNames {
         self.shell_reads_input |= reads && is_shell;
     }
 
-    /// Files behind options, in the same word or the next.
+    /// Records files after options, in the same word or the next.
     fn note_behind_options(&mut self, arguments: &[Word]) {
         for pair in arguments.windows(2) {
             if let [option, word] = pair
@@ -248,7 +248,7 @@ impl ScriptNames {
         }
     }
 
-    /// Settings of git for one command: they may be commands.
+    /// Records settings of git for one command: they may be commands.
     fn note_settings(&mut self, arguments: &[Word]) {
         let mut is_setting = false;
         for word in arguments {
@@ -260,7 +260,7 @@ impl ScriptNames {
         }
     }
 
-    /// A variable that programs take programs, files or options from.
+    /// Records a variable from which programs take programs, files or options.
     fn note_path(&mut self, word: &Word) {
         let Some((name, text)) = word.value.split_once('=') else { return };
         let name = name.strip_suffix('+').unwrap_or(name);
@@ -278,22 +278,22 @@ impl ScriptNames {
     }
 }
 
-/// Whether the value of this option, or what is behind its letter, is a makefile.
+/// Whether the value of this option, in the next word or after its letter, is a makefile.
 fn names_makefile(option: &str) -> bool {
     ["-f", "--f", "--m"].iter().any(|begin| option.starts_with(begin))
 }
 
-/// Whether it has `find` run a command in the folder of each file.
+/// Whether it lets `find` run a command in the folder of each file.
 fn runs_in_each_folder(word: &Word) -> bool {
     matches!(word.value.as_str(), "-execdir" | "-okdir")
 }
 
-/// The value of a word, with the folder that the shell stands in for `$PWD`, which is the workspace or one of those that
-/// the command changes into.
+/// The value of a word, with the current folder in place of `$PWD`: the workspace or one of the folders that the
+/// command changes into.
 fn resolved(word: &Word) -> String {
     let put_in = word.value.matches(HOLE).count();
     let written = word.raw.matches(['$', '`', '<', '>']).count();
-    // Only where each of the two is sure to belong to the other; of braces nothing but one hole is left.
+    // Only if each expansion certainly belongs to its hole; braces leave just one hole.
     if put_in == 0 || put_in != written || word.value.chars().count() == 1 {
         return word.value.clone();
     }
@@ -308,7 +308,7 @@ fn resolved(word: &Word) -> String {
     value
 }
 
-/// What may be a name in an argument: all of it; of an option, what stands behind `=` or its letters.
+/// The possible names in an argument: all of it; of an option, the text after `=` or after its letters.
 fn parts_of(value: &str, mut each: impl FnMut(&str)) {
     each(value);
     let Some(option) = value.strip_prefix('-') else { return };
@@ -321,7 +321,7 @@ fn parts_of(value: &str, mut each: impl FnMut(&str)) {
     }
 }
 
-/// What may be names in a text that some program reads in its own way.
+/// The possible names in a text that a program parses in its own way.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_whitespace() || "'\"`;|&(){}<>=$!\\:,".contains(c))
 }

@@ -1,7 +1,7 @@
-//! Programs that run none of their arguments, as far as it is known.
+//! Programs that run none of their arguments, as far as is known.
 //!
-//! A program that isn't listed here, nor among those whose arguments are commands, may run any of its arguments:
-//! where one of them is the name of a program that is denied, that is asked about.
+//! A program that is neither listed here nor among those whose arguments are commands may run any of its
+//! arguments: if one of them is the name of a denied program, the call needs approval.
 
 #[rustfmt::skip]
 const PLAIN: &[&str] = &[

@@ -1,35 +1,35 @@
-//! Programs and how they take commands in their arguments: data alone.
+//! Programs and how they take commands in their arguments: only data.
 
 use super::plain;
 
 /// What a program does with its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Program {
-    /// It runs them as a command, behind options and operands of its own.
+    /// It runs them as a command, after options and operands of its own.
     Runner,
     /// Some of its options take commands.
     Options(&'static Options),
-    /// It runs something of them, and where that begins isn't told by the text.
+    /// It runs some of them, and the text doesn't show where the command begins.
     Anywhere,
-    /// What stands behind certain words is a command: `find`.
+    /// The words after certain options are a command: `find`.
     Find,
-    /// The same, of `fd`.
+    /// The same, for `fd`.
     Fd,
     /// A shell.
     Shell,
-    /// Commands of its own, options in front, aliases.
+    /// Its own subcommands, preceded by options; aliases.
     Git,
     /// Its first operand is a program of its own language.
     Awk,
     /// The same.
     Sed,
-    /// The shell does it itself.
+    /// A builtin of the shell.
     Builtin,
-    /// It runs a language: what is written in it isn't read.
+    /// It runs a language: code in that language isn't parsed.
     Interpreter,
     /// It runs none of its arguments.
     Plain,
-    /// Nothing is known of it.
+    /// An unknown program.
     Unknown,
 }
 
@@ -37,59 +37,59 @@ pub(super) enum Program {
 #[derive(Debug)]
 pub(super) struct Runner {
     names: &'static [&'static str],
-    /// Arguments in front of the options, which make it run something: `uv run`.
+    /// Arguments before the options that make it run something: `uv run`.
     pub(super) behind: &'static [&'static str],
     /// Letters of options without a value, and of those with one.
     pub(super) flags: &'static str,
     pub(super) valued: &'static str,
-    /// Long options without a value, and with one behind them.
+    /// Long options without a value, and those with a value in the next word.
     pub(super) long_flags: &'static [&'static str],
     pub(super) long_valued: &'static [&'static str],
     /// Letters of options that set a variable for the command, and of those that name a file to write.
     pub(super) sets: &'static str,
     pub(super) writes: &'static str,
-    /// Arguments between the options and the command.
+    /// The number of operands between the options and the command.
     pub(super) operands: usize,
     pub(super) takes: Takes,
-    /// Whether it starts a shell where no command is named.
+    /// Whether it starts a shell if there is no command.
     pub(super) alone: bool,
 }
 
-/// In which form a command is given.
+/// The form in which a command is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     /// Word by word.
     Words,
-    /// Word by word, and more words are added that aren't written.
+    /// Word by word, with more words added at run time.
     WordsAndMore,
-    /// As text, the words joined.
+    /// As text: the words joined.
     Text,
-    /// As text behind `-c`, or word by word.
+    /// As text after `-c`, or word by word.
     TextBehindC,
 }
 
-/// Which options of a program take commands, or write files though the program is there to read.
+/// The options of a program that take commands, or write files although the program otherwise reads.
 #[derive(Debug)]
 pub(super) struct Options {
     names: &'static [&'static str],
-    /// Long options that take a command, also where they are cut short.
+    /// Long options that take a command, also when abbreviated.
     pub(super) runs_long: &'static [&'static str],
     /// Letters of such options.
     pub(super) runs: &'static str,
-    /// Letters of options that take a value: what follows in the same word is no option.
+    /// Letters of options that take a value: the rest of the same word is no option.
     pub(super) valued: &'static str,
-    /// Letters of options whose value, if there is one, stands in the same word.
+    /// Letters of options whose value, if there is one, is in the same word.
     pub(super) attached: &'static str,
-    /// Long options that take a value, in the word behind them where no `=` follows.
+    /// Long options that take a value, in the next word if there is no `=`.
     pub(super) valued_long: &'static [&'static str],
     /// Long options and letters with which it writes a file, or changes the machine.
     pub(super) writes_long: &'static [&'static str],
     pub(super) writes: &'static str,
-    /// Whether it writes what its operands name.
+    /// Whether it writes to its operands.
     pub(super) operands: Operands,
-    /// Beginnings of words that make it run or load something.
+    /// Prefixes of words that make it run or load something.
     pub(super) begins: &'static [&'static str],
-    /// Whether it runs what the project says anyway: then what the shell puts in adds nothing to that.
+    /// Whether it runs the project's own code anyway: then expansions by the shell add nothing to that.
     pub(super) builds: bool,
 }
 
@@ -99,9 +99,9 @@ pub(super) enum Operands {
     Reads,
     /// It reads the first and writes the second.
     WritesSecond,
-    /// It sets something to them, except where they begin with `+`.
+    /// It sets something by them, except if they begin with `+`.
     Sets,
-    /// It sets something to those that contain `=`.
+    /// It sets something by those that contain `=`.
     SetsByName,
 }
 
@@ -145,7 +145,7 @@ impl Runner {
     }
 }
 
-/// A runner whose options nobody wrote down: each may take a value or not.
+/// A runner with unknown options: each may take a value or not.
 const fn behind(names: &'static [&'static str], behind: &'static [&'static str]) -> Runner {
     Runner { names, behind, ..RUNNER }
 }
@@ -278,7 +278,7 @@ const WITH_OPTIONS: &[Options] = &[
     Options { names: &["crontab"], begins: &["-", "/", ".", "~"], ..OPTIONS },
 ];
 
-/// Where a command begins in these isn't told by their options alone, or they keep it for later.
+/// Their options alone don't show where a command begins, or they keep it for later.
 #[rustfmt::skip]
 const ANYWHERE: &[&str] = &[
     "vim", "vi", "nvim", "view", "ex", "gvim", "vimdiff", "rvim", "emacs", "emacsclient", "nano", "pico", "joe", "micro", "kak", "helix", "hx", "mcedit", "ed", "red",
@@ -296,7 +296,7 @@ const SHELLS: &[&str] = &[
     "pfsh",
 ];
 
-/// Languages, and tools that do what files of the project or their standard input tell them.
+/// Interpreters, and tools that do what files of the project or their standard input contain.
 #[rustfmt::skip]
 const INTERPRETERS: &[&str] = &[
     "python", "pypy", "ipython", "perl", "ruby", "node", "nodejs", "deno", "php", "lua", "luajit", "tclsh", "wish", "guile", "julia", "r", "rscript", "irb", "mongosh", "ghci", "runghc", "ocaml",
@@ -343,7 +343,7 @@ const BUILTINS: &[&str] = &[
     "((",
 ];
 
-/// All that is known of a program by its name, without its folder and in lower case.
+/// The entry for a program by its name, without its folder and in lower case.
 pub(super) fn program_of(name: &str) -> Program {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     if RUNNERS.iter().any(|runner| runner.names.contains(&name) && runner.behind.is_empty()) {
@@ -378,7 +378,7 @@ pub(super) fn program_of(name: &str) -> Program {
     }
 }
 
-/// The ways in which it runs its arguments: more than one where its operands may be left out.
+/// The ways in which it runs its arguments: more than one if its operands may be left out.
 pub(super) fn runners_of(name: &str) -> impl Iterator<Item = &'static Runner> {
     let name = if name.starts_with("ld-") || name.starts_with("ld64") { "ld.so" } else { name };
     RUNNERS.iter().filter(move |runner| runner.names.contains(&name))

@@ -1,4 +1,4 @@
-//! What a command runs besides itself: the commands in its arguments, each a command of its own.
+//! The commands that a command runs in its arguments, each as a command of its own.
 
 mod builtin;
 mod git;
@@ -15,16 +15,16 @@ use super::scan::{Part, Word, scan};
 use super::variable::{is_harmless, starts_something};
 use super::{Command, Within, joined};
 
-/// How deep commands may stand in the arguments of commands.
+/// Maximum nesting of commands in the arguments of commands.
 const DEPTH_MAX: usize = 8;
 
-/// Commands looked at in the arguments of others, in all of a script.
+/// Maximum number of commands examined in the arguments of others, in the whole script.
 const RUNS_MAX: usize = 128;
 
-/// Bytes of all forms of a script's commands together: what patterns are compared to.
+/// Maximum bytes of all forms of a script's commands together, which patterns are compared to.
 const FORM_BYTES_MAX: usize = 6 * super::COMMAND_BYTES_MAX;
 
-/// Collects the commands of a script; the limits are those of all of it.
+/// Collects the commands of a script; the limits apply to the whole script.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     pub(super) commands: Vec<Command>,
@@ -34,7 +34,7 @@ pub(super) struct Reach {
     runs: usize,
 }
 
-/// The words of one command, as places in the commands that they are arguments of.
+/// The words of one command, as positions in the commands that have them in their arguments.
 #[derive(Debug, Clone)]
 struct Trail {
     command: usize,
@@ -42,7 +42,7 @@ struct Trail {
     ends: Vec<usize>,
 }
 
-/// A command whose arguments are looked at.
+/// A command whose arguments are examined.
 #[derive(Clone, Copy)]
 struct At<'w> {
     /// The program without its folder, in lower case.
@@ -53,7 +53,7 @@ struct At<'w> {
 }
 
 impl At<'_> {
-    /// Where the argument at `index` stands in this command and in those that it is an argument of.
+    /// The position of the argument at `index` in this command and in those that contain it.
     fn within(&self, index: usize) -> Vec<Within> {
         let place = |trail: &Trail| {
             let end = trail.ends.get(index.saturating_add(1)).copied().unwrap_or(usize::MAX);
@@ -72,7 +72,7 @@ impl Reach {
         self.facts.doubt(why);
     }
 
-    /// The commands of a script that stands in the arguments of others at these places.
+    /// Reads the commands of a script in the arguments of others at these positions.
     pub(super) fn script(&mut self, text: &str, within: &[Within], depth: usize) {
         if depth > 0 && text.contains(HOLE) {
             self.scripts.note_unread();
@@ -123,9 +123,9 @@ impl Reach {
         self.run(index, part.words.get(first..).unwrap_or_default(), &behind, depth);
     }
 
-    /// A command of these words, which are arguments of another.
+    /// Reads a command of these words, which are arguments of another.
     fn inner(&mut self, words: &[Word], trails: &[Trail], depth: usize) {
-        // Where options may take a value or not there are several places to begin at, at each step.
+        // If options may take a value or not, a command may begin at several positions, at each level.
         self.runs += 1;
         if self.runs > RUNS_MAX {
             self.scripts.note_unread();
@@ -146,7 +146,7 @@ impl Reach {
         self.run(index, words, &all, depth);
     }
 
-    /// Notes by which names a command may be called, and what it runs.
+    /// Records the names by which a command may match, and what it runs.
     fn run(&mut self, index: usize, words: &[Word], trails: &[Trail], depth: usize) {
         let Some((first, arguments)) = words.split_first() else { return };
         if !first.plain {
@@ -199,7 +199,7 @@ impl Reach {
         self.condition(at);
     }
 
-    /// All words in the arguments that may be names of programs.
+    /// Records all words in the arguments that may be names of programs.
     fn all_names(&mut self, index: usize, at: At<'_>) {
         for word in at.arguments {
             self.names(index, &word.value);
@@ -232,8 +232,8 @@ impl Reach {
         command.forms.push(form.to_owned());
     }
 
-    /// The argument at `index` makes the command do something that no text shows: only a pattern that names the
-    /// argument covers it.
+    /// The argument at `index` has an effect that its text doesn't show: only a pattern that contains the argument
+    /// covers it.
     fn unread(&mut self, why: &'static str, at: At<'_>, index: usize) {
         self.push_unread(why, at.within(index));
     }
@@ -245,7 +245,7 @@ impl Reach {
         self.commands.push(Command { within, unread: Some(why), ..Command::default() });
     }
 
-    /// The argument at `index` may be an option once the shell has put something in.
+    /// The argument at `index` may become an option by an expansion of the shell.
     fn put_in(&mut self, command: usize, at: At<'_>, index: usize) {
         self.all_names(command, at);
         self.unread("what the shell puts in may be an option that runs a command", at, index);
@@ -257,7 +257,7 @@ impl Reach {
         self.inner(words, &trails, at.depth);
     }
 
-    /// The argument at `index` holds a script.
+    /// The argument at `index` is a script.
     fn text(&mut self, at: At<'_>, index: usize, text: &str) {
         self.runs += 1;
         if self.runs > RUNS_MAX {
@@ -292,7 +292,7 @@ fn ends(words: &[Word]) -> Vec<usize> {
 }
 
 fn trails(index: usize, words: &[Word], within: &[Within]) -> Vec<Trail> {
-    // All words of a script stand at the same place of the command that has the script in its arguments.
+    // All words of a script have the position of the argument that contains it.
     let of_text = |one: &Within| Trail { command: one.command, ends: vec![one.end; words.len()] };
     within.iter().map(of_text).chain([Trail { command: index, ends: ends(words) }]).collect()
 }
@@ -309,9 +309,9 @@ fn places(trails: &[Trail], index: usize) -> Vec<Within> {
     trails.iter().map(place).collect()
 }
 
-/// Whether the shell may put an option in its place.
+/// Whether the shell may expand it to an option.
 fn may_be_option(word: &Word) -> bool {
     let fills = word.value.starts_with(['*', '?', '[']) && !word.plain;
-    // An unquoted expansion may be several words, whatever it begins with.
+    // An unquoted expansion may be several words, whatever its beginning.
     word.value.starts_with(HOLE) || fills || (word.splits && word.value.contains(HOLE))
 }

@@ -1,20 +1,20 @@
 //! Finds the simple commands in a script, without running or expanding anything.
 //!
-//! It rather finds too much than too little: what it takes for a command that isn't one only makes a judgement
-//! stricter. So it knows little grammar, but all of what decides where a command begins: quotes, comments,
-//! here-documents, substitutions, separators and the few reserved words. Where bash and dash differ, or where it
-//! isn't sure, it says so ([`Unclear`]) instead of guessing. Time is linear in the length of the script but for
-//! the bounded nesting; the recursion is bounded too.
+//! It prefers to find too many commands: a wrongly found command only makes a ruling stricter. So it covers little
+//! grammar, but all that determines where a command begins: quotes, comments, here-documents, substitutions,
+//! separators and the few reserved words. Where bash and dash differ, or the text is ambiguous, it returns
+//! [`Unclear`] instead of guessing. Time is linear in the length of the script except for the bounded nesting; the
+//! recursion is bounded too.
 
 mod word;
 
 use super::super::glob::HOLE;
 use super::facts::Facts;
 
-/// How deep substitutions, subshells and quotes may be nested.
+/// Maximum nesting of substitutions, subshells and quotes.
 const DEPTH_MAX: usize = 48;
 
-/// How many simple commands a script may have.
+/// Maximum number of simple commands in a script.
 const PARTS_MAX: usize = 512;
 
 /// Why a script can't be read.
@@ -26,30 +26,30 @@ type Read<T> = Result<T, Unclear>;
 /// A word of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
-    /// As it is written.
+    /// As written.
     pub(super) raw: String,
-    /// Without its quotes, with holes for what the shell would put in.
+    /// Without its quotes, with holes for expansions of the shell.
     pub(super) value: String,
-    /// Whether nothing in it is quoted or put in, so that it may be a reserved word.
+    /// Whether nothing in it is quoted or expanded, so that it may be a reserved word.
     pub(super) bare: bool,
-    /// Whether it is what it looks like: neither holes nor names of files to be filled in.
+    /// Whether its value is its text: it has neither holes nor globs.
     pub(super) plain: bool,
-    /// Whether it sets a variable when it stands in front of a command.
+    /// Whether it sets a variable when it precedes a command.
     pub(super) assigns: bool,
-    /// Whether the shell may make several words of it, or none.
+    /// Whether the shell may expand it to several words, or to none.
     pub(super) splits: bool,
 }
 
 /// A simple command as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Its words, assignments in front included.
+    /// Its words, including leading assignments.
     pub(super) words: Vec<Word>,
-    /// Words and redirections as they are written, in their order.
+    /// Words and redirections as written, in their order.
     pub(super) written: Vec<String>,
     /// Whether its output goes to a file.
     pub(super) writes: bool,
-    /// `&>` stood in it, after which dash begins a new command and bash doesn't.
+    /// It contained `&>`, after which dash begins a new command and bash doesn't.
     split_in_dash: bool,
 }
 
@@ -63,7 +63,7 @@ impl Part {
     }
 }
 
-/// Where a list of commands ends.
+/// The end of a list of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Text,
@@ -80,8 +80,8 @@ struct HereDoc {
     strips_tabs: bool,
 }
 
-/// Adds the simple commands of `text` to `parts`, those in substitutions included, and what it tells of variables to
-/// `facts`; what was found before an error stays.
+/// Adds the simple commands of `text` to `parts`, including those in substitutions, and the facts about variables
+/// to `facts`; what was found before an error stays.
 pub(super) fn scan(text: &str, parts: &mut Vec<Part>, facts: &mut Facts) -> Read<()> {
     if text.contains(|c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r')) {
         facts.doubt("it holds control characters, which shells use for themselves");
@@ -96,7 +96,7 @@ struct Scan<'t, 'p> {
     depth: usize,
     /// Here-documents whose bodies begin after the next newline.
     pending: Vec<HereDoc>,
-    /// How many of them were begun outside of the parentheses that are being read.
+    /// How many of them began outside of the parentheses that are being read.
     outer_pending: usize,
     parts: &'p mut Vec<Part>,
     facts: &'p mut Facts,
@@ -135,7 +135,7 @@ impl<'t> Scan<'t, '_> {
         got
     }
 
-    /// A script of its own, such as what stands between backticks.
+    /// A nested script, such as the text between backticks.
     fn inner<T>(&mut self, text: &str, read: impl FnOnce(&mut Scan<'_, '_>) -> Read<T>) -> Read<T> {
         let depth = self.depth;
         let mut scan = Scan {
@@ -150,7 +150,7 @@ impl<'t> Scan<'t, '_> {
         scan.deeper(read)
     }
 
-    /// A newline inside of a word: where a here-document waits for its body, shells differ in what comes next.
+    /// A newline inside of a word: if a here-document is pending, shells differ in what comes next.
     fn inside_newline(&self) -> Read<()> {
         match self.pending.is_empty() {
             true => Ok(()),
@@ -172,7 +172,7 @@ impl<'t> Scan<'t, '_> {
         self.at += self.rest().find('\n').unwrap_or(self.rest().len());
     }
 
-    /// Commands up to `end`; says how they ended.
+    /// Reads commands up to `end`; returns how they ended.
     fn list(&mut self, end: End) -> Read<End> {
         let mut part = Part::default();
         loop {
@@ -230,7 +230,7 @@ impl<'t> Scan<'t, '_> {
         Ok(())
     }
 
-    /// Passes one of `;`, `&`, `|` and what they double to; says whether it ends a clause of `case`.
+    /// Skips one of `;`, `&`, `|` and their doubled forms; returns whether it ends a clause of `case`.
     fn separator(&mut self, end: End) -> Read<bool> {
         if self.take(";;&") || self.take(";;") || self.take(";&") {
             return match end {
@@ -261,7 +261,7 @@ impl<'t> Scan<'t, '_> {
         }
     }
 
-    /// Commands up to the closing parenthesis, the opening one is passed already.
+    /// Reads commands up to the closing parenthesis; the opening one has been read.
     fn in_parens(&mut self) -> Read<()> {
         let before = std::mem::replace(&mut self.outer_pending, self.pending.len());
         self.deeper(|scan| scan.list(End::Paren))?;
@@ -283,7 +283,7 @@ impl<'t> Scan<'t, '_> {
         Ok(())
     }
 
-    /// Passes the body of a here-document; what it substitutes is looked at.
+    /// Skips the body of a here-document; its substitutions are read.
     fn body(&mut self, document: &HereDoc) -> Read<()> {
         let start = self.at;
         let mut end = self.text.len();
@@ -320,7 +320,7 @@ impl<'t> Scan<'t, '_> {
         Ok(())
     }
 
-    /// A word, and what it means where it stands; says whether it was the `esac` of the clause that is read.
+    /// Reads a word by its role; returns whether it was the `esac` of the current clause.
     fn word_of(&mut self, part: &mut Part, end: End) -> Read<bool> {
         let mut word = self.word()?;
         if word.bare
@@ -361,7 +361,7 @@ impl<'t> Scan<'t, '_> {
         Ok(false)
     }
 
-    /// Passes the options of the reserved word `time`; with other options it is the program of that name.
+    /// Skips the options of the reserved word `time`; with other options it is the program of that name.
     fn time_is_reserved(&mut self) -> Read<bool> {
         loop {
             self.blanks()?;
@@ -395,7 +395,7 @@ impl<'t> Scan<'t, '_> {
         }
     }
 
-    /// What stands between `for` and the separator or `do`: no commands, but for substitutions.
+    /// The words between `for` and the separator or `do`: no commands, except for substitutions.
     fn for_words(&mut self) -> Read<()> {
         self.blanks()?;
         let name = self.some_word()?.value;
@@ -459,7 +459,7 @@ impl<'t> Scan<'t, '_> {
         }
     }
 
-    /// Passes blanks, comments and empty lines.
+    /// Skips blanks, comments and empty lines.
     fn lines(&mut self) -> Read<()> {
         loop {
             self.blanks()?;
@@ -471,7 +471,7 @@ impl<'t> Scan<'t, '_> {
         }
     }
 
-    /// The words of an array, the opening parenthesis is ahead.
+    /// The words of an array; the opening parenthesis comes next.
     fn array(&mut self, word: &mut Word) -> Read<()> {
         let start = self.at;
         self.bump();
@@ -488,7 +488,7 @@ impl<'t> Scan<'t, '_> {
         }
     }
 
-    /// A redirection, behind the number of its descriptor if it has one.
+    /// A redirection, after the number of its descriptor if it has one.
     fn redirection(&mut self, part: &mut Part, number: &str) -> Read<()> {
         const ALL: [&str; 12] = ["&>>", "&>", "<<<", "<<-", "<<", "<&", "<>", ">>", ">&", ">|", "<", ">"];
         let Some(operator) = ALL.into_iter().find(|operator| self.rest().starts_with(operator)) else {

@@ -1,6 +1,6 @@
 //! Variables that change what commands do.
 
-/// Variables that programs read and run nothing for.
+/// Variables that programs read and for which they run nothing.
 const HARMLESS: [&str; 22] = [
     "RUST_LOG",
     "RUST_BACKTRACE",
@@ -26,7 +26,7 @@ const HARMLESS: [&str; 22] = [
     "LINES",
 ];
 
-/// Beginnings of names that shells, loaders, interpreters and tools take programs, files or options from.
+/// Prefixes of names from which shells, loaders, interpreters and tools take programs, files or options.
 const BEGINS: [&str; 44] = [
     "BASH", "ENV", "SHELL", "IFS", "PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT", "GLOB", "HIST", "CDPATH",
     "OPT", "LD_", "DYLD_", "GCONV", "LOCPATH", "MALLOC", "GIT", "SSH", "SUDO", "DOAS", "LESS", "MORE", "MAN",
@@ -41,27 +41,27 @@ const CONTAINS: [&str; 27] = [
     "PLUGIN", "MODULE", "ASKPASS", "DRIVER", "LOADER",
 ];
 
-/// Whether a variable of this name may be set to anything that is one word.
+/// Whether a variable of this name may be set to any single word.
 pub(super) fn is_harmless_name(name: &str) -> bool {
     if HARMLESS.contains(&name) || name.starts_with("LC_") {
         return true;
     }
     let upper = name.to_ascii_uppercase();
     let is_short = upper == "CC" || upper == "CXX";
-    // What programs look for has capitals; what scripts count with mostly hasn't.
+    // Variables that programs look for are in capitals; a script's own mostly aren't.
     let looked_for = !name.contains(|c: char| c.is_ascii_lowercase());
     let is_special = BEGINS.iter().any(|begin| upper.starts_with(begin)) && looked_for;
     let proxy = upper.ends_with("_PROXY") || name.starts_with("npm_");
     !(is_short || is_special || proxy || (looked_for && CONTAINS.iter().any(|part| upper.contains(part))))
 }
 
-/// Whether `name=value` in front of a command, or in its environment, leaves what the command does as it is.
+/// Whether `name=value` before a command, or in its environment, leaves the command's behavior unchanged.
 pub(super) fn is_harmless(name: &str, value: &str) -> bool {
     let simple = |c: char| c.is_ascii_alphanumeric() || "_.,:+-=".contains(c);
     is_harmless_name(name) && value.chars().all(simple)
 }
 
-/// Whether a shell or the loader runs what such a variable names or holds.
+/// Whether a shell or the loader runs what such a variable names or contains.
 pub(super) fn starts_something(name: &str) -> bool {
     const STARTS: [&str; 9] =
         ["BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS4", "LD_PRELOAD", "LD_AUDIT", "SHELLOPTS"];

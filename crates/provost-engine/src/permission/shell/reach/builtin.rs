@@ -1,4 +1,4 @@
-//! What the shell does itself with words: reads them as scripts, as sums, or as names of variables.
+//! Builtins of the shell that read words as scripts, arithmetic expressions, or names of variables.
 
 use super::super::facts::{is_identifier, is_number};
 use super::{At, Reach, Word, is_harmless, starts_something};
@@ -57,7 +57,7 @@ impl Reach {
             if matches!(value, "--rcfile" | "--init-file") || value.contains(HOLE) {
                 self.doubt("a shell in it reads its commands from elsewhere");
             }
-            // `+c` is `-c` to them.
+            // For them `+c` is `-c`.
             has_script |= !value.starts_with("--") && value.contains('c');
             let letters = value.get(1..).unwrap_or_default();
             let takes_next = !value.starts_with("--") && letters.ends_with(['o', 'O']);
@@ -92,7 +92,7 @@ impl Reach {
         }
     }
 
-    /// Names of variables: nothing in them may be worked out, and none may change what commands do.
+    /// Names of variables: nothing in them may be evaluated, and none may change what commands do.
     fn takes_names(&mut self, index: usize, at: At<'_>) {
         let is_callback = |word: &Word| word.value.starts_with('-') && word.value.contains(['C', 'c']);
         if matches!(at.program, "readarray" | "mapfile") && at.arguments.iter().any(is_callback) {
@@ -130,7 +130,7 @@ impl Reach {
             } else if letters.is_none() {
                 match value.split_once('=') {
                     Some((name, value)) if is_identifier(name) => {
-                        // Its value may be anything that is no list, as it is kept and not worked out.
+                        // The value may be anything but a list, since it is stored without evaluation.
                         if value.starts_with('(') || word.splits && !word.assigns {
                             self.doubt("the shell works out what such a variable holds");
                         }
@@ -184,7 +184,7 @@ impl Reach {
         }
     }
 
-    /// `[[ … ]]`, of which `&&` and `||` make several commands for us.
+    /// `[[ … ]]`, which this parser splits into several commands at `&&` and `||`.
     pub(super) fn condition(&mut self, at: At<'_>) {
         let ends = at.arguments.iter().any(|word| word.value == "]]");
         if at.program != "[[" && !ends {
@@ -200,7 +200,7 @@ impl Reach {
             if !SUMS_OF.contains(&value) {
                 continue;
             }
-            // In front of the first argument stands what was taken for the program.
+            // The word before the first argument was taken for the program.
             let before = place.checked_sub(1).and_then(|before| at.arguments.get(before));
             match (before, next) {
                 (Some(before), Some(next)) => {
@@ -251,7 +251,7 @@ impl Reach {
         }
     }
 
-    /// Modes of the shell: those that change how the rest is read or run.
+    /// Options of the shell: those that change how the rest is read or run.
     fn modes(&mut self, at: At<'_>) {
         let known = |word: &Word| {
             let value = word.value.as_str();
@@ -311,12 +311,12 @@ impl Reach {
     }
 }
 
-/// A script file that stays where it is named.
+/// A script file at a fixed path.
 fn is_file(word: &Word) -> bool {
     word.plain && !word.value.starts_with("/dev/") && !word.value.starts_with("/proc/") && word.value != "-"
 }
 
-/// Whether the shell puts in one number and nothing else.
+/// Whether the shell expands it to one number and nothing else.
 fn counts(word: &Word) -> bool {
     let raw = word.raw.trim_matches('"');
     matches!(raw, "$?" | "$#" | "$$" | "$!")

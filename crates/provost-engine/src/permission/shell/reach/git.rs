@@ -1,9 +1,9 @@
-//! Git: options in front that run commands, commands that aren't its own, options that name programs.
+//! Git: leading options that run commands, subcommands that aren't its own, options that name programs.
 
 use super::{At, Reach, may_be_option};
 
-/// Git's own commands that do what their arguments tell, and nothing that only a configuration tells: a name that
-/// isn't among them may be an alias, which runs anything.
+/// Git's own subcommands whose behavior depends on their arguments alone and not on the configuration: any other
+/// name may be an alias, which runs anything.
 #[rustfmt::skip]
 const OWN: &[&str] = &[
     "add", "am", "annotate", "apply", "archive", "bisect", "blame", "branch", "bundle", "cat-file", "check-attr", "check-ignore", "check-mailmap",
@@ -14,7 +14,7 @@ const OWN: &[&str] = &[
     "switch", "symbolic-ref", "tag", "unpack-objects", "update-index", "update-ref", "var", "verify-commit", "verify-tag", "version", "whatchanged", "worktree", "write-tree", "help",
 ];
 
-/// Options of the commands that run or load something, by command.
+/// Options of the subcommands that run or load something, by subcommand.
 const RUNS: &[(&[&str], &[&str], &str)] = &[
     (&["fetch", "pull"], &["upload-pack"], ""),
     (&["ls-remote", "fetch-pack"], &["upload-pack", "exec"], ""),
@@ -28,7 +28,7 @@ const RUNS: &[(&[&str], &[&str], &str)] = &[
     (&["help"], &["web", "man", "info"], "wmi"),
 ];
 
-/// Commands that show and have an option to write that to a file.
+/// Subcommands that print and have an option to write to a file.
 const WRITES: [&str; 17] = [
     "log",
     "diff",
@@ -49,7 +49,7 @@ const WRITES: [&str; 17] = [
     "annotate",
 ];
 
-/// Options in front of the command that run nothing.
+/// Options before the subcommand that run nothing.
 const FRONT: [&str; 10] = [
     "-P",
     "--no-pager",
@@ -107,7 +107,7 @@ impl Reach {
         self.git_options(index, at, (command, name));
     }
 
-    /// Passes the options in front of git's command; says where it stands.
+    /// Skips the options before git's subcommand; returns its position.
     fn git_front(&mut self, index: usize, at: At<'_>) -> Option<usize> {
         let mut place = 0;
         while let Some(word) = at.arguments.get(place) {
@@ -170,7 +170,7 @@ impl Reach {
         }
     }
 
-    /// The value of an option that runs it.
+    /// The value of an option that is run.
     fn git_value(&mut self, index: usize, at: At<'_>, (place, name): (usize, &str)) {
         let value = at.value(place).unwrap_or_default();
         let attached = value.split_once('=').map(|(_, rest)| rest).filter(|_| value.starts_with("--"));
@@ -231,7 +231,7 @@ impl Reach {
         }
     }
 
-    /// `submodule foreach COMMAND`, and what else looks like it.
+    /// `submodule foreach COMMAND`, and subcommands of the same form.
     fn git_each(&mut self, at: At<'_>, command: usize) {
         let each = at.arguments.iter().skip(command + 1).position(|word| word.value == "foreach");
         if let Some(each) = each {

@@ -1,4 +1,4 @@
-//! Programs in small languages that stand in arguments: `awk` and `sed`.
+//! Programs of small languages in arguments: `awk` and `sed`.
 
 use super::{At, Reach, Word};
 use crate::permission::glob::HOLE;
@@ -16,7 +16,7 @@ impl Reach {
                     break;
                 }
                 "-F" | "-v" => {
-                    // A value of several words would make its second one the program.
+                    // If the value expands to several words, the second one is the program.
                     if at.arguments.get(place + 1).is_some_and(|word| word.splits) {
                         return self.code(index, at, place + 1);
                     }
@@ -34,7 +34,7 @@ impl Reach {
         if !is_tame_awk(program) {
             self.code(index, at, place);
         }
-        // GNU's takes options behind its program, too.
+        // GNU sed also takes options after its program.
         for (offset, word) in at.arguments.iter().enumerate().skip(place + 1) {
             if word.value.starts_with('-') && word.value.len() > 1 {
                 self.unread(CODE, at, offset);
@@ -106,14 +106,14 @@ impl Reach {
     }
 }
 
-/// The script that is attached to letters of options, if there is one; nothing at all where they aren't known.
+/// The script attached to option letters, if there is one; `None` if a letter is unknown.
 fn sed_letters(value: &str) -> Option<Option<&str>> {
     let letters = value.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     for (index, letter) in letters.char_indices() {
         let behind = letters.get(index + 1..).unwrap_or_default();
         match letter {
             'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
-            // What follows is a suffix.
+            // The rest is a suffix.
             'i' => return Some(None),
             'e' if !behind.is_empty() => return Some(Some(behind)),
             _ => return None,
@@ -129,12 +129,12 @@ fn is_tame_awk(word: &Word) -> bool {
     if text.contains(HOLE) || word.splits || words.iter().any(|word| text.contains(word)) {
         return false;
     }
-    // `>` and `|` behind a `print` lead its output somewhere; in front of all of them they can't.
+    // `>` and `|` after a `print` redirect its output; before all of them they can't.
     let printed = text.find("print").map_or("", |at| text.get(at..).unwrap_or_default());
     !printed.contains(['|', '>'])
 }
 
-/// Reads a program of `sed`; what isn't understood isn't tame.
+/// A parser of `sed` programs; what it doesn't understand isn't tame.
 struct Sed<'t> {
     rest: &'t str,
 }
@@ -192,12 +192,12 @@ impl Sed<'_> {
             }
             'y' => self.substitution()?,
             'b' | 't' | 'T' => self.skip(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ' ')),
-            // Some end a label at a blank, and read a command behind it.
+            // Some versions end a label at a blank, and read a command after it.
             ':' => {
                 self.skip(|c| matches!(c, ' ' | '\t'));
                 self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
             }
-            // The rest of the line is text, or a file's name.
+            // The rest of the line is text, or the name of a file.
             'a' | 'i' | 'c' | 'r' | 'R' | '#' => {
                 let line = self.rest.split('\n').next().unwrap_or_default();
                 let goes_on = line.ends_with('\\') || line.contains(['}', ';']);
@@ -223,7 +223,7 @@ impl Sed<'_> {
         self.past(delimiter)
     }
 
-    /// Passes the delimiter, and all up to the next one.
+    /// Skips the delimiter, and the text up to the next one.
     fn delimited(&mut self, delimiter: char) -> Option<()> {
         self.rest = self.rest.strip_prefix(delimiter)?;
         self.past(delimiter)
@@ -235,7 +235,8 @@ impl Sed<'_> {
             match c {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
-                // In a class a delimiter stands for itself to some, and ends it to others; a line's end as well.
+                // In a class a delimiter is literal in some versions, and ends it in others; so does the end of a
+                // line.
                 '\n' => return None,
                 _ if c == delimiter => {
                     let behind = index + c.len_utf8();

@@ -1,4 +1,4 @@
-//! Operands that a program writes, though it is there to look: `uniq IN OUT`.
+//! Operands to which an otherwise reading program writes: `uniq IN OUT`.
 
 use super::super::program::{Operands, Options};
 use super::{At, Reach, Word};
@@ -15,7 +15,7 @@ impl Reach {
         let mut operands = Vec::new();
         for place in places(options, at.arguments) {
             let Some(word) = at.arguments.get(place) else { continue };
-            // The shell may make several of it.
+            // The shell may expand it to several words.
             operands.extend(std::iter::repeat_n((place, word), if word.splits { 2 } else { 1 }));
         }
         match options.operands {
@@ -37,9 +37,9 @@ impl Reach {
     }
 }
 
-/// Where operands stand. Where that isn't certain, rather more of them.
+/// The positions of operands; if uncertain, too many rather than too few.
 fn places(options: &Options, arguments: &[Word]) -> Vec<usize> {
-    // Some programs take no options behind the first operand.
+    // Some programs take no options after the first operand.
     let (mut found, mut only_operands, mut place) = (Vec::new(), false, 0);
     while let Some(word) = arguments.get(place) {
         let value = word.value.as_str();
@@ -51,7 +51,7 @@ fn places(options: &Options, arguments: &[Word]) -> Vec<usize> {
         } else if value == "--" {
             only_operands = true;
         } else if takes_next(options, value) {
-            // A value of several words is followed by operands.
+            // A value that expands to several words is followed by operands.
             found.extend(arguments.get(place).filter(|next| next.splits).map(|_| place));
             place += 1;
         }
@@ -59,12 +59,12 @@ fn places(options: &Options, arguments: &[Word]) -> Vec<usize> {
     found
 }
 
-/// Whether the word behind is an option's value.
+/// Whether the next word is an option's value.
 fn takes_next(options: &Options, option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     match letters.strip_prefix('-') {
         Some(long) => options.valued_long.iter().any(|known| known.starts_with(long)),
-        // Letters in one word are read in ways that differ.
+        // Programs differ in how they read several letters in one word.
         None => letters.chars().count() == 1 && options.valued.contains(letters),
     }
 }

@@ -1,4 +1,4 @@
-//! Options that take commands, and what stands behind certain words.
+//! Options that take commands, and the words after certain options.
 
 use super::super::program::Options;
 use super::runner::put_in;
@@ -75,7 +75,7 @@ impl Reach {
             } else if let Some(letters) = value.strip_prefix('-') {
                 self.letters(index, options, at, (place, letters));
             } else if place == 0 && at.program.ends_with("tar") && value.contains(['I', 'F', 'T']) {
-                // It takes its first word for letters, and their values from those behind it.
+                // It reads its first word as letters, and their values from the following words.
                 self.all_names(index, at);
                 self.unread(RUNS, at, place);
             }
@@ -87,7 +87,7 @@ impl Reach {
 
     fn long_option(&mut self, index: usize, options: &Options, at: At<'_>, (place, long): (usize, &str)) {
         let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-        // Some programs take the beginning of a name for all of it.
+        // Some programs accept an abbreviated name.
         let of = |names: &[&'static str]| names.iter().find(|known| known.starts_with(name)).copied();
         if let Some(known) = of(options.runs_long) {
             return self.value(index, at, place, (known, attached));
@@ -117,7 +117,7 @@ impl Reach {
         }
     }
 
-    /// The value of an option that runs it.
+    /// The value of an option that is run.
     fn value(&mut self, index: usize, at: At<'_>, place: usize, (name, attached): (&str, Option<&str>)) {
         let next = place + usize::from(attached.is_none());
         let Some(value) = attached.or_else(|| at.value(next)) else {
@@ -133,7 +133,7 @@ impl Reach {
         self.unread(RUNS, at, place);
     }
 
-    /// What SQL has it do besides reading and writing a database.
+    /// What SQL makes it do besides reading and writing a database.
     fn sqlite(&mut self, index: usize, at: At<'_>) {
         let operands = at.arguments.iter().filter(|word| !word.value.starts_with('-')).count();
         if operands < 2 {
@@ -156,7 +156,7 @@ impl Reach {
             match value {
                 _ if FIND_RUNS.contains(&value) => index = self.until_end(at, index),
                 _ if FIND_VALUED.contains(&value) || value.starts_with("-newer") => {
-                    // One word behind it is no option, whatever it holds.
+                    // A single word after it is no option, whatever its value.
                     let ends_plain = |word: &Word| {
                         word.value.rsplit(['*', '?', ']']).next().is_some_and(|end| end.contains('.'))
                     };
@@ -177,7 +177,7 @@ impl Reach {
         }
     }
 
-    /// A command that ends with `;` or `+`; says where it ended.
+    /// A command that ends with `;` or `+`; returns where it ends.
     fn until_end(&mut self, at: At<'_>, start: usize) -> usize {
         let behind = at.arguments.get(start..).unwrap_or_default();
         let is_end = |(place, word): (usize, &Word)| {
@@ -220,7 +220,7 @@ impl Reach {
     }
 }
 
-/// What pagers take behind `+` that only goes to a place.
+/// Arguments of pagers after `+` that only go to a position.
 fn is_a_look(value: &str) -> bool {
     value.strip_prefix('+').is_some_and(|rest| {
         let digits = rest.bytes().all(|byte| byte.is_ascii_digit());
@@ -230,7 +230,7 @@ fn is_a_look(value: &str) -> bool {
 
 const FIND_RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
-/// Tests and options of `find` with one value, which only look.
+/// Tests and options of `find` with one value, without side effects.
 const FIND_VALUED: [&str; 34] = [
     "-name",
     "-iname",
@@ -268,7 +268,7 @@ const FIND_VALUED: [&str; 34] = [
     "-printf",
 ];
 
-/// Those without one.
+/// Those without a value.
 const FIND_ALONE: [&str; 32] = [
     "-a",
     "-and",

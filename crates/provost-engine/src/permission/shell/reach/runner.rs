@@ -1,10 +1,10 @@
-//! Commands that begin somewhere in the arguments: where.
+//! Where commands begin in arguments.
 
 use super::super::program::{Runner, Takes};
 use super::{At, Reach, Word, joined};
 use crate::permission::glob::HOLE;
 
-/// Places in the arguments of one program at which a command may begin.
+/// Maximum positions in the arguments of one program at which a command may begin.
 const STARTS_MAX: usize = 8;
 
 impl Reach {
@@ -54,7 +54,7 @@ impl Reach {
         }
     }
 
-    /// The script behind `-c`, wherever it stands; says whether there is one.
+    /// The script after `-c`, at any position; returns whether there is one.
     fn text_behind_c(&mut self, at: At<'_>) -> bool {
         let mut found = false;
         for (index, word) in at.arguments.iter().enumerate() {
@@ -103,7 +103,7 @@ impl Reach {
         }
     }
 
-    /// Values of options, between these places, that set a variable for the command or name a file to write.
+    /// Values of options, between these positions, that set a variable for the command or name a file to write.
     fn runner_values(&mut self, runner: &'static Runner, at: At<'_>, (from, end): (usize, usize)) {
         if runner.sets.is_empty() && runner.writes.is_empty() {
             return;
@@ -116,7 +116,7 @@ impl Reach {
             let value = attached.or_else(|| at.value(place)).unwrap_or_default();
             if runner.writes.contains(letter) {
                 match value.strip_prefix(['|', '!', HOLE]) {
-                    // strace hands what it writes to a command.
+                    // strace passes its output to a command.
                     Some(command) => self.text(at, place, command),
                     None => self.unread(super::option::WRITES, at, place),
                 }
@@ -171,7 +171,7 @@ impl Reach {
     }
 }
 
-/// The letter of an option that has a value, and the value where it stands in the same word. A long name counts as its
+/// The letter of an option that has a value, and the value if it is in the same word. A long name counts as its
 /// letter: `--output` as `o`, `--env` as `E`.
 fn option_of<'w>(runner: &Runner, word: &'w str) -> Option<(char, Option<&'w str>)> {
     if let Some(long) = word.strip_prefix("--") {
@@ -203,11 +203,11 @@ const PARALLEL: Runner = Runner::of(
     &["jobs", "colsep", "delay", "timeout", "retries", "max-args"],
 );
 
-/// The index behind the words that make a program a runner, if they are there.
+/// The index after the words that make a program a runner, if they are there.
 fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
     let mut index = 0;
     for word in runner.behind {
-        // Options of the program itself may stand in front, and may have values.
+        // They may be preceded by the program's own options, which may have values.
         let rest = at.arguments.get(index..).unwrap_or_default();
         let is_word = |argument: &Word| {
             let short = at.program == "ip" && !argument.value.is_empty();
@@ -223,8 +223,8 @@ fn behind(runner: &Runner, at: At<'_>) -> Option<usize> {
     Some(index)
 }
 
-/// Where a command may begin: more than one place where an option is unknown and may take the word behind it. Of more
-/// than [`STARTS_MAX`] places one more is given.
+/// The positions at which a command may begin: more than one if an option is unknown and may take the next word.
+/// If there are more than [`STARTS_MAX`], one more is returned.
 fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
     let (mut starts, mut ahead) = (Vec::new(), vec![from]);
     let mut seen = vec![false; arguments.len() + 3];
@@ -249,7 +249,7 @@ fn starts(arguments: &[Word], from: usize, runner: &Runner) -> Vec<usize> {
             }
         }
         let mut start = at + runner.operands;
-        // Behind its operands some take options again.
+        // Some take options again after their operands.
         while runner.operands > 0 && arguments.get(start).is_some_and(|word| word.value.starts_with('-')) {
             start += 1;
         }
@@ -265,7 +265,7 @@ enum Step {
     End,
     One,
     Two,
-    /// Nobody knows whether a value follows.
+    /// Whether a value follows is unknown.
     Either,
     Starts,
 }
@@ -301,7 +301,7 @@ fn is_setting(value: &str) -> bool {
     value.split_once('=').is_some_and(|(name, _)| super::super::facts::is_identifier(name))
 }
 
-/// The words of a command of `xargs`, with holes where it puts lines in.
+/// The words of a command of `xargs`, with holes where it inserts lines.
 fn replaced(at: At<'_>, start: usize) -> Vec<Word> {
     let options = at.arguments.get(..start).unwrap_or_default();
     let mut texts = vec!["{}".to_owned()];
@@ -320,7 +320,7 @@ fn replaced(at: At<'_>, start: usize) -> Vec<Word> {
     words.iter().map(|word| put_in(word, &texts)).collect()
 }
 
-/// `word` with holes where a program puts something in for one of `texts`.
+/// `word` with holes where a program replaces one of `texts`.
 pub(super) fn put_in(word: &Word, texts: &[String]) -> Word {
     let put = |value: String, text: &String| match text.is_empty()
         || text.chars().all(|c| c.is_ascii_alphanumeric())
@@ -333,7 +333,7 @@ pub(super) fn put_in(word: &Word, texts: &[String]) -> Word {
     Word { value, plain, ..word.clone() }
 }
 
-/// Options of ssh that only say how the connection is made.
+/// Options of ssh that only configure the connection.
 fn is_harmless_ssh(at: At<'_>, index: usize) -> bool {
     let value = at.value(index).unwrap_or_default();
     let setting = value.strip_prefix("-o").filter(|rest| !rest.is_empty()).or_else(|| at.value(index + 1));

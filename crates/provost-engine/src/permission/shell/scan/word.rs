@@ -1,10 +1,10 @@
-//! Words: quotes, escapes and what the shell puts in.
+//! Words: quotes, escapes and expansions of the shell.
 
 use super::super::super::glob::HOLE;
 use super::{Read, Scan, Unclear, Word};
 
 impl<'t> Scan<'t, '_> {
-    /// The word that begins here; an empty one where none does.
+    /// The word that begins here; empty if there is none.
     pub(super) fn word(&mut self) -> Read<Word> {
         let start = self.at;
         let mut word = Word { bare: true, ..Word::default() };
@@ -26,7 +26,7 @@ impl<'t> Scan<'t, '_> {
                     self.special(c, &mut word.value)?;
                     let written = self.text.get(before..self.at).unwrap_or_default();
                     let fills = word.value.get(length..).is_some_and(|added| added.contains(HOLE));
-                    // Several words come of what isn't quoted, and of lists also where they are.
+                    // An unquoted expansion may give several words; a list does even in quotes.
                     word.splits |= fills && (c != '"' || written.contains(['@', '*', '!']));
                 }
                 _ => {
@@ -117,7 +117,7 @@ impl<'t> Scan<'t, '_> {
         Ok(())
     }
 
-    /// What begins with `$`.
+    /// An expansion that begins with `$`.
     pub(super) fn dollar(&mut self, quoted: bool, value: &mut String) -> Read<()> {
         let mut ahead = self.rest().chars().skip(1);
         let (next, after) = (ahead.next(), ahead.next());
@@ -155,8 +155,8 @@ impl<'t> Scan<'t, '_> {
         Ok(())
     }
 
-    /// `$((…))`, if it can't be anything else. What stands in it is worked out again as long as it is the name of
-    /// something, and commands in there run: only numbers are what they look like.
+    /// `$((…))`, if it is certainly that. Its content is evaluated repeatedly as long as it is the name of a
+    /// variable, and commands in there run: only numbers are safe.
     fn arithmetic(&mut self) -> Read<()> {
         self.at += 3;
         let mut open = 0_usize;
@@ -190,7 +190,7 @@ impl<'t> Scan<'t, '_> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// What begins with `$` where a number is expected.
+    /// An expansion with `$` where a number is expected.
     fn number_put_in(&mut self) -> Read<()> {
         let start = self.at;
         self.dollar(true, &mut String::new())?;
@@ -228,7 +228,7 @@ impl<'t> Scan<'t, '_> {
         }
     }
 
-    /// The name in `${…}`, its index, and what is done with it: nothing that the shell would work out.
+    /// The name in `${…}`, its index, and its operator: nothing that the shell would evaluate.
     fn parameter_name(&mut self) -> Read<()> {
         if self.rest().starts_with('#') && !self.rest().starts_with("#}") {
             self.bump();
@@ -283,7 +283,7 @@ impl<'t> Scan<'t, '_> {
         self.inner(&script, |scan| scan.list(super::End::Text)).map(|_| ())
     }
 
-    /// `$'…'`, in which bash knows escapes.
+    /// `$'…'`, in which bash expands escapes.
     fn ansi_quotes(&mut self, value: &mut String) -> Read<()> {
         self.at += 2;
         loop {
@@ -302,7 +302,7 @@ impl<'t> Scan<'t, '_> {
 
     fn ansi_escape(&mut self, value: &mut String) -> Read<()> {
         let c = match self.bump() {
-            // To dash this is the end of the quote.
+            // For dash this is the end of the quote.
             None | Some('\'') => return Err(Unclear("shells differ in how they read `$'`")),
             Some('n') => '\n',
             Some('t') => '\t',
@@ -312,14 +312,14 @@ impl<'t> Scan<'t, '_> {
             Some('u') => self.code(16, 4, 0),
             Some('U') => self.code(16, 8, 0),
             Some(c @ '0'..='7') => self.code(8, 2, c.to_digit(8).unwrap_or(0)),
-            // Control characters, and what only some shells know.
+            // Control characters, and escapes that only some shells have.
             Some(_) => HOLE,
         };
         value.push(c);
         Ok(())
     }
 
-    /// A character by its number; a hole where shells would make bytes of it.
+    /// A character by its number; a hole if shells would encode it as bytes.
     fn code(&mut self, radix: u32, digits_max: usize, start: u32) -> char {
         let mut code = start;
         for _ in 0..digits_max {
@@ -331,7 +331,7 @@ impl<'t> Scan<'t, '_> {
     }
 }
 
-/// Whether `text` may stand in front of an assignment's `=`.
+/// Whether `text` may precede an assignment's `=`.
 fn is_variable(text: &str) -> bool {
     let name = text.strip_suffix('+').unwrap_or(text);
     let name = name.split_once('[').filter(|_| name.ends_with(']')).map_or(name, |(name, _)| name);
